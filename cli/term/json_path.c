@@ -1,24 +1,10 @@
 #include "cli/term/json_path.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "formats/base/json.h"
 #include "formats/base/number.h"
 
 #define NUMBER_MAX 1e18
-
-json_t *bc_json_path(const json_t *object, const char *path)
-{
-	json_t *item = NULL;
-
-	for (; *path != '\0'; object = item) {
-		size_t n = strcspn(path, ".");
-		item = json_object_getn(object, path, n);
-		path += n + (path[n] == '.');
-	}
-	return item;
-}
 
 const char *bc_json_path_text(const json_t *object, const char *path)
 {

@@ -1,4 +1,4 @@
-/* Reads values of a JSON object by path: "source.board.state". A missing value or one of another
+/* Reads values of a JSON object by path, see bc_json_path(). A missing value or one of another
  * type reads as 0 or NULL, because the object may come from another version of the daemon or from
  * another program. */
 #ifndef BC_CLI_TERM_JSON_PATH_H
@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the value, which belongs to `object`, or NULL. */
-json_t *bc_json_path(const json_t *object, const char *path);
+#include "formats/base/json.h"
 
 /* Returns a string, or NULL if there is none or it is empty. The string is not escaped. */
 const char *bc_json_path_text(const json_t *object, const char *path);

@@ -1,58 +1,192 @@
 /* The text format 0.0.4 of Prometheus: for each metric a TYPE line, a HELP line and its samples.
  *
- * A name that ends in "_total" is a counter's, any other a gauge's. Text is in labels of a sample
- * that is 1, whose name ends in "_info"; a state has a sample for each of its values, of which one
- * is 1. What does not exist, such as a board, has no metric.
+ * One table names the member of the status (docs/api.md) that each metric shows. A member that is
+ * missing or null, such as those of a board where there is none, has no metric. A name that ends in
+ * "_total" is a counter's, any other a gauge's. Text is in labels of a sample that is 1, whose name
+ * ends in "_info"; a state has a sample for each of its values, of which one is 1.
  *
  * Invariant: a name, its type and its unit never change. */
 #include "daemon/api/metrics.h"
 
-#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "capture/usb/board.h"
-#include "formats/base/utf8.h"
-#include "formats/segment/metadata.h"
+#include "formats/base/json.h"
 
-#define COUNTER "_total"
+static const char *const board_states[] = {
+	"detached", "opening", "streaming", "stopping", "back-off", NULL};
 
-/* A list ends with {0}. The value may be any text; NULL: empty. */
+#define LABELS_MAX 11u
+
 struct label {
 	const char *name;
-	const char *value;
+	const char *path; /* in the status */
 };
 
-static void write_head(FILE *out, const char *name, const char *help)
+/* With only a name, a path and a help the member is a number, a flag or a time. */
+struct metric {
+	const char *name;
+	const char *path; /* in the status */
+	const char *help;
+	const char *each;                    /* a sample for each member; the name of the label */
+	const char *const *states;           /* the values of a state, up to NULL */
+	struct label labels[LABELS_MAX + 1]; /* of a sample that is 1, instead of a path */
+};
+
+static const struct metric metrics[] = {
+	{"build_info", .help = "Version of buscapd.", .labels = {{"version", "version"}}},
+	{"state", "state", .help = "State of the daemon.", .states = bc_status_states},
+	{"mode", "mode", .help = "Recording mode.", .states = bc_status_modes},
+	{"source_info", .help = "Source of the samples.",
+		.labels = {{"kind", "source.kind"}, {"name", "source.name"}}},
+	{"source_clock_hertz", "source.clock_hz", .help = "Bus clock; 0 if unknown."},
+	{"board_state", "source.board.state", .help = "State of the board.",
+		.states = board_states},
+	{"board_info", .help = "The board, or the last one.",
+		.labels = {{"id", "source.board.id"}, {"serial", "source.board.serial"},
+			{"product", "source.board.product"}, {"port", "source.board.port"},
+			{"address", "source.board.address"}, {"speed", "source.board.speed"},
+			{"endpoint", "source.board.endpoint"},
+			{"firmware", "source.board.info.firmware"},
+			{"own_serial", "source.board.info.serial"},
+			{"protocol_version", "source.board.info.protocol_version"},
+			{"features", "source.board.info.features"}}},
+	{"board_packet_bytes", "source.board.packet_bytes",
+		.help = "Maximum packet size of the endpoint."},
+	{"board_transfers", "source.board.transfers", .help = "Transfers kept in flight."},
+	{"board_transfer_bytes", "source.board.transfer_bytes", .help = "Size of a transfer."},
+	{"board_clock_hertz", "source.board.info.clock_hz",
+		.help = "Bus clock reported by the board."},
+	{"board_fifo_samples", "source.board.info.fifo_samples",
+		.help = "FIFO size reported by the board."},
+	{"board_counted_samples", "source.board.counters.samples",
+		.help = "Samples counted by the board, as last read."},
+	{"board_counted_lost_samples", "source.board.counters.lost_samples",
+		.help = "Lost samples counted by the board, as last read."},
+	{"board_fifo_peak_samples", "source.board.counters.fifo_peak_samples",
+		.help = "Highest FIFO level reported by the board, as last read."},
+	{"board_received_bytes_total", "source.board.received_bytes",
+		.help = "Bytes received from boards."},
+	{"board_plugs_total", "source.board.plugs", .help = "Times a board started streaming."},
+	{"board_unplugs_total", "source.board.unplugs", .help = "Times a board was unplugged."},
+	{"board_stalls_total", "source.board.stalls", .help = "Transfers that stalled."},
+	{"board_overflows_total", "source.board.overflows", .help = "Transfers that overflowed."},
+	{"board_errors_total", "source.board.errors",
+		.help = "Transfers that failed in another way."},
+	{"board_timeouts_total", "source.board.timeouts", .help = "Transfers that timed out."},
+	{"board_silences_total", "source.board.silences",
+		.help = "Times a board sent no data for too long."},
+	{"board_restarts_total", "source.board.restarts",
+		.help = "Times a board was reset and reopened."},
+	{"board_error_info", .help = "Last error of the board.",
+		.labels = {{"error", "source.board.last_error"}}},
+	{"recording_info", .help = "The current recording.",
+		.labels = {{"id", "recording.id"}, {"label", "recording.label"},
+			{"path", "recording.path"}}},
+	{"recording_start_time_seconds", "recording.started",
+		.help = "Start of the recording, Unix time."},
+	{"recording_segment", "recording.segment", .help = "Number of the newest segment."},
+	{"recording_records", "recording.records", .help = "Records written by the recording."},
+	{"recording_bytes", "recording.bytes", .help = "Bytes on disk of the recording."},
+	{"recording_metadata_info", "recording.metadata",
+		.help = "User-defined metadata of the recording.", .each = "key"},
+	{"received_samples_total", "counts.received", .help = "Samples received in valid frames."},
+	{"written_samples_total", "counts.written", .help = "Samples written to files."},
+	{"durable_samples_total", "counts.durable", .help = "Samples written and synced to disk."},
+	{"in_flight_samples", "counts.in_flight", .help = "Samples not written yet."},
+	{"dropped_samples_total", "counts.dropped", .help = "Samples not written, by reason.",
+		.each = "reason"},
+	{"lost_samples_total", "counts.lost", .help = "Samples lost, by cause.", .each = "cause"},
+	{"gaps_total", "counts.gaps", .help = "Gaps recorded."},
+	{"inexact_gaps_total", "counts.inexact_gaps",
+		.help = "Gaps in which an unknown number of samples, or more than counted, were "
+			"lost."},
+	{"skipped_bytes_total", "counts.skipped_bytes", .help = "Bytes outside valid frames."},
+	{"damaged_places_total", "counts.damaged_places",
+		.help = "Places where the source could not be read."},
+	{"unknown_special_cycles_total", "counts.unknown_special_cycles",
+		.help = "Special cycles of unknown kind."},
+	{"deleted_records_total", "counts.deleted_records",
+		.help = "Records written to segments that were deleted while open."},
+	{"samples_per_second", "rates.samples_per_second",
+		.help = "Samples received per second, over the last second."},
+	{"record_bytes_per_second", "rates.record_bytes_per_second",
+		.help = "Bytes of records per second, before compression."},
+	{"written_bytes_per_second", "rates.written_bytes_per_second",
+		.help = "Bytes written to disk per second."},
+	{"buffer_chunks", "buffer.chunks", .help = "Chunks in the buffer."},
+	{"buffer_free_chunks", "buffer.free_chunks", .help = "Free chunks in the buffer."},
+	{"buffer_min_free_chunks", "buffer.min_free_chunks",
+		.help = "Lowest number of free chunks so far."},
+	{"disk_free_bytes", "disk.free_bytes", .help = "Free space on the file system."},
+	{"disk_time_left_seconds", "disk.time_left_seconds",
+		.help = "Time until the disk is full at the rate of the last minute."},
+	{"ring_bytes", "disk.ring.bytes", .help = "Size of all segments."},
+	{"ring_segments", "disk.ring.segments", .help = "Segments in the directory."},
+	{"ring_limit_bytes", "disk.ring.limit_bytes",
+		.help = "Size at which the rules delete old segments."},
+	{"ring_limit_segments", "disk.ring.limit_segments",
+		.help = "Number of segments at which the rules delete old ones."},
+	{"disk_stuck", "disk.stuck", .help = "Whether chunks cannot be written (1) or can (0)."},
+	{"disk_error_info", .help = "Last error of the disk.",
+		.labels = {{"error", "disk.last_error"}}},
+	{"sealed_segments_total", "sealed.segments", .help = "Segments sealed."},
+	{"sealed_commands_waiting", "sealed.commands_waiting",
+		.help = "Commands for sealed segments that are waiting."},
+	{"sealed_commands_failed_total", "sealed.commands_failed",
+		.help = "Commands for sealed segments that failed."},
+	{"flight_seconds", "flight.seconds", .help = "Time held by the flight recorder."},
+	{"flight_limit_seconds", "flight.limit_seconds",
+		.help = "Time limit of the flight recorder; 0 if none."},
+	{"flight_bytes", "flight.bytes", .help = "Bytes of records held by the flight recorder."},
+	{"flight_records", "flight.records", .help = "Records held by the flight recorder."},
+	{"flight_chunks", "flight.chunks", .help = "Chunks held by the flight recorder."},
+	{"flight_limit_bytes", "flight.limit_bytes",
+		.help = "Byte limit of the flight recorder; 0 if none."},
+	{"triggers", "triggers", .help = "Armed triggers."},
+	{"clients", "clients", .help = "Connections to the socket."},
+	{"dropped_log_lines_total", "dropped_log_lines",
+		.help = "Log lines dropped because standard error was not read or failed."},
+	{"streams", "streams", .help = "Clients reading a stream, by stream.", .each = "stream"},
+	{"uptime_seconds", "uptime_seconds", .help = "Time since the daemon started."},
+};
+
+static bool has_end(const char *name, const char *end)
 {
 	size_t n = strlen(name);
-	size_t counter = strlen(COUNTER);
-	bool is_counter = n > counter && strcmp(name + n - counter, COUNTER) == 0;
 
-	fprintf(out, "# TYPE buscapd_%s %s\n# HELP buscapd_%s %s\n", name,
-		is_counter ? "counter" : "gauge", name, help);
+	return n >= strlen(end) && strcmp(name + n - strlen(end), end) == 0;
 }
 
-static void write_int(FILE *out, const char *name, const char *help, uint64_t value)
+/* Writes a number, a flag as 0 or 1, or a time as Unix time. */
+static void write_value(FILE *out, const json_t *value)
 {
-	write_head(out, name, help);
-	fprintf(out, "buscapd_%s %" PRIu64 "\n", name, value);
+	const char *text = json_string_value(value);
+	struct tm tm = {0};
+
+	if (text != NULL && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL)
+		fprintf(out, "%lld\n", (long long)timegm(&tm));
+	else if (text != NULL) /* more than INT64_MAX, see bc_json_u64() */
+		fprintf(out, "%s\n", text);
+	else if (json_is_real(value))
+		fprintf(out, "%.15g\n", json_real_value(value));
+	else
+		fprintf(out, "%" JSON_INTEGER_FORMAT "\n",
+			json_is_true(value) ? 1 : json_integer_value(value));
 }
 
-static void write_real(FILE *out, const char *name, const char *help, double value)
+/* Writes NAME="VALUE". Escapes backslash, quote and newline. */
+static void write_label(FILE *out, const char *name, const json_t *value)
 {
-	write_head(out, name, help);
-	fprintf(out, "buscapd_%s %.15g\n", name, value);
-}
+	const char *at = json_is_string(value) ? json_string_value(value) : "";
 
-/* Writes NAME="VALUE". Escapes backslash, quote and newline, and makes the value valid UTF-8. */
-static void write_label(FILE *out, const struct label *label)
-{
-	char *mended = label->value != NULL ? bc_utf8_repair(label->value) : NULL;
-
-	fprintf(out, "%s=\"", label->name);
-	for (const char *at = mended; at != NULL && *at != '\0'; at++) {
+	fprintf(out, "%s=\"", name);
+	if (json_is_integer(value))
+		fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	for (; *at != '\0'; at++) {
 		if (*at == '\\' || *at == '"')
 			fputc('\\', out);
 		if (*at == '\n')
@@ -61,312 +195,80 @@ static void write_label(FILE *out, const struct label *label)
 			fputc(*at, out);
 	}
 	fputc('"', out);
-	free(mended);
 }
 
-static void write_sample(FILE *out, const char *name, const struct label *label, uint64_t value)
+/* Leaves out labels whose member is missing; null is an empty text. */
+static void write_info(FILE *out, const struct metric *m, const json_t *status)
 {
-	fprintf(out, "buscapd_%s", name);
-	for (const char *before = "{"; label->name != NULL; label++, before = ",") {
+	const char *before = "{";
+
+	fprintf(out, "buscapd_%s", m->name);
+	for (const struct label *label = m->labels; label->name != NULL; label++) {
+		const json_t *value = bc_json_path(status, label->path);
+		if (value == NULL)
+			continue;
 		fputs(before, out);
-		write_label(out, label);
+		write_label(out, label->name, value);
+		before = ",";
 	}
-	fprintf(out, "} %" PRIu64 "\n", value);
+	fputs("} 1\n", out);
 }
 
-static void write_info(FILE *out, const char *name, const char *help, const struct label *labels)
+/* Metadata have labels for key and value, because a key need not be a valid name of a label. */
+static void write_members(FILE *out, const struct metric *m, json_t *object)
 {
-	write_head(out, name, help);
-	write_sample(out, name, labels, 1);
-}
-
-/* One sample per state, 1 for the current one. */
-static void write_state(
-	FILE *out, const char *name, const char *help, const char *const *states, const char *state)
-{
-	char label[64];
-
-	snprintf(label, sizeof(label), "buscapd_%s", name);
-	write_head(out, name, help);
-	for (; *states != NULL; states++)
-		write_sample(out, name, (struct label[]){{label, *states}, {0}},
-			strcmp(*states, state) == 0);
-}
-
-static void write_board_identity(FILE *out, const struct bc_board *b)
-{
-	const struct bc_board_identity *id = &b->identity;
-	char usb_id[16];
-	char address[16];
-	char endpoint[16];
-	char version[16];
-	char features[16];
-
-	snprintf(usb_id, sizeof(usb_id), "%04x:%04x", id->vid, id->pid);
-	snprintf(address, sizeof(address), "%u", id->address);
-	snprintf(endpoint, sizeof(endpoint), "%u", id->endpoint);
-	snprintf(version, sizeof(version), "%" PRIu32, b->protocol_version);
-	snprintf(features, sizeof(features), "%" PRIu32, b->features);
-	write_info(out, "board_info", "The board, or the last one.",
-		(struct label[]){
-			{"id", usb_id},
-			{"serial", id->serial},
-			{"product", id->product},
-			{"port", id->port},
-			{"address", address},
-			{"speed", id->speed},
-			{"endpoint", endpoint},
-			{b->has_info ? "firmware" : NULL, b->firmware},
-			{"own_serial", b->own_serial},
-			{"protocol_version", version},
-			{"features", features},
-			{0},
-		});
-	write_int(out, "board_packet_bytes", "Maximum packet size of the endpoint.",
-		id->packet_bytes);
-	write_int(out, "board_transfers", "Transfers kept in flight.", b->transfers);
-	write_int(out, "board_transfer_bytes", "Size of a transfer.", b->transfer_bytes);
-	if (!b->has_info)
-		return;
-	write_int(out, "board_clock_hertz", "Bus clock reported by the board.", b->clock_hz);
-	write_int(out, "board_fifo_samples", "FIFO size reported by the board.", b->fifo_samples);
-}
-
-static void write_board(FILE *out, const struct bc_board *b)
-{
-	static const char *const states[] = {
-		"detached", "opening", "streaming", "stopping", "back-off", NULL};
-
-	if (b == NULL)
-		return;
-	write_state(
-		out, "board_state", "State of the board.", states, bc_board_state_name(b->state));
-	if (b->identity.vid != 0)
-		write_board_identity(out, b);
-	if (b->has_counters) {
-		write_int(out, "board_counted_samples",
-			"Samples counted by the board, as last read.", b->counters.samples);
-		write_int(out, "board_counted_lost_samples",
-			"Lost samples counted by the board, as last read.", b->counters.lost);
-		write_int(out, "board_fifo_peak_samples",
-			"Highest FIFO level reported by the board, as last read.",
-			b->counters.fifo_high);
-	}
-	write_int(out, "board_received_bytes_total", "Bytes received from boards.", b->bytes);
-	write_int(out, "board_plugs_total", "Times a board started streaming.", b->plugs);
-	write_int(out, "board_unplugs_total", "Times a board was unplugged.", b->unplugs);
-	write_int(out, "board_stalls_total", "Transfers that stalled.", b->stalls);
-	write_int(out, "board_overflows_total", "Transfers that overflowed.", b->overflows);
-	write_int(out, "board_errors_total", "Transfers that failed in another way.", b->errors);
-	write_int(out, "board_timeouts_total", "Transfers that timed out.", b->timeouts);
-	write_int(out, "board_silences_total", "Times a board sent no data for too long.",
-		b->silences);
-	write_int(
-		out, "board_restarts_total", "Times a board was reset and reopened.", b->restarts);
-	if (b->last_error[0] != '\0')
-		write_info(out, "board_error_info", "Last error of the board.",
-			(struct label[]){{"error", b->last_error}, {0}});
-}
-
-static void write_source(FILE *out, const struct bc_status *s)
-{
-	write_info(out, "source_info", "Source of the samples.",
-		(struct label[]){{"kind", s->source_kind}, {"name", s->source_name}, {0}});
-	write_int(out, "source_clock_hertz", "Bus clock; 0 if unknown.", s->clock_hz);
-	write_board(out, s->board);
-}
-
-/* One sample per key=value pair, because keys need not be valid label names. */
-static void write_metadata(FILE *out, const char *text)
-{
-	static const char name[] = "recording_metadata_info";
-	json_t *metadata = bc_metadata_parse(text);
+	bool is_text = has_end(m->name, "_info");
 	const char *key;
 	json_t *value;
 
-	if (json_object_size(metadata) != 0)
-		write_head(out, name, "User-defined metadata of the recording.");
-	json_object_foreach(metadata, key, value) write_sample(out, name,
-		(struct label[]){{"key", key}, {"value", json_string_value(value)}, {0}}, 1);
-	json_decref(metadata);
+	json_object_foreach(object, key, value)
+	{
+		fprintf(out, "buscapd_%s{%s=\"%s\"", m->name, m->each, key);
+		if (is_text)
+			write_label(out, ",value", value);
+		fputs("} ", out);
+		if (is_text)
+			fputs("1\n", out);
+		else
+			write_value(out, value);
+	}
 }
 
-static void write_recording(FILE *out, const struct bc_status *s)
+static void write_metric(FILE *out, const struct metric *m, const json_t *status)
 {
-	struct bc_status_progress progress;
+	json_t *value = bc_json_path(status, m->path == NULL ? m->labels[0].path : m->path);
+	const char *const *state = m->states;
 
-	if (s->recording == NULL)
+	if (value == NULL || json_is_null(value) || (m->each != NULL && !json_object_size(value)))
 		return;
-	bc_status_progress(s, &progress);
-	write_info(out, "recording_info", "The current recording.",
-		(struct label[]){
-			{"id", s->recording->header.recording},
-			{"label", s->recording->header.label},
-			{"path", progress.path},
-			{0},
-		});
-	write_int(out, "recording_start_time_seconds", "Start of the recording, Unix time.",
-		(uint64_t)(s->recording->started_ns / 1000000000));
-	write_int(out, "recording_segment", "Number of the newest segment.", progress.segment);
-	write_int(out, "recording_records", "Records written by the recording.", progress.records);
-	write_int(out, "recording_bytes", "Bytes on disk of the recording.", progress.bytes);
-	write_metadata(out, s->recording->header.metadata);
-}
-
-static void write_dropped(FILE *out, const struct bc_counts *c)
-{
-	static const char name[] = "dropped_samples_total";
-	const struct {
-		const char *reason;
-		uint64_t samples;
-	} dropped[] = {{"buffer", c->dropped_buffer}, {"disk", c->dropped_disk},
-		{"invalid", c->dropped_invalid}, {"filtered", c->dropped_filtered},
-		{"idle", c->dropped_idle}};
-
-	write_head(out, name, "Samples not written, by reason.");
-	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
-		write_sample(out, name, (struct label[]){{"reason", dropped[i].reason}, {0}},
-			dropped[i].samples);
-}
-
-static void write_lost(FILE *out, const struct bc_losses *losses)
-{
-	static const char name[] = "lost_samples_total";
-
-	write_head(out, name, "Samples lost, by cause.");
-	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
-		write_sample(out, name, (struct label[]){{"cause", bc_gap_cause_name(cause)}, {0}},
-			losses->lost[cause]);
-}
-
-static void write_counts(FILE *out, const struct bc_status *s)
-{
-	const struct bc_counts *c = s->counts;
-	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
-
-	write_int(out, "received_samples_total", "Samples received in valid frames.", c->received);
-	write_int(out, "written_samples_total", "Samples written to files.", c->written);
-	write_int(out, "durable_samples_total", "Samples written and synced to disk.", c->durable);
-	write_int(out, "in_flight_samples", "Samples not written yet.", c->in_flight);
-	write_dropped(out, c);
-	write_lost(out, &c->losses);
-	write_int(out, "gaps_total", "Gaps recorded.", lost.gaps);
-	write_int(out, "inexact_gaps_total",
-		"Gaps in which an unknown number of samples, or more than counted, were lost.",
-		lost.inexact);
-	write_int(out, "skipped_bytes_total", "Bytes outside valid frames.", c->skipped_bytes);
-	write_int(out, "damaged_places_total", "Places where the source could not be read.",
-		s->damages);
-	write_int(out, "unknown_special_cycles_total", "Special cycles of unknown kind.",
-		c->unknown_special);
-	write_int(out, "deleted_records_total",
-		"Records written to segments that were deleted while open.", c->deleted_records);
-}
-
-static void write_ring(FILE *out, const struct bc_status *s)
-{
-	struct bc_space_forecast f = bc_status_forecast(s);
-
-	if (!f.has_ring)
-		return;
-	write_int(out, "ring_bytes", "Size of all segments.", s->stats->used_bytes);
-	write_int(out, "ring_segments", "Segments in the directory.", s->stats->segments);
-	if (f.limit_bytes != 0)
-		write_int(out, "ring_limit_bytes", "Size at which the rules delete old segments.",
-			f.limit_bytes);
-	if (f.limit_segments != 0)
-		write_int(out, "ring_limit_segments",
-			"Number of segments at which the rules delete old ones.", f.limit_segments);
-}
-
-static void write_disk(FILE *out, const struct bc_status *s)
-{
-	uint64_t seconds;
-
-	if (!s->stats->is_free_unknown)
-		write_int(out, "disk_free_bytes", "Free space on the file system.",
-			s->stats->free_bytes);
-	if (bc_status_time_left(s, &seconds))
-		write_int(out, "disk_time_left_seconds",
-			"Time until the disk is full at the rate of the last minute.", seconds);
-	write_ring(out, s);
-	write_int(out, "disk_stuck", "Whether chunks cannot be written (1) or can (0).",
-		s->stats->is_stuck);
-	if (s->stats->error[0] != '\0')
-		write_info(out, "disk_error_info", "Last error of the disk.",
-			(struct label[]){{"error", s->stats->error}, {0}});
-}
-
-static void write_throughput(FILE *out, const struct bc_status *s)
-{
-	write_int(out, "samples_per_second", "Samples received per second, over the last second.",
-		(uint64_t)s->rates.samples_per_s);
-	write_int(out, "record_bytes_per_second",
-		"Bytes of records per second, before compression.",
-		(uint64_t)s->rates.bytes_in_per_s);
-	write_int(out, "written_bytes_per_second", "Bytes written to disk per second.",
-		(uint64_t)s->rates.bytes_out_per_s);
-	write_int(out, "buffer_chunks", "Chunks in the buffer.", s->buffer.chunks);
-	write_int(out, "buffer_free_chunks", "Free chunks in the buffer.", s->buffer.free);
-	write_int(out, "buffer_min_free_chunks", "Lowest number of free chunks so far.",
-		s->buffer.min_free);
-	write_disk(out, s);
-	write_int(out, "sealed_segments_total", "Segments sealed.", s->stats->sealed);
-	write_int(out, "sealed_commands_waiting", "Commands for sealed segments that are waiting.",
-		s->commands_waiting);
-	write_int(out, "sealed_commands_failed_total", "Commands for sealed segments that failed.",
-		s->commands_failed);
-}
-
-static void write_flight(FILE *out, const struct bc_status_flight *f)
-{
-	if (f == NULL)
-		return;
-	write_real(out, "flight_seconds", "Time held by the flight recorder.",
-		(double)(uint64_t)(f->seconds * 10) / 10);
-	write_real(out, "flight_limit_seconds", "Time limit of the flight recorder; 0 if none.",
-		f->limit_seconds);
-	write_int(out, "flight_bytes", "Bytes of records held by the flight recorder.", f->bytes);
-	write_int(out, "flight_records", "Records held by the flight recorder.", f->records);
-	write_int(out, "flight_chunks", "Chunks held by the flight recorder.", f->chunks);
-	write_int(out, "flight_limit_bytes", "Byte limit of the flight recorder; 0 if none.",
-		f->limit_bytes);
-}
-
-static void write_rest(FILE *out, const struct bc_status *s)
-{
-	write_flight(out, s->flight);
-	write_int(out, "triggers", "Armed triggers.", s->triggers);
-	write_int(out, "clients", "Connections to the socket.", s->clients);
-	write_int(out, "dropped_log_lines_total",
-		"Log lines dropped because standard error was not read or failed.",
-		s->dropped_log_lines);
-	write_head(out, "streams", "Clients reading a stream, by stream.");
-	write_sample(
-		out, "streams", (struct label[]){{"stream", "events"}, {0}}, s->streams_events);
-	write_sample(
-		out, "streams", (struct label[]){{"stream", "records"}, {0}}, s->streams_records);
-	write_real(out, "uptime_seconds", "Time since the daemon started.",
-		(double)(uint64_t)(s->uptime_s * 10) / 10);
+	fprintf(out, "# TYPE buscapd_%s %s\n# HELP buscapd_%s %s\n", m->name,
+		has_end(m->name, "_total") ? "counter" : "gauge", m->name, m->help);
+	if (m->path == NULL) {
+		write_info(out, m, status);
+	} else if (m->each != NULL) {
+		write_members(out, m, value);
+	} else if (state != NULL) {
+		for (; *state != NULL; state++)
+			fprintf(out, "buscapd_%s{buscapd_%s=\"%s\"} %d\n", m->name, m->name, *state,
+				strcmp(*state, json_string_value(value)) == 0);
+	} else {
+		fprintf(out, "buscapd_%s ", m->name);
+		write_value(out, value);
+	}
 }
 
 char *bc_metrics_write(const struct bc_status *s)
 {
+	json_t *status = bc_status_json(s);
 	char *text = NULL;
 	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
+	FILE *out = status != NULL ? open_memstream(&text, &bytes) : NULL;
 
+	for (size_t i = 0; out != NULL && i < sizeof(metrics) / sizeof(metrics[0]); i++)
+		write_metric(out, &metrics[i], status);
+	json_decref(status);
 	if (out == NULL)
 		return NULL;
-	write_info(out, "build_info", "Version of buscapd.",
-		(struct label[]){{"version", BC_VERSION}, {0}});
-	write_state(out, "state", "State of the daemon.", bc_status_states, s->state);
-	write_state(out, "mode", "Recording mode.", bc_status_modes, s->mode);
-	write_source(out, s);
-	write_recording(out, s);
-	write_counts(out, s);
-	write_throughput(out, s);
-	write_rest(out, s);
 	bool is_whole = ferror(out) == 0;
 	if (fclose(out) == 0 && is_whole)
 		return text;

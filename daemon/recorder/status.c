@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/usb/board.h"
+#include "daemon/recorder/space_forecast.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 
@@ -208,14 +209,15 @@ static double tenths(double value)
 	return (double)(uint64_t)(value * 10) / 10;
 }
 
-struct bc_space_forecast bc_status_forecast(const struct bc_status *s)
+/* What the rules and the growth of the last minute mean for the disk. */
+static struct bc_space_forecast forecast(const struct bc_status *s)
 {
 	return bc_space_forecast(&s->rotation, &s->space, s->stats, s->rates.growth_per_s);
 }
 
 bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
 {
-	struct bc_space_forecast f = bc_status_forecast(s);
+	struct bc_space_forecast f = forecast(s);
 
 	*seconds = f.seconds_left;
 	return f.will_fill;
@@ -229,7 +231,7 @@ static json_t *limit_json(uint64_t limit)
 
 static json_t *ring_json(const struct bc_status *s)
 {
-	struct bc_space_forecast f = bc_status_forecast(s);
+	struct bc_space_forecast f = forecast(s);
 
 	if (!f.has_ring)
 		return json_null();

@@ -12,7 +12,6 @@
 #include "daemon/ingest/counts.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/rates.h"
-#include "daemon/recorder/space_forecast.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer.h"
 
@@ -56,9 +55,6 @@ struct bc_status {
 	uint64_t commands_waiting;
 	uint64_t commands_failed;
 };
-
-/* What the rules and the growth of the last minute mean for the disk. */
-struct bc_space_forecast bc_status_forecast(const struct bc_status *status);
 
 /* Sets the time until the disk is full. Returns false if the rules prevent that, or while nothing
  * is being written. */

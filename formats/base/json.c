@@ -246,6 +246,18 @@ char *bc_json_print_exact(const json_t *json)
 	return print(json, "", 17);
 }
 
+json_t *bc_json_path(const json_t *object, const char *path)
+{
+	json_t *item = NULL;
+
+	for (; *path != '\0'; object = item) {
+		size_t n = strcspn(path, ".");
+		item = json_object_getn(object, path, n);
+		path += n + (path[n] == '.');
+	}
+	return item;
+}
+
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen)
 {
 	const char *text = json_string_value(json_object_get(object, name));
