@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test tests check test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzzers fuzz-coverage valgrind
+.PHONY: test tests check test-machine check-fresh check-clickhouse bench bench-directory bench-find bench-report bench-web bench-instructions fuzz fuzzers fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -110,6 +110,9 @@ bench: all $(BENCHES) ## print speed and size ratios against lz4, memcpy, scanf 
 
 bench-find: all ## search a recording of GIGABYTES (20) made on the spot; ratios to other ways
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench_find.py
+
+bench-directory: all ## what 100,000 files (FILES) in its directory cost a daemon
+	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/bench/bench_directory.py
 
 bench-web: all ## what two open pages cost a daemon that records 3 M samples/s
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/bench/bench_web.py
