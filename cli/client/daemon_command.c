@@ -16,6 +16,9 @@
 /* Timeout of requests whose response waits until files are sealed. */
 #define SEAL_MS 600000
 
+/* The largest page. */
+#define ALL_RECORDINGS "/v1/recordings?limit=1000"
+
 /* ---- options and help texts */
 
 /* These set members of the body; see setters[]. */
@@ -507,11 +510,11 @@ static const struct command {
 		bc_response_print_recording, NULL},
 	{&record_stop_usage, "DELETE", "/v1/recordings/current", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_recording, NULL},
-	{&record_list_usage, "GET", "/v1/recordings", 0, 0, NULL, 0, NULL,
+	{&record_list_usage, "GET", ALL_RECORDINGS, 0, 0, NULL, 0, NULL,
 		bc_response_print_recordings, NULL},
 	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, 0, NULL,
 		bc_response_print_recording, NULL},
-	{&record_show_usage, "GET", "/v1/recordings", 1, 1, "show takes one ID, or none", 0, NULL,
+	{&record_show_usage, "GET", ALL_RECORDINGS, 1, 1, "show takes one ID, or none", 0, NULL,
 		bc_response_print_recording, select_recording},
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
 		"note requires KEY=VALUE, such as program=ls", 0, fill_notes,

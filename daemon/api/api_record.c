@@ -129,10 +129,10 @@ static bool parse_page(struct bc_call *call, struct bc_page *page)
 	const char *limit = bc_request_query(call->request, "limit");
 	uint64_t number = BC_PAGE_RECORDINGS;
 
-	if (limit != NULL &&
-		(!bc_number_read(&number, limit) || number == 0 || number > BC_PAGE_RECORDINGS)) {
+	if (limit != NULL && (!bc_number_read(&number, limit) || number == 0 ||
+				     number > BC_PAGE_RECORDINGS_MAX)) {
 		snprintf(call->err, sizeof(call->err), "limit: must be an integer from 1 to %u",
-			BC_PAGE_RECORDINGS);
+			BC_PAGE_RECORDINGS_MAX);
 		return false;
 	}
 	if (before != NULL && (before[0] == '\0' || strlen(before) >= sizeof(page->before))) {

@@ -24,11 +24,12 @@ struct bc_listing;
 int bc_listing_open(struct bc_listing **listing, uv_loop_t *loop, const char *dir,
 	struct bc_catalogue *catalogue) BC_MUST_CHECK;
 
-#define BC_PAGE_RECORDINGS 1000u
+#define BC_PAGE_RECORDINGS     200u
+#define BC_PAGE_RECORDINGS_MAX 1000u
 
 struct bc_page {
 	char before[BC_RECORDING_ID_MAX]; /* only recordings older than this one; or empty */
-	uint32_t limit;                   /* at most so many: 1 to BC_PAGE_RECORDINGS */
+	uint32_t limit;                   /* at most so many: 1 to BC_PAGE_RECORDINGS_MAX */
 };
 
 /* Receives an array of recordings as in docs/api.md, oldest first, which the callee owns, and the

@@ -37,7 +37,6 @@ class Template:
         name = f"{directory}/{recording}-{number}.byu.lz4"
         with open(name, "wb", buffering=0) as file:
             file.write(head + struct.pack("<Q", reference.hash_of(head[11:])) + self.after)
-        return len(head) + 8 + len(self.after)
 
 
 def recording_id(number):
@@ -46,8 +45,10 @@ def recording_id(number):
 
 
 def make(tmp, directory, recordings, segments=1):
-    """Fills a directory. Returns the bytes of its files."""
+    """Fills a directory. Returns the template of its files."""
     template = Template(tmp)
     directory.mkdir(exist_ok=True)
-    return sum(template.write(directory, recording_id(number), number + 1, segment)
-               for number in range(recordings) for segment in range(segments))
+    for number in range(recordings):
+        for segment in range(segments):
+            template.write(directory, recording_id(number), number + 1, segment)
+    return template

@@ -384,21 +384,21 @@ def test_record_list_is_a_table(tmp):
                "state": "open", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
-    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
+    check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, rows, """\
 ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS   ON DISK  LABEL
 20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456   98.3 MB  boot
 20261119T000000Z-000000       open       2026-11-19T00:00:00         1                  -      12 B  -
 """)
-    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
-    out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
+    check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {"recordings": []}, "no recordings\n")
+    out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {**rows, "omitted": 1234})
     assert out.startswith("# 1,234 older recordings not shown\nID "), out
-    out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
+    out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings?limit=1000", None, rows)
     assert out.startswith("recording 20261119T000000Z-000000: open\n") and "records" not in out, out
-    out, _ = check(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
+    out, _ = check(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings?limit=1000", None, rows)
     equal(json.loads(out), {"recording": unknown})
-    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings?limit=1000", None, rows, "", code=1)
     one_line(err, "recording x: not found; see buscap record list")
-    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings?limit=1000", None, {**rows, "omitted": 1234}, "", code=1)
     one_line(err, "recording x: not found; 1234 older recordings are not listed", "buscap info")
     check(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
