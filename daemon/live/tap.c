@@ -9,7 +9,6 @@
 #include "formats/base/clock.h"
 #include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
-#include "formats/codec/json_text.h"
 
 /* The CPU time for taps is limited by a token bucket: it gains 1/SHARE of the elapsed time, up to
  * BUDGET_MAX_NS, and loses what taps use. While it is not above 0, records are skipped unexamined.

@@ -14,18 +14,18 @@ enum bc_format {
 	BC_FORMAT_BYU16,   /* dialects of BYU: formats/bus/dialect.h */
 	BC_FORMAT_BYU24,
 	BC_FORMAT_BYU_BE,
-	BC_FORMAT_LAPLACE, /* formats/codec/laplace.h */
+	BC_FORMAT_LAPLACE, /* formats/codec/laplace.c */
 	BC_FORMAT_LAPLACE_TEXT,
-	BC_FORMAT_LAPLACE_EVENTS, /* formats/codec/laplace_events.h */
-	BC_FORMAT_CIS501,         /* formats/codec/cis501.h */
-	BC_FORMAT_TARMAC,         /* formats/codec/tarmac.h */
-	BC_FORMAT_DIN,            /* formats/codec/dinero.h */
+	BC_FORMAT_LAPLACE_EVENTS, /* formats/codec/laplace.c */
+	BC_FORMAT_CIS501,         /* formats/codec/cis501.c */
+	BC_FORMAT_TARMAC,         /* formats/codec/tarmac.c */
+	BC_FORMAT_DIN,            /* formats/codec/dinero.c */
 	BC_FORMAT_XDIN,
-	BC_FORMAT_LACKEY,    /* formats/codec/lackey.h */
-	BC_FORMAT_VCD,       /* formats/codec/vcd.h */
-	BC_FORMAT_ROWBINARY, /* formats/codec/rowbinary.h */
-	BC_FORMAT_CSV,       /* formats/codec/csv.h */
-	BC_FORMAT_NDJSON,    /* formats/codec/ndjson.h */
+	BC_FORMAT_LACKEY,    /* formats/codec/lackey.c */
+	BC_FORMAT_VCD,       /* formats/codec/vcd.c */
+	BC_FORMAT_ROWBINARY, /* formats/codec/byu_printer.c */
+	BC_FORMAT_CSV,       /* formats/codec/csv.c */
+	BC_FORMAT_NDJSON,    /* formats/codec/ndjson.c */
 	BC_FORMATS,
 };
 

@@ -1,4 +1,6 @@
-#include "formats/codec/bus_parser.h"
+/* Parsers of the bus formats without frames: raw6 (formats/bus/sample.h) and BYU in its dialects
+ * (formats/bus/dialect.h). */
+#include "formats/codec/codecs.h"
 
 #include <stdbool.h>
 

@@ -1,13 +1,367 @@
-#include "formats/codec/bus_printer.h"
+/* Printers of what a capture board sends: bus samples, bare (raw6, formats/bus/sample.h) or in
+ * frames (bcp1, docs/board-protocol.md).
+ *
+ * An entry that has a bus sample is written as that sample. Any other entry is converted to bus
+ * cycles (bus_encoder_start()), split at 8 bytes. Attributes and special cycles that these
+ * cannot express are counted as lost. An address beyond 32 bits is an error, unless map=pages
+ * assigns physical pages (formats/bus/page_map.h) to the addresses of fetches, reads and writes.
+ * I/O, special cycles and existing samples keep their addresses.
+ *
+ * Only bcp1 holds times: the absolute ticks. All samples of one entry have the same tick. In a
+ * trace without a clock, each sample takes one tick; the first is at tick 1. A frame has an 8-bit
+ * processor id. Epochs, triggers and gaps are kept. A gap keeps whether its number is exact, but no
+ * duration and no cause other than the board's and missing frames. Whatever is not kept is counted
+ * as lost, and so are marks. */
+#include "formats/codec/codecs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "formats/base/bytes.h"
-#include "formats/bus/bcp1_writer.h"
+#include "formats/bus/bcp1.h"
 #include "formats/bus/page_map.h"
-#include "formats/codec/bus_encode.h"
+#include "formats/bus/sample.h"
+#include "formats/trace/entry.h"
+
+/* Writes samples as bcp1 frames (docs/board-protocol.md).
+ *
+ *     bcp1_writer_init()
+ *     bcp1_writer_add(), _gap(), _trigger() ...    in trace order
+ *     bcp1_writer_finish()                         the last frame, with flag 8
+ *
+ * Each call may complete frames. It writes them at `out`, at most BC_BCP1_WRITER_MAX bytes, and
+ * returns their length.
+ *
+ * A frame ends after 2048 samples, before a delta above 65,535 ticks or below 0, before a loss or a
+ * trigger, and before a sample whose processor does not fit: either the low nibble of each control
+ * byte is the sample's processor (flag 1), or all samples have the header's processor. */
+
+#define BC_BCP1_WRITER_SAMPLES 2048
+#define BC_BCP1_WRITER_FRAME \
+	(BC_BCP1_HEADER_BYTES + BC_BCP1_WRITER_SAMPLES * BC_BCP1_SAMPLE_BYTES + BC_BCP1_CRC_BYTES)
+#define BC_BCP1_WRITER_MAX (BC_BCP1_WRITER_FRAME + 2 * BC_BCP1_HEADER_BYTES)
+
+struct bc_bcp1_writer {
+	uint32_t sequence; /* of the next frame */
+	bool has_started;  /* a header was written, or samples are in `frame` */
+	uint64_t tick;     /* of the last sample or header */
+	/* To be reported before the next sample. */
+	bool has_loss;
+	uint64_t lost;
+	bool has_trigger;
+	/* The frame being filled. */
+	uint32_t samples;
+	uint64_t first_tick;
+	uint8_t proc;     /* of its first sample */
+	bool is_one_proc; /* all samples have processor `proc` */
+	bool is_agents;   /* each low nibble is the sample's processor */
+	bool has_nibble;  /* some low nibble is not 0 */
+	uint8_t frame[BC_BCP1_WRITER_FRAME];
+};
+
+/* Converts a reference to Pentium bus cycles: the inverse of formats/bus/mapping.h with its default
+ * attributes.
+ *
+ *     bus_encoder_start()          selects the cycles and determines what they cannot express
+ *     bus_encoder_next() ...       returns address and byte enables of one sample after another
+ *
+ *   type                  cycles
+ *   FETCH                 I_FETCH, a burst, for 32 bytes with a known attr other than 0;
+ *                         otherwise NC_I_FETCH
+ *   MEMREAD               D_READ, a burst, on the same condition; otherwise NC_D_READ
+ *   MEMWRITE              WRITE_BACK, a burst, for 32 bytes with an attr other than 0 and 1;
+ *                         otherwise D_WRITE
+ *   IOREAD IOWRITE INTA   IO_READ, IO_WRITE, INT_ACK
+ *   SHUTDOWN ... HALT     SPECIAL, selected by byte enables; CNTRLAGNTRES has BE FF. Address
+ *                         bit 4 is set for STOPCLKACK and clear for HALT
+ *   F0 + n                the invalid cycle n
+ *
+ * A burst or a special cycle is one sample with the unchanged address; a burst has byte enables 00.
+ * All other references are split at multiples of 8 bytes, the width of the bus: one sample per 8
+ * bytes, with an aligned address. A reference without a size, or with size 0, is one sample with
+ * the unchanged address and BE FF. */
+
+struct bc_bus_encoder {
+	uint64_t addr;   /* next byte; before the first sample, the address of the reference */
+	uint64_t last;   /* address of the last byte, or `addr` if the address is used unchanged */
+	uint8_t be;      /* byte enables of a sample that is not split */
+	uint8_t control; /* of every sample: the cycle type, low nibble 0 */
+	bool is_split;   /* split into samples of at most 8 bytes */
+	bool is_memory;  /* the address is a memory address */
+	bool is_over;
+	uint32_t lost; /* traits of the reference that the cycles do not represent */
+};
+
+#define DELTA_MAX 0xFFFFu
+
+static void bcp1_writer_init(struct bc_bcp1_writer *w)
+{
+	memset(w, 0, offsetof(struct bc_bcp1_writer, frame));
+}
+
+/* The next frame's header, which reports any pending loss and trigger. */
+static struct bc_bcp1_header next_header(struct bc_bcp1_writer *w, uint64_t tick)
+{
+	struct bc_bcp1_header header = {.sequence = w->sequence++, .tick = tick};
+
+	if (w->has_loss) {
+		header.flags |= BC_BCP1_LOSS;
+		header.lost = w->lost < BC_BCP1_LOST_MANY ? (uint32_t)w->lost : BC_BCP1_LOST_MANY;
+	}
+	if (w->has_trigger)
+		header.flags |= BC_BCP1_TRIGGER;
+	w->has_loss = false;
+	w->has_trigger = false;
+	w->lost = 0;
+	w->has_started = true;
+	return header;
+}
+
+static size_t write_empty_frame(
+	struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick, uint16_t flags)
+{
+	struct bc_bcp1_header header = next_header(w, tick);
+
+	header.flags |= flags;
+	w->tick = tick;
+	return bc_bcp1_write_frame(out, &header);
+}
+
+/* Writes the frame that is being filled, if it has samples. */
+static size_t flush_frame(struct bc_bcp1_writer *w, uint8_t *out)
+{
+	if (w->samples == 0)
+		return 0;
+	struct bc_bcp1_header header = next_header(w, w->first_tick);
+	header.samples = w->samples;
+	/* If all samples have processor 0, both forms are possible: prefer the one without flag. */
+	if (w->is_agents && (!w->is_one_proc || w->has_nibble))
+		header.flags |= BC_BCP1_AGENT;
+	else
+		header.proc = w->proc;
+	size_t bytes = bc_bcp1_write_frame(w->frame, &header);
+	memcpy(out, w->frame, bytes);
+	w->samples = 0;
+	return bytes;
+}
+
+/* Whether a sample can be added to the frame. */
+static bool fits_frame(const struct bc_bcp1_writer *w, unsigned proc, bool is_agent, uint64_t tick)
+{
+	return w->samples < BC_BCP1_WRITER_SAMPLES && tick >= w->tick &&
+	       tick - w->tick <= DELTA_MAX &&
+	       ((w->is_one_proc && proc == w->proc) || (w->is_agents && is_agent));
+}
+
+static size_t start_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
+{
+	size_t n = flush_frame(w, out);
+
+	if (!w->has_started || tick < w->tick)
+		return n;
+	if (w->tick == 0)
+		n += write_empty_frame(w, out + n, 1, 0);
+	return n + write_empty_frame(w, out + n, 0, 0);
+}
+
+/* Adds a sample of a processor (below 256) at an absolute tick (below BC_TICK_END). A tick below
+ * that of the previous sample starts a new epoch at the receiver. With is_epoch, a new epoch always
+ * starts: if the tick is not lower, empty frames with lower ticks are inserted. */
+static size_t bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
+	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch)
+{
+	unsigned nibble = sample[5] & 15;
+	size_t n = 0;
+
+	if (is_epoch)
+		n = start_epoch(w, out, tick);
+	else if (w->samples != 0 && !fits_frame(w, proc, nibble == proc, tick))
+		n = flush_frame(w, out);
+	if (w->samples == 0) {
+		w->first_tick = tick;
+		w->tick = tick;
+		w->proc = (uint8_t)proc;
+		w->is_one_proc = true;
+		w->is_agents = true;
+		w->has_nibble = false;
+	}
+	uint8_t *to = w->frame + BC_BCP1_HEADER_BYTES + (size_t)w->samples * BC_BCP1_SAMPLE_BYTES;
+	memcpy(to, sample, BC_SAMPLE_BYTES);
+	bc_write_le16(to + BC_SAMPLE_BYTES, (uint16_t)(tick - w->tick));
+	w->is_one_proc &= proc == w->proc;
+	w->is_agents &= nibble == proc;
+	w->has_nibble |= nibble != 0;
+	w->tick = tick;
+	w->has_started = true;
+	w->samples++;
+	return n;
+}
+
+/* Records that `lost` samples are missing here, exactly or at least. If not exact, a sequence
+ * number is skipped, which means a gap of unknown size, and `lost` is reported as a loss in
+ * addition. */
+static size_t bcp1_writer_gap(struct bc_bcp1_writer *w, uint8_t *out, uint64_t lost, bool is_exact)
+{
+	size_t n = flush_frame(w, out);
+
+	/* The first frame can have any number: a skipped number shows only after a frame. */
+	if (!is_exact && !w->has_started)
+		n += write_empty_frame(w, out + n, 0, 0);
+	w->sequence += !is_exact;
+	w->has_loss |= is_exact || lost != 0;
+	w->lost += lost;
+	return n;
+}
+
+/* Records that the trigger fired at the next sample. */
+static size_t bcp1_writer_trigger(struct bc_bcp1_writer *w, uint8_t *out)
+{
+	size_t n = flush_frame(w, out);
+
+	/* A header can report only one trigger. */
+	if (w->has_trigger)
+		n += write_empty_frame(w, out + n, w->tick, 0);
+	w->has_trigger = true;
+	return n;
+}
+
+/* Writes the last frame. */
+static size_t bcp1_writer_finish(struct bc_bcp1_writer *w, uint8_t *out)
+{
+	size_t n = flush_frame(w, out);
+
+	return n + write_empty_frame(w, out + n, w->tick, BC_BCP1_LAST);
+}
+
+/* ---- bus encode */
+
+#define BURST_BYTES 32
+#define HALT_BIT    0x10u
+#define BE_NONE     0xFF
+#define BE_ALL      0x00
+
+/* How the bus expresses a reference type. */
+struct cycle_row {
+	uint8_t cycle;
+	uint8_t attr;  /* attribute that the mapping assigns to the cycle */
+	uint8_t burst; /* its burst cycle; 0: none */
+	bool is_memory;
+};
+
+static struct cycle_row cycle_row_of(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_FETCH:
+		return (struct cycle_row){BC_CYCLE_NC_I_FETCH, 0, BC_CYCLE_I_FETCH, true};
+	case BC_REQ_MEMREAD:
+		return (struct cycle_row){BC_CYCLE_NC_D_READ, 0, BC_CYCLE_D_READ, true};
+	case BC_REQ_MEMWRITE:
+		return (struct cycle_row){BC_CYCLE_D_WRITE, 1, BC_CYCLE_WRITE_BACK, true};
+	case BC_REQ_IOREAD:
+		return (struct cycle_row){.cycle = BC_CYCLE_IO_READ};
+	case BC_REQ_IOWRITE:
+		return (struct cycle_row){.cycle = BC_CYCLE_IO_WRITE};
+	case BC_REQ_INTA:
+		return (struct cycle_row){.cycle = BC_CYCLE_INT_ACK};
+	default:
+		return (struct cycle_row){
+			.cycle = type >= BC_REQ_INVALID ? type & 15 : BC_CYCLE_SPECIAL};
+	}
+}
+
+static uint8_t special_enables(unsigned type)
+{
+	switch (type) {
+	case BC_REQ_SHUTDOWN:
+		return BC_SPECIAL_SHUTDOWN;
+	case BC_REQ_FLUSH:
+		return BC_SPECIAL_FLUSH;
+	case BC_REQ_HALT:
+	case BC_REQ_STOPCLKACK:
+		return BC_SPECIAL_HALT;
+	case BC_REQ_SYNC:
+		return BC_SPECIAL_WRITE_BACK;
+	case BC_REQ_FLUSHACK:
+		return BC_SPECIAL_FLUSH_ACK;
+	case BC_REQ_BRTRACEREC:
+		return BC_SPECIAL_BRANCH_TRACE;
+	default:
+		assert(type == BC_REQ_CNTRLAGNTRES);
+		return BE_NONE;
+	}
+}
+
+/* Address bit 4 distinguishes the two cycles. If the address has to change, that is counted. */
+static void set_halt(struct bc_bus_encoder *c, unsigned type)
+{
+	uint64_t addr = c->addr & ~(uint64_t)HALT_BIT;
+
+	if (type == BC_REQ_STOPCLKACK)
+		addr |= HALT_BIT;
+	if (addr != c->addr)
+		c->lost |= BC_CAN_CYCLE;
+	c->addr = addr;
+}
+
+/* Starts encoding a reference. Its type must exist on a Pentium bus. Returns false, with *encoder
+ * set, if the reference extends beyond 64 bits of address. */
+static bool bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry)
+{
+	struct cycle_row row = cycle_row_of(entry->type);
+	bool has_attr = (entry->has & BC_HAS_ATTR) != 0;
+	bool is_special = row.cycle == BC_CYCLE_SPECIAL;
+	bool is_burst = row.burst != 0 && has_attr && entry->size == BURST_BYTES &&
+			entry->attr != 0 && entry->attr != row.attr;
+
+	*c = (struct bc_bus_encoder){.addr = entry->addr,
+		.be = is_burst ? BE_ALL : BE_NONE,
+		.is_split = !is_burst && !is_special && entry->size != 0,
+		.is_memory = row.is_memory};
+	if (is_burst) {
+		row.cycle = row.burst;
+		row.attr = 3;
+	}
+	c->control = (uint8_t)(row.cycle << 4);
+	if (is_special) {
+		c->be = special_enables(entry->type);
+		if (c->be == BC_SPECIAL_HALT)
+			set_halt(c, entry->type);
+		if (entry->size != 0)
+			c->lost |= BC_HAS_SIZE;
+	}
+	if (has_attr && entry->attr != row.attr)
+		c->lost |= BC_HAS_ATTR;
+	c->last = c->addr + (c->is_split ? entry->size - 1 : 0);
+	return c->last >= c->addr;
+}
+
+/* Returns address and byte enables of the next sample. Call only while !is_over. */
+static void bus_encoder_next(struct bc_bus_encoder *c, uint64_t *addr, uint8_t *be)
+{
+	assert(!c->is_over);
+	if (!c->is_split) {
+		*addr = c->addr;
+		*be = c->be;
+		c->is_over = true;
+		return;
+	}
+	uint64_t quad = c->addr & ~UINT64_C(7);
+	bool is_last = c->last - quad < 8;
+	unsigned first = (unsigned)(c->addr & 7);
+	unsigned end = is_last ? (unsigned)(c->last & 7) + 1 : 8;
+	*addr = quad;
+	*be = (uint8_t) ~((1u << end) - (1u << first));
+	c->is_over = is_last;
+	c->addr = quad + 8;
+}
+
+/* ---- bus printer */
 
 struct bus {
 	bool is_framed;
@@ -35,7 +389,7 @@ static void bus_init(struct bus *bus, const struct bc_format_options *options, b
 	bus->has_agents = (options->source_holds & BC_HAS_PROC) != 0;
 	bc_page_map_init(&bus->map, options->seed);
 	if (is_framed)
-		bc_bcp1_writer_init(&bus->writer);
+		bcp1_writer_init(&bus->writer);
 }
 
 static void raw6_init(void *state, const struct bc_format_options *options)
@@ -118,7 +472,7 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 
 	if (rc != 0)
 		return rc;
-	if (!bc_bus_encoder_start(c, p->entries)) {
+	if (!bus_encoder_start(c, p->entries)) {
 		snprintf(p->err, sizeof(p->err),
 			"0x%" PRIx32 " bytes at address 0x%" PRIx64
 			" extend beyond 64 bits of address",
@@ -149,8 +503,8 @@ static void write_framed(struct bus *bus, struct bc_print *p, const uint8_t samp
 	bool is_epoch = bus->has_epoch && entry->epoch != bus->epoch;
 	bus->has_epoch = true;
 	bus->epoch = entry->epoch;
-	p->used += bc_bcp1_writer_add(&bus->writer, (uint8_t *)p->out + p->used, sample,
-		entry->proc, bus->tick, is_epoch);
+	p->used += bcp1_writer_add(&bus->writer, (uint8_t *)p->out + p->used, sample, entry->proc,
+		bus->tick, is_epoch);
 }
 
 static void write_sample(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
@@ -169,7 +523,7 @@ static void write_cycle(struct bus *bus, struct bc_print *p)
 	uint8_t sample[BC_SAMPLE_BYTES];
 	uint64_t addr;
 
-	bc_bus_encoder_next(&bus->cycles, &addr, &sample[4]);
+	bus_encoder_next(&bus->cycles, &addr, &sample[4]);
 	if (bus->has_map && bus->cycles.is_memory) {
 		uint64_t low = addr & ((1u << BC_PAGE_BITS) - 1);
 		uint64_t frame = bc_page_map_frame(&bus->map, addr >> BC_PAGE_BITS);
@@ -194,7 +548,7 @@ static void write_gap(struct bus *bus, struct bc_print *p, const struct bc_event
 		is_held = gap->exact ? !is_many : gap->value == BC_BCP1_LOST_MANY;
 	if (!is_held || gap->duration_ns != 0)
 		bc_print_lose(p, BC_CAN_EVENT);
-	p->used += bc_bcp1_writer_gap(
+	p->used += bcp1_writer_gap(
 		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
 }
 
@@ -212,7 +566,7 @@ static void write_event(struct bus *bus, struct bc_print *p)
 	case BC_EVENT_TRIGGER:
 		if (entry->note.text.bytes != 0)
 			bc_print_lose(p, BC_CAN_EVENT);
-		p->used += bc_bcp1_writer_trigger(&bus->writer, (uint8_t *)p->out + p->used);
+		p->used += bcp1_writer_trigger(&bus->writer, (uint8_t *)p->out + p->used);
 		return;
 	default:
 		bc_print_lose(p, BC_CAN_EVENT);
@@ -256,7 +610,7 @@ static bool print_tail(void *state, struct bc_print *p)
 {
 	struct bus *bus = state;
 
-	p->used += bc_bcp1_writer_finish(&bus->writer, (uint8_t *)p->out + p->used);
+	p->used += bcp1_writer_finish(&bus->writer, (uint8_t *)p->out + p->used);
 	return true;
 }
 

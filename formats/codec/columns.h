@@ -1,5 +1,5 @@
-/* Entries as rows of a table: the columns of csv (formats/codec/csv.h) and, under the same names,
- * the keys of ndjson (formats/codec/ndjson.h).
+/* Entries as rows of a table: the columns of csv (formats/codec/csv.c) and, under the same names,
+ * the keys of ndjson (formats/codec/ndjson.c).
  *
  * The columns depend on what a trace may hold, not on what it actually contains, so they are known
  * before the first entry is read. A cell is empty if the entry lacks the field. docs/formats.md
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/fast_format.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
@@ -122,5 +123,12 @@ struct bc_type_word {
 };
 
 void bc_type_words(struct bc_type_word words[BC_REF_TYPES]);
+
+/* JSON strings from arbitrary bytes. Source: RFC 8259, section 7. */
+
+/* Writes the text in quotes: at most six bytes per input byte, plus two. UTF-8 is copied, control
+ * characters are escaped, and a byte that is not part of a UTF-8 sequence becomes \u0080 to \u00ff,
+ * the character with its number. Returns the end of the output. */
+char *bc_json_write_text(char *out, struct bc_text text);
 
 #endif

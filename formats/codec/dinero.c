@@ -1,4 +1,13 @@
-#include "formats/codec/dinero.h"
+/* Dinero's traces: one reference per line.
+ *
+ *   din   LABEL HEXADDR      label 0 read, 1 write, 2 fetch, 3 miscellaneous, 4 flush; the
+ *                            rest of the line is ignored
+ *   xdin  C HEXADDR HEXSIZE  r read, w write, i fetch, m miscellaneous, c copy back,
+ *                            v invalidate
+ *
+ * Neither format has times. Addresses have up to 64 bits. The parsers accept 0x before digits. A
+ * blank line is malformed, because Dinero IV stops at one. Source: the manual of Dinero IV. */
+#include "formats/codec/codecs.h"
 
 #include "formats/base/fast_format.h"
 #include "formats/codec/block_parse.h"

@@ -1,20 +1,7 @@
 #include "formats/codec/format.h"
 
 #include "formats/base/options.h"
-#include "formats/codec/bus_parser.h"
-#include "formats/codec/bus_printer.h"
-#include "formats/codec/byu_printer.h"
-#include "formats/codec/cis501.h"
-#include "formats/codec/csv.h"
-#include "formats/codec/dinero.h"
-#include "formats/codec/lackey.h"
-#include "formats/codec/laplace.h"
-#include "formats/codec/laplace_events.h"
-#include "formats/codec/ndjson.h"
-#include "formats/codec/rowbinary.h"
-#include "formats/codec/tarmac.h"
-#include "formats/codec/tarmac_print.h"
-#include "formats/codec/vcd.h"
+#include "formats/codec/codecs.h"
 #include "formats/trace/entry.h"
 
 #define BUS_HOLDS                                                                        \

@@ -1,4 +1,15 @@
-#include "formats/codec/lackey.h"
+/* Output of valgrind --tool=lackey --trace-mem=yes: one reference per line. It is parsed, and
+ * printed only for display: no trace is converted to it.
+ *
+ *   I  ADDR,SIZE    fetch
+ *    L ADDR,SIZE    load
+ *    S ADDR,SIZE    store
+ *    M ADDR,SIZE    load and store by one instruction
+ *
+ * The address is hexadecimal, the size decimal. There are no times. Blank lines, and lines that
+ * start with == (valgrind's own messages), are skipped. Anything else, such as output of the traced
+ * program, is malformed. Source: Valgrind's manual, "Lackey". */
+#include "formats/codec/codecs.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@ GOAL = 80  # percent
 # Room: the files that count, or those that don't, after a "-".
 REACHABLE = {
     "formats/base": "fast_parse.h json.c utf8.c",
-    "formats/bus": "- bcp1_writer.c",
+    "formats/bus": "-",
     "formats/segment": "- metadata.c",
     "formats/trace": "-",
     "formats/codec": "-",

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/codec/tarmac.h"
-#include "formats/codec/tarmac_print.h"
+#include "formats/codec/codecs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/codec/tarmac.h"
+#include "formats/codec/codecs.h"
 #include "tests/support/test.h"
 
 /* The result of parsing. Texts of the entries point into `bytes`. */

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "formats/codec/laplace.h"
+#include "formats/codec/codecs.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -2,10 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/codec/rowbinary.h"
 #include "tests/support/dice.h"
 #include "tests/support/print_run.h"
 #include "tests/support/test.h"
+
+#define ROW_BYTES 32
 
 static struct bc_entry entry_at(uint64_t tick)
 {
@@ -57,9 +58,9 @@ TEST(the_rows_of_segments_have_the_numbers_of_their_records)
 		}
 		struct printed out = print_entries(
 			entries, 9, BC_FORMAT_SEGMENT, BC_FORMAT_ROWBINARY, &options);
-		assert_int_equal(out.trace.n, 9 * BC_ROWBINARY_BYTES);
+		assert_int_equal(out.trace.n, 9 * ROW_BYTES);
 		for (size_t i = 0; i < 9; i++)
-			assert_true(bc_le64(out.trace.bytes + i * BC_ROWBINARY_BYTES + 4) ==
+			assert_true(bc_le64(out.trace.bytes + i * ROW_BYTES + 4) ==
 				    (is_segment != 0 ? expected[i] : i));
 		printed_free(&out);
 	}
@@ -74,9 +75,9 @@ TEST(the_rows_of_a_byu_trace_contain_its_records)
 
 	struct printed out = convert_trace(&byu, BC_FORMAT_BYU, BC_FORMAT_ROWBINARY, NULL);
 	assert_nothing_lost(&out);
-	assert_int_equal(out.trace.n / BC_ROWBINARY_BYTES, byu.n / BC_RECORD_BYTES);
+	assert_int_equal(out.trace.n / ROW_BYTES, byu.n / BC_RECORD_BYTES);
 	for (size_t i = 0; i < byu.n / BC_RECORD_BYTES; i++) {
-		const uint8_t *row = out.trace.bytes + i * BC_ROWBINARY_BYTES;
+		const uint8_t *row = out.trace.bytes + i * ROW_BYTES;
 		const uint8_t *record = byu.bytes + i * BC_RECORD_BYTES;
 		uint32_t time = bc_le32(record + 8);
 		tick += time != BC_TIME_NONE ? time : 0;
@@ -137,7 +138,7 @@ TEST(a_value_that_is_too_large_is_an_error)
 			entries, 2, BC_FORMAT_BYU24, BC_FORMAT_ROWBINARY, NULL);
 		assert_int_equal(out.rc, -ERANGE);
 		assert_int_equal(out.refused, 1);
-		assert_int_equal(out.trace.n, BC_ROWBINARY_BYTES);
+		assert_int_equal(out.trace.n, ROW_BYTES);
 		assert_non_null(strstr(out.err, words[i]));
 		printed_free(&out);
 	}

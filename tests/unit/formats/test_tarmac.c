@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "formats/base/fast_format.h"
+#include "formats/codec/codecs.h"
 #include "formats/codec/format.h"
 #include "formats/codec/tarmac_line.h"
-#include "formats/codec/tarmac_print.h"
 #include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/base/fast_parse.h"
-#include "formats/codec/tarmac_print.h"
+#include "formats/codec/codecs.h"
 #include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
 
