@@ -14,7 +14,7 @@
 #include "cli/term/output.h"
 #include "formats/diff/match.h"
 #include "formats/reader/entry_convert.h"
-#include "formats/trace/entry_text.h"
+#include "formats/trace/entry.h"
 
 /* An entry of a difference, or of its context. */
 struct bc_diff_line {

@@ -9,7 +9,7 @@
 #include "formats/base/format_id.h"
 #include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
-#include "formats/trace/time_point.h"
+#include "formats/trace/filter_parse.h"
 
 enum {
 	BC_FILTER_OPT_FROM = 1100,

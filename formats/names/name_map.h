@@ -2,7 +2,7 @@
  *
  * A map has layers. A name of a later layer hides those of earlier ones; within a layer, the
  * smallest range that has the address counts. A layer comes from the built-in map of the PC, from
- * the symbols of a program (formats/names/symbols.h), or from a file with one name per line and
+ * the symbols of a program (formats/names/name_file.h), or from a file with one name per line and
  * hexadecimal addresses:
  *
  *     # the test fixture
@@ -18,10 +18,64 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/names/name_region.h"
+
+/* Ranges of addresses of memory or I/O ports, and a region: the ranges that a name selects. */
+
+struct bc_name_range {
+	bool is_port;
+	uint64_t first;
+	uint64_t last; /* inclusive */
+};
+
+#define BC_NAME_REGION_RANGES 16u
+
+/* Disjoint ranges in order, memory before ports. */
+struct bc_name_region {
+	unsigned count;
+	struct bc_name_range ranges[BC_NAME_REGION_RANGES];
+};
+
+/* A layer: ranges of addresses, each with a name.
+ *
+ *     bc_name_layer_add() ...   in any order
+ *     bc_name_map_add_layer()   sorts it
+ *
+ * An empty layer is all zero. */
+
+struct bc_name_row {
+	uint64_t first;
+	uint64_t last;
+	size_t up;   /* just after the nearest earlier row of its kind that ends later; or its first
+		      */
+	size_t name; /* offset in the layer's text */
+	bool is_port;
+};
+
+struct bc_name_layer {
+	struct bc_name_row *rows; /* sorted by the first address, ports after memory */
+	size_t count;
+	size_t capacity;
+	size_t ports; /* index of the first port */
+	char *text;   /* the names, each with a terminating zero */
+	size_t text_used;
+	size_t text_capacity;
+	bool is_symbols;
+};
+
+/* Adds a range. Returns 0 or -ENOMEM. */
+int bc_name_layer_add(struct bc_name_layer *layer, const struct bc_name_range *range,
+	const char *name, size_t bytes) BC_MUST_CHECK;
+
+void bc_name_layer_sort(struct bc_name_layer *layer);
+void bc_name_layer_free(struct bc_name_layer *layer);
+
+static inline const char *bc_name_layer_text(
+	const struct bc_name_layer *layer, const struct bc_name_row *row)
+{
+	return layer->text + row->name;
+}
 
 struct bc_name_map;
-struct bc_name_layer;
 
 /* Returns a map without names, except that bc_name_map_region() knows those of the PC; or NULL if
  * out of memory. */

@@ -9,7 +9,6 @@
 #include "formats/base/must_check.h"
 #include "formats/search/segment_files.h"
 #include "formats/trace/entry.h"
-#include "formats/trace/entry_text.h"
 #include "formats/trace/filter.h"
 
 struct bc_search_options {

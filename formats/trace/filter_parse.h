@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"
@@ -38,7 +39,22 @@ bool bc_filter_parse(struct bc_filter *filter, const struct bc_name_map *names, 
 bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_map *names,
 	const char *name, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Parse the bounds of time (formats/trace/time_point.h): from this time on, and before it. */
+/* For help texts. */
+#define BC_TIME_POINT_HELP                                                                   \
+	"2026-11-20 03:14 (local), 2026-11-20T03:14:00Z, -2h (before now), +10s (after the " \
+	"start) "                                                                            \
+	"or @tick"
+
+/* Parse the bounds of time: from this time on, and before it. Users write times much as for
+ * journalctl:
+ *
+ *     2026-11-20 03:14:15.5   local time; the seconds, or the time of day, may be missing
+ *     2026-11-20T03:14:15Z    with a time zone (Z or +01:00)
+ *     03:14                   today
+ *     now, today, yesterday   today and yesterday start at midnight
+ *     -2h                     before now: d, h, min, s (the default), ms, us, ns
+ *     +10s                    after the start of the trace
+ *     @4178506193             a tick of the trace */
 bool bc_filter_parse_from(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_filter_parse_to(

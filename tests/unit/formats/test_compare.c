@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/diff/compare.h"
-#include "formats/trace/entry_text.h"
+#include "formats/trace/entry.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

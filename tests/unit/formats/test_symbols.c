@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "formats/names/name_file.h"
-#include "formats/names/symbols.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
