@@ -1,5 +1,5 @@
 /* The daemon's external interface: the HTTP servers for the socket and for metrics, the event and
- * record streams, the page sampler and the catalog. Passes requests to the recorder. */
+ * record streams, the page sampler and the pages of recordings. Passes requests to the recorder. */
 #ifndef BC_DAEMON_API_SOCKET_API_H
 #define BC_DAEMON_API_SOCKET_API_H
 

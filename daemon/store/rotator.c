@@ -76,12 +76,20 @@ static void check_space(
 		bc_open_segment_forget_deleted(&r->open);
 }
 
+static bool has_rule(const struct bc_writer_rules *rules)
+{
+	const struct bc_retention_rules *space = &rules->space;
+
+	return rules->rotation.files != 0 || space->max_use_bytes != 0 || space->max_age_ns != 0 ||
+	       space->keep_free_bytes != 0;
+}
+
 /* Applies the space rules. Returns false if nothing may be written now. */
 static bool enforce_space(struct bc_rotator *r, struct coming coming)
 {
 	struct bc_retention_state state;
 
-	if (!r->has_waited)
+	if (!r->has_waited && has_rule(&r->rules))
 		(void)bc_catalogue_wait(r->open.catalogue, PATIENCE_NS);
 	r->has_waited = true;
 	check_space(r, &state, &coming);

@@ -429,7 +429,7 @@ def test_a_full_or_failing_disk_is_not_a_hang(tmp):
 
 
 def test_an_idle_writer_is_not_a_hang(tmp):
-    # It lists the directory once a second and is idle in between.
+    # It checks the space once a second and is idle in between.
     idle = (*SIM, "--set", "recording.record=on-demand", "--set", "pipeline.stuck=700ms")
     with Manager(tmp, WATCHDOG_US) as manager:
         with service(tmp, manager, *idle) as daemon:
