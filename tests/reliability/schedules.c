@@ -20,6 +20,7 @@
 #include "daemon/config/config_keys.h"
 #include "daemon/ingest/pool.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/store/catalogue.h"
 #include "daemon/store/reserve.h"
 #include "formats/base/bytes.h"
 #include "formats/segment/segment_name.h"
@@ -52,6 +53,7 @@ struct world {
 	enum faults faults;
 	char path[64];
 	struct bc_config *config;
+	struct bc_catalogue *catalogue;
 	struct bc_recorder *recorder;
 	struct bc_source source;
 	uv_timer_t send;   /* the source */
@@ -626,6 +628,7 @@ static void open_all(void)
 		.loop = &loop,
 		.config = w.config,
 		.dir_fd = disk.dir_fd,
+		.catalogue = w.catalogue,
 		.before = "",
 		.on_event = on_event,
 		.has_listeners = has_listeners,
@@ -678,9 +681,13 @@ static int64_t run_schedule(uint64_t seed)
 	fake_loop_start();
 	disk_set(DISK_FINE);
 	configure();
+	/* It is complete, and has no thread: fibers can't wait for one. */
+	fibers_check(bc_catalogue_open(&w.catalogue, disk.dir_fd) == 0 &&
+		     bc_catalogue_refresh(w.catalogue) == 0);
 	open_all();
 	fake_loop_run();
 	fibers_check(w.open_handles == 0);
+	bc_catalogue_stop(w.catalogue);
 	fibers_end();
 	check_files();
 	empty_dir();

@@ -13,6 +13,7 @@
 #include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/pool.h"
+#include "daemon/store/catalogue.h"
 #include "daemon/store/recording_info.h"
 #include "formats/bus/mapping.h"
 #include "formats/bus/stamp.h"
@@ -48,6 +49,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_mapping mapping;
 	struct bc_recording_info recording;
+	struct bc_catalogue *catalogue;
 	struct bc_pipeline *pipeline;
 	struct bc_channel *channel;
 	struct bc_decoder *decoder;
@@ -112,12 +114,15 @@ static void set_up(struct fixture *f)
 
 	bc_log_set_level(BC_LOG_ERROR);
 	temp_dir_make(&f->dir);
+	assert_int_equal(bc_catalogue_open(&f->catalogue, f->dir.fd), 0);
+	assert_int_equal(bc_catalogue_refresh(f->catalogue), 0);
 	bc_mapping_init(&f->mapping, &options);
 	snprintf(f->recording.header.recording, BC_RECORDING_ID_MAX, "20260101T000000Z-000000");
 }
 
 static void tear_down(struct fixture *f)
 {
+	bc_catalogue_stop(f->catalogue);
 	temp_dir_remove(&f->dir);
 }
 
@@ -131,6 +136,7 @@ static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunk
 		.workers = 1,
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,
+		.catalogue = f->catalogue,
 		.rules = {.sync_ns = UINT64_C(1000000000000)},
 		.context = f,
 		.on_slot_free = on_nothing,
