@@ -12,7 +12,7 @@
 #include "cli/term/console.h"
 #include "formats/base/options.h"
 #include "formats/base/usage.h"
-#include "formats/reader/probe.h"
+#include "formats/reader/input.h"
 
 /* The state of option parsing. */
 struct bc_options {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/diff/match_options.h"
+#include "formats/diff/compare.h"
 
 /* How many entries of each trace are searched. */
 #define BC_FAR_MAX (UINT64_C(16) << 20)

@@ -1,15 +1,165 @@
 #include "formats/diff/match.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "formats/base/must_check.h"
 #include "formats/diff/compare.h"
 #include "formats/diff/far.h"
-#include "formats/diff/match_time.h"
-#include "formats/diff/moved.h"
 #include "formats/diff/plan.h"
-#include "formats/diff/reorder.h"
 #include "formats/diff/window.h"
+
+/* Recognizes blocks that are missing at one place and additional at another: they were moved. It
+ * remembers the last entries of each trace that had no partner. */
+
+/* The shortest block that is recognized. */
+#define MOVED_MIN 8u
+
+/* Entries remembered of each trace. */
+#define KEPT 65536u
+
+#define SLOTS (2 * KEPT)
+
+struct trace {
+	uint64_t count; /* entries added; the last KEPT are at [i % KEPT] */
+	uint64_t keys[KEPT];
+	uint64_t positions[KEPT];
+	uint64_t numbers[KEPT];
+	/* Where a run of MOVED_MIN begins, plus 1, by its hash. */
+	uint64_t begins[SLOTS];
+};
+
+struct moved {
+	struct trace traces[2];
+};
+
+static size_t add_key(size_t hash, uint64_t key)
+{
+	return (hash ^ key) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
+}
+
+/* Adds an entry of trace 0 or 1 that has no partner: its position in the trace, which must
+ * increase, the number to report, and its key. */
+static void moved_add(
+	struct moved *moved, unsigned trace, uint64_t position, uint64_t number, uint64_t key)
+{
+	struct trace *t = &moved->traces[trace];
+	uint64_t end = ++t->count;
+	size_t hash = 0;
+
+	t->keys[(end - 1) % KEPT] = key;
+	t->positions[(end - 1) % KEPT] = position;
+	t->numbers[(end - 1) % KEPT] = number;
+	if (end < MOVED_MIN || t->positions[(end - MOVED_MIN) % KEPT] != position - (MOVED_MIN - 1))
+		return;
+	for (uint64_t i = end - MOVED_MIN; i < end; i++)
+		hash = add_key(hash, t->keys[i % KEPT]);
+	t->begins[hash % SLOTS] = end - MOVED_MIN + 1;
+}
+
+/* Searches the other trace's entries for the block of keys[0, n). Returns the length of its start
+ * that was found, at least MOVED_MIN, with the number of the first entry there; or 0. */
+static size_t moved_find(
+	const struct moved *moved, unsigned trace, const uint64_t *keys, size_t n, uint64_t *number)
+{
+	const struct trace *t = &moved->traces[1 - trace];
+	size_t hash = 0;
+	size_t same = 0;
+
+	if (n < MOVED_MIN)
+		return 0;
+	for (size_t i = 0; i < MOVED_MIN; i++)
+		hash = add_key(hash, keys[i]);
+	uint64_t begin = t->begins[hash % SLOTS];
+	if (begin == 0 || begin - 1 + KEPT < t->count)
+		return 0;
+	begin--;
+	while (same < n && begin + same < t->count &&
+		t->keys[(begin + same) % KEPT] == keys[same] &&
+		t->positions[(begin + same) % KEPT] == t->positions[begin % KEPT] + same)
+		same++;
+	*number = t->numbers[begin % KEPT];
+	return same >= MOVED_MIN ? same : 0;
+}
+
+/* ---- equal entries at about the same time in a different order */
+
+/* Which entries of a window are without a partner: indices from its begin. */
+struct leftover {
+	uint32_t *at;
+	size_t count;
+};
+
+static bool is_before(const struct bc_window *w, uint32_t i, uint64_t key, uint64_t tick)
+{
+	const uint64_t own = w->keys[w->begin + i];
+
+	return own != key ? own < key : w->entries[w->begin + i].tick < tick;
+}
+
+static int compare(const void *x, const void *y, void *context)
+{
+	const struct bc_window *w = context;
+	uint32_t i = *(const uint32_t *)x;
+	uint32_t j = *(const uint32_t *)y;
+
+	if (is_before(w, i, w->keys[w->begin + j], w->entries[w->begin + j].tick))
+		return -1;
+	if (is_before(w, j, w->keys[w->begin + i], w->entries[w->begin + i].tick))
+		return 1;
+	return (i > j) - (i < j);
+}
+
+static size_t find(
+	const struct bc_window *w, const struct leftover *left, uint64_t key, uint64_t tick)
+{
+	size_t low = 0;
+	size_t high = left->count;
+
+	while (low != high) {
+		size_t middle = low + (high - low) / 2;
+		if (is_before(w, left->at[middle], key, tick))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Pairs leftover entries of A and B that are equal, and whose times are if `skew` is added to those
+ * of A. Sets is_taken for both, and changes the order of b_left. */
+static void reorder_pair(const struct bc_match_options *options, const struct bc_window *a,
+	const struct leftover *a_left, const struct bc_window *b, const struct leftover *b_left,
+	uint64_t skew)
+{
+	uint64_t window = options->window;
+
+	qsort_r(b_left->at, b_left->count, sizeof(*b_left->at), compare, (void *)(uintptr_t)b);
+	for (size_t i = 0; i < a_left->count; i++) {
+		size_t x = a->begin + a_left->at[i];
+		uint64_t tick = a->entries[x].tick + skew;
+		/* By B's clock, the time may be before tick 0. */
+		uint64_t from = tick > window && tick >> 63 == 0 ? tick - window : 0;
+		for (size_t j = find(b, b_left, a->keys[x], from); j < b_left->count; j++) {
+			size_t y = b->begin + b_left->at[j];
+			uint64_t other = b->entries[y].tick;
+			if (b->keys[y] != a->keys[x] || (other > tick && other - tick > window))
+				break;
+			if (b->is_taken[y] ||
+				!bc_time_is_same(options, &a->entries[x], &b->entries[y], skew) ||
+				bc_compare_entries(
+					&a->entries[x], &b->entries[y], options->fields) != 0)
+				continue;
+			a->is_taken[x] = b->is_taken[y] = true;
+			break;
+		}
+	}
+}
+
+/* ---- match */
 
 /* Entries aligned at first after a difference, and how many times more at each further try. */
 #define FIRST_WINDOW  256u
@@ -31,9 +181,9 @@ struct bc_match {
 	bool is_origin_open; /* the next pair may set the skew */
 	bool has_differed;   /* since the last match */
 	struct bc_plan plan;
-	struct bc_leftover a_left;
-	struct bc_leftover b_left;
-	struct bc_moved *moved;
+	struct leftover a_left;
+	struct leftover b_left;
+	struct moved *moved;
 	uint64_t far_entries; /* read again so far, at most */
 	bool is_pipe;         /* a trace can be read only once */
 };
@@ -57,7 +207,7 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 		bc_window_init(&m->a, a, options->fields, items) == 0 &&
 		bc_window_init(&m->b, b, options->fields, items) == 0 &&
 		bc_plan_init(&m->plan, &m->options, &m->a, &m->b) == 0 &&
-		bc_moved_open(&m->moved) == 0)
+		(m->moved = calloc(1, sizeof(*m->moved))) != NULL)
 		return 0;
 	bc_match_close(m);
 	*match = NULL;
@@ -68,7 +218,7 @@ void bc_match_close(struct bc_match *m)
 {
 	if (m == NULL)
 		return;
-	bc_moved_close(m->moved);
+	free(m->moved);
 	bc_plan_free(&m->plan);
 	bc_window_free(&m->a);
 	bc_window_free(&m->b);
@@ -162,13 +312,13 @@ static void follow_moves(
 	if (m->sink.moved == NULL || m->options.is_same_clock)
 		return;
 	for (size_t i = 0; i < n;) {
-		size_t found = bc_moved_find(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
+		size_t found = moved_find(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
 		if (found != 0)
 			m->sink.moved(m->sink.context, is_a, &entries[i], other, found);
 		i += found != 0 ? found : 1;
 	}
 	for (size_t i = 0; i < n; i++)
-		bc_moved_add(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
+		moved_add(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
 			keys[i]);
 }
 
@@ -260,7 +410,7 @@ static void pair_reordered(struct bc_match *m)
 		y = next.b + next.n;
 	}
 	if (bc_time_is_compared(&m->options) && m->a_left.count != 0 && m->b_left.count != 0)
-		bc_reorder_pair(&m->options, &m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew);
+		reorder_pair(&m->options, &m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew);
 }
 
 /* Whether the alignment reaches the end of both traces. */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/diff/match_options.h"
+#include "formats/diff/compare.h"
 #include "formats/trace/entry.h"
 
 struct bc_match;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/diff/match_time.h"
+#include "formats/diff/window.h"
 
 /* A block ends a difference, without looking further ahead, if it has at least SURE_BLOCK matches
  * and SURE_RATIO times as many as there are unmatched entries before it. */

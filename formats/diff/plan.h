@@ -9,7 +9,6 @@
 
 #include "formats/base/must_check.h"
 #include "formats/diff/align.h"
-#include "formats/diff/match_options.h"
 #include "formats/diff/window.h"
 
 struct bc_plan {

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/diff/match_options.h"
+#include "formats/bus/record.h"
+#include "formats/diff/compare.h"
 #include "formats/trace/entry.h"
 
 /* The entry before another one, as far as the time between them needs it. */
@@ -76,5 +77,36 @@ struct bc_predecessor bc_window_before(const struct bc_window *window, size_t i)
  * predecessor (`by_delta`), or absolute, plus the skew. */
 void bc_window_timed_keys(
 	const struct bc_window *window, size_t n, bool by_delta, uint64_t skew, uint64_t *keys);
+
+/* Whether the times of two entries are equal. Inline, because it is called for every pair. Private
+ * to this room. */
+
+static inline bool bc_time_is_compared(const struct bc_match_options *options)
+{
+	return (options->fields & BC_FIELD_TIME) != 0;
+}
+
+static inline bool bc_time_has_no_delta(const struct bc_entry *entry)
+{
+	return entry->has_delta && entry->delta == BC_TIME_NONE;
+}
+
+/* Whether the times of a pair are equal if `skew` is added to that of A. */
+static inline bool bc_time_is_same(const struct bc_match_options *options, const struct bc_entry *a,
+	const struct bc_entry *b, uint64_t skew)
+{
+	if (!bc_time_is_compared(options) || ((a->has | b->has) & BC_HAS_TIME) == 0)
+		return true;
+	if ((a->has & b->has & BC_HAS_TIME) == 0)
+		return false;
+	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
+		return false;
+	if (options->is_same_clock ? a->epoch != b->epoch
+				   : a->has_delta && b->has_delta &&
+					     bc_time_has_no_delta(a) != bc_time_has_no_delta(b))
+		return false;
+	uint64_t apart = b->tick - a->tick - skew;
+	return apart <= options->window || 0 - apart <= options->window;
+}
 
 #endif

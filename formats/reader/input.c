@@ -2,14 +2,526 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/bytes.h"
+#include "formats/base/fail.h"
+#include "formats/base/fast_parse.h"
+#include "formats/base/utf8.h"
+#include "formats/bus/bcp1.h"
+#include "formats/bus/dialect.h"
+#include "formats/bus/sample.h"
+#include "formats/codec/format.h"
 #include "formats/reader/foreign.h"
 #include "formats/segment/segment.h"
+#include "formats/segment/segment_header.h"
+#include "formats/trace/parser.h"
+
+/* Detects text formats: tries the parsers on the whole lines at the start of a file.
+ *
+ * A format fits if its parser accepts nearly all lines, and most have what other texts lack, which
+ * its parser decides (is_typical() in formats/trace/parser.h). */
+
+#define ENTRIES 256u
+
+/* Allow a few malformed lines, and times that go back: a file may be cut, contain other lines, or
+ * consist of two. */
+#define MALFORMED_PER_256 8u
+
+/* More of them may be damaged: blank, with a control character, or the last line of the file. A
+ * last line without anything that can be printed doesn't count. */
+#define DAMAGED_PER_256 64u
+
+/* So many of the other lines are typical of the format, and of those of modelled kinds. */
+#define TYPICAL_PER_256 160u
+
+/* In text, at most one byte in this many is a control character. */
+#define BYTES_PER_CONTROL 32u
+
+static bool is_control(uint8_t byte)
+{
+	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+}
+
+/* Whether the bytes can be text. A few may be control characters other than white space, such as
+ * the Ctrl-Z that ends a file of CP/M and DOS. */
+static bool is_text_head(const uint8_t *head, size_t bytes)
+{
+	size_t controls = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		controls += is_control(head[i]);
+	/* One alone may be in a short text, but a binary record of few bytes has more. */
+	return bytes != 0 &&
+	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
+}
+
+/* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f, or begins
+ * with 0x. Without one, they are if there are few, not all have one digit, and nearly all are
+ * multiples of 4 but do not all end in 0; of decimal numbers, less than half are, or they are
+ * round. */
+#define DISTINCT_MAX  16u
+#define ADDRESS_LEAST 0x10u
+
+struct hex_check {
+	uint64_t distinct[DISTINCT_MAX];
+	unsigned used; /* DISTINCT_MAX + 1: more */
+	uint64_t numbers;
+	uint64_t odd; /* those that are no multiples of 4 */
+	uint64_t highest;
+	bool has_letter;
+	bool has_unround; /* a number whose last digit is not 0 */
+};
+
+/* `text`: how the number is written. */
+static void check_hex(struct hex_check *c, uint64_t number, const char *text)
+{
+	unsigned i = 0;
+
+	c->has_letter |= text[0] == '0' && (text[1] | 0x20) == 'x';
+	c->has_unround |= number % 16 != 0;
+	c->numbers++;
+	c->odd += number % 4 != 0;
+	c->highest = number > c->highest ? number : c->highest;
+	for (uint64_t rest = number; rest != 0; rest >>= 4)
+		c->has_letter |= (rest & 15) > 9;
+	while (i < c->used && i < DISTINCT_MAX && c->distinct[i] != number)
+		i++;
+	if (i < c->used || c->used > DISTINCT_MAX)
+		return;
+	if (i < DISTINCT_MAX)
+		c->distinct[i] = number;
+	c->used++;
+}
+
+static bool is_hex(const struct hex_check *c)
+{
+	return c->has_letter || (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers &&
+					c->highest >= ADDRESS_LEAST && c->has_unround);
+}
+
+/* Result of parsing the lines. Blank lines, comments and those that the parser skips don't
+ * count. */
+struct count {
+	uint64_t lines;
+	uint64_t bad;
+	uint64_t damaged;
+	uint64_t modelled; /* lines of modelled kinds */
+	uint64_t typical;
+	uint64_t both; /* modelled and typical */
+	uint64_t tick; /* of the last line */
+	struct hex_check hex;
+};
+
+/* Whether a line has a control character: it may be one of the format that was damaged. */
+static bool has_control(const char *line, const char *end)
+{
+	while (line < end && !is_control((uint8_t)*line))
+		line++;
+	return line < end;
+}
+
+/* Whether a line has nothing but white space and control characters. */
+static bool is_empty(const char *line, const char *end)
+{
+	while (line < end && ((uint8_t)*line <= ' '))
+		line++;
+	return line == end;
+}
+
+static void count_line(struct count *count, const struct bc_parser *parser, const char *line,
+	const struct bc_entry *entry)
+{
+	const char *word = bc_skip_spaces(line);
+
+	if (*word == '\n' || *word == '#')
+		return;
+	count->lines++;
+	bool is_modelled = entry->kind != BC_ENTRY_LINE;
+	bool is_typical = parser->is_typical == NULL || parser->is_typical(line, entry);
+	count->modelled += is_modelled;
+	count->bad += parser->is_ordered && entry->tick < count->tick;
+	count->tick = entry->tick;
+	count->typical += is_typical;
+	count->both += is_modelled && is_typical;
+	if (parser->has_bare_hex)
+		check_hex(&count->hex, entry->addr, bc_skip_spaces(bc_token_end(word)));
+}
+
+/* Parses each line on its own. `is_all`: the text has no more. */
+static struct count try_parser(const struct bc_parser *parser, const char *text, size_t bytes,
+	bool is_all, struct bc_entry *entries)
+{
+	const struct bc_format_options options = bc_format_options_default();
+	struct bc_parse p = {.at = text, .number = 1, .entries = entries, .capacity = ENTRIES};
+	struct count count = {0};
+	void *state = bc_parser_start(parser, &options);
+
+	if (state == NULL)
+		return (struct count){.lines = 1, .bad = 1};
+	for (const char *line = text; line < text + bytes; line = p.end) {
+		const char *newline = bc_line_end(line);
+		p.at = line;
+		p.end = newline + 1;
+		p.count = 0;
+		if (parser->parse(state, &p) == BC_PARSE_BAD) {
+			bool is_last = is_all && p.end == text + bytes;
+			p.number++;
+			if (is_last && is_empty(line, newline))
+				continue;
+			bool may_be = is_last || is_empty(line, newline) ||
+				      has_control(line, newline);
+			count.damaged += may_be;
+			count.bad += !may_be;
+			count.lines++;
+		} else if (p.count != 0) {
+			count_line(&count, parser, line, entries);
+		}
+	}
+	free(state);
+	return count;
+}
+
+/* Whether nearly all lines fit the format, and most have what only it has. */
+static bool fits_lines(enum bc_format format, const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries)
+{
+	const struct bc_parser *parser = bc_format_info(format)->parser;
+	struct count count = try_parser(parser, text, bytes, is_all, entries);
+	uint64_t good = count.lines - count.bad - count.damaged;
+
+	return count.modelled != 0 && count.modelled * 8 >= good &&
+	       count.typical * 256 >= good * TYPICAL_PER_256 &&
+	       count.both * 256 >= count.modelled * TYPICAL_PER_256 &&
+	       count.bad * 256 <= count.lines * MALFORMED_PER_256 &&
+	       count.damaged * 256 <= count.lines * DAMAGED_PER_256 &&
+	       (!parser->has_bare_hex || is_hex(&count.hex));
+}
+
+static enum bc_format probe_lines(const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries, char *err, size_t errlen)
+{
+	enum bc_format only = BC_FORMAT_UNKNOWN;
+	size_t used = 0;
+
+	err[0] = '\0';
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		if (!info->is_text || info->parser == NULL || !info->can_read ||
+			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
+			continue;
+		int n = snprintf(err + used, errlen - used, "%s%s", used != 0 ? " or " : "",
+			bc_format_name((enum bc_format)f));
+		used += n > 0 && (size_t)n < errlen - used ? (size_t)n : 0;
+		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
+	}
+	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
+		return only;
+	if (only == BC_FORMATS)
+		snprintf(err + used, errlen - used, ": each matches the lines");
+	else
+		bc_message(err, errlen, "the lines fit no known format");
+	return BC_FORMAT_UNKNOWN;
+}
+
+/* Returns the only text format that fits the lines, or BC_FORMAT_UNKNOWN with *err set to a clause.
+ * `is_all`: the last line may lack its newline. */
+static enum bc_format probe_text(
+	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t errlen)
+{
+	enum bc_format format = BC_FORMAT_UNKNOWN;
+	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
+	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
+
+	if (bc_starts_with_bom(head, bytes)) {
+		head += BC_BOM_BYTES;
+		bytes -= BC_BOM_BYTES;
+	}
+	bc_message(err, errlen, "out of memory");
+	if (text != NULL && entries != NULL) {
+		memcpy(text, head, bytes);
+		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
+		if (is_all && bytes != 0 && head[bytes - 1] != '\n')
+			text[bytes++] = '\n';
+		const char *newline = memrchr(text, '\n', bytes);
+		if (newline == NULL)
+			bc_message(err, errlen, "the first line is too long");
+		else
+			format = probe_lines(
+				text, (size_t)(newline - text) + 1, is_all, entries, err, errlen);
+	}
+	free(text);
+	free(entries);
+	return format;
+}
+
+/* ---- detection */
+
+/* Uncompressed bytes that are examined. */
+#define PLAIN_BYTES (BC_PROBE_BYTES / 4)
+
+/* Records are checked for values that a bus can produce. A few implausible ones are allowed. */
+#define RECORDS_CHECKED     2048u
+#define IMPLAUSIBLE_PER_256 8u
+
+static bool is_plausible_meta(const uint8_t meta[4])
+{
+	uint8_t size = meta[1];
+
+	return (bc_reqtype_name(meta[0]) != NULL || meta[0] >= BC_REQ_INVALID) &&
+	       (size <= 8 || size == 16 || size == 32) && meta[2] <= 7 && meta[3] <= 15;
+}
+
+static bool is_plausible_record(const uint8_t *in, enum bc_format format, uint64_t addr_max)
+{
+	uint64_t addr;
+	uint64_t time;
+	size_t meta = bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8;
+
+	bc_dialect_fields(in, format, &addr, &time);
+	if (!is_plausible_meta(in + meta) || addr > addr_max || time > UINT32_MAX)
+		return false;
+	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order usually have
+	 * such values. */
+	return time < 1 << 22 || time == BC_TIME_NONE;
+}
+
+/* Byte enables are a contiguous run, except in a special cycle, where a single bit is clear. */
+static bool is_plausible_sample(const uint8_t *in)
+{
+	unsigned cycle = in[5] >> 4;
+	unsigned enabled = (uint8_t)~in[4];
+
+	if (strcmp(bc_cycle_name(cycle), "INVALID") == 0)
+		return false;
+	if (enabled == 0)
+		return true;
+	unsigned lowest = enabled & -enabled;
+	return ((enabled + lowest) & enabled) == 0;
+}
+
+static bool fits_records(
+	const uint8_t *head, size_t bytes, enum bc_format format, uint64_t addr_max)
+{
+	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	size_t n = bytes / stride < RECORDS_CHECKED ? bytes / stride : RECORDS_CHECKED;
+	size_t implausible = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *in = head + i * stride;
+		bool ok = format == BC_FORMAT_RAW6 ? is_plausible_sample(in)
+						   : is_plausible_record(in, format, addr_max);
+		implausible += !ok;
+	}
+	return n != 0 && implausible * 256 <= n * IMPLAUSIBLE_PER_256;
+}
+
+/* Searches for a bcp1 header anywhere in the head, because a capture may start in mid-frame. */
+static bool has_bcp1_header(const uint8_t *head, size_t bytes)
+{
+	struct bc_bcp1_header header;
+
+	for (size_t at = 0; at + BC_BCP1_HEADER_BYTES <= bytes; at++)
+		if (head[at] == 'B' && bc_bcp1_read_header(&header, head + at))
+			return true;
+	return false;
+}
+
+/* Only the start of a first header, too short to check its CRC. */
+static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
+{
+	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
+}
+
+/* Whether a whole header of a segment or chunk starts here. */
+static bool is_item(const uint8_t *in, size_t bytes, struct bc_chunk *chunk)
+{
+	struct bc_segment_header header;
+	size_t length;
+
+	if ((length = bc_chunk_header_bytes(in)) != 0)
+		return length <= bytes && bc_chunk_header_read(chunk, in, length);
+	length = bc_segment_header_bytes(in);
+	return length != 0 && length <= bytes && bc_segment_header_read(&header, in, length);
+}
+
+/* Searches for a whole header anywhere in the head, because the start may be damaged. */
+static bool has_segment_item(const uint8_t *head, size_t bytes)
+{
+	struct bc_chunk *chunk = NULL;
+	bool found = false;
+
+	for (size_t at = 0; !found && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
+		if ((bc_le32(head + at) & ~7u) != BC_MAGIC_SEGMENT_HEADER)
+			continue;
+		if (chunk == NULL)
+			chunk = malloc(sizeof(*chunk));
+		found = chunk != NULL && is_item(head + at, bytes - at, chunk);
+	}
+	free(chunk);
+	return found;
+}
+
+/* Whether the bytes are an empty frame followed by a segment header, or the start of one. */
+static bool starts_as_segment(const uint8_t *head, size_t bytes)
+{
+	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
+		return false;
+	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
+	uint8_t magic[4];
+	bc_write_le32(magic, BC_MAGIC_SEGMENT_HEADER);
+	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
+}
+
+/* Physical addresses of 64-bit machines have up to 52 bits. So may 12-byte records that are read as
+ * longer ones; therefore such addresses count only if no format fits without them. */
+#define WIDE_ADDR_MAX UINT64_C(0xFFFFFFFFFFFFF)
+
+/* Returns the number of plain formats that fit, the last of which is *only, with their names in
+ * `err`. */
+static unsigned count_fitting(const uint8_t *head, size_t bytes, uint64_t addr_max,
+	enum bc_format *only, char *err, size_t errlen)
+{
+	static const enum bc_format plain[] = {
+		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
+	unsigned fitting = 0;
+	size_t used = 0;
+
+	err[0] = '\0';
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		if (!fits_records(head, bytes, plain[i], addr_max))
+			continue;
+		*only = plain[i];
+		int n = snprintf(err + used, errlen - used, "%s%s", fitting++ ? " or " : "",
+			bc_format_name(plain[i]));
+		used += (size_t)n;
+	}
+	return fitting;
+}
+
+/* Checks the plain formats, and sets probe->format to the only one that fits, or probe->err.
+ * Returns the number that fit. */
+static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t bytes)
+{
+	enum bc_format only = BC_FORMAT_UNKNOWN;
+	unsigned fitting = count_fitting(
+		head, bytes, UINT32_MAX, &only, probe->err, sizeof(probe->err));
+
+	if (fitting == 0)
+		fitting = count_fitting(
+			head, bytes, WIDE_ADDR_MAX, &only, probe->err, sizeof(probe->err));
+	size_t used = strlen(probe->err);
+	if (fitting == 1)
+		probe->format = only;
+	else if (fitting > 1)
+		snprintf(
+			probe->err + used, sizeof(probe->err) - used, ": each matches the content");
+	else
+		snprintf(probe->err, sizeof(probe->err), "the content fits no known format");
+	return fitting;
+}
+
+/* Number of bytes before the padding at the end: zeros, which a crash may leave there, or the
+ * Ctrl-Z of CP/M and DOS. */
+static size_t before_padding(const uint8_t *head, size_t bytes)
+{
+	while (bytes != 0 && (head[bytes - 1] == 0 || head[bytes - 1] == 0x1A))
+		bytes--;
+	return bytes;
+}
+
+static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+{
+	size_t text = before_padding(head, bytes);
+	unsigned fitting = 0;
+
+	if (bc_is_elf(head, bytes)) {
+		snprintf(probe->err, sizeof(probe->err), "an ELF file, not a trace");
+		probe->is_foreign = true;
+		return;
+	}
+	if (is_text_head(head, text) && (text == bytes || memchr(head, '\n', text) != NULL))
+		probe->format = probe_text(
+			head, text, is_all || text != bytes, probe->err, sizeof(probe->err));
+	else
+		fitting = probe_plain(probe, head, bytes);
+	if (probe->format == BC_FORMAT_UNKNOWN)
+		probe->is_foreign = bc_describe_foreign(
+			probe->err, sizeof(probe->err), probe->packing, head, bytes, fitting != 0);
+}
+
+static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+{
+	if (has_segment_item(head, bytes)) {
+		probe->format = BC_FORMAT_SEGMENT;
+		return true;
+	}
+	if (starts_as_segment(head, bytes)) {
+		probe->format = BC_FORMAT_SEGMENT;
+		/* An empty frame may precede any other frame. */
+		return is_all || bytes >= BC_EMPTY_FRAME_BYTES + 4;
+	}
+	if (has_bcp1_header(head, bytes)) {
+		probe->format = BC_FORMAT_BCP1;
+		return true;
+	}
+	if (!is_all && bytes < PLAIN_BYTES)
+		return false;
+	if (is_torn_bcp1(head, bytes))
+		probe->format = BC_FORMAT_BCP1;
+	else if (bytes == 0 && probe->packing != BC_PACKING_NONE)
+		snprintf(probe->err, sizeof(probe->err),
+			"no data in its %s frames: they are empty, damaged or torn",
+			bc_packing_name(probe->packing));
+	else if (bytes == 0)
+		snprintf(probe->err, sizeof(probe->err), "empty file");
+	else
+		probe_content(probe, head, bytes, is_all);
+	return true;
+}
+
+bool bc_probe(
+	struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all, unsigned window_log)
+{
+	enum bc_packing packing = bc_packing_of(head, bytes);
+	bool is_plain = packing == BC_PACKING_NONE || starts_as_segment(head, bytes);
+
+	memset(probe, 0, sizeof(*probe));
+	if (is_plain)
+		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
+			is_all && bytes <= PLAIN_BYTES);
+
+	probe->packing = packing;
+	uint8_t *inner = malloc(PLAIN_BYTES);
+	ssize_t n = inner != NULL
+			    ? bc_unpack_head(inner, PLAIN_BYTES, packing, head, bytes, window_log)
+			    : -ENOMEM;
+	bool is_over = is_all || bytes >= BC_PROBE_BYTES;
+	bool is_certain = true;
+	probe->is_foreign = n == -ENOBUFS;
+	if (n == -ENOBUFS)
+		bc_unpack_too_large(probe->err, sizeof(probe->err), packing, window_log);
+	else if (n < 0)
+		snprintf(probe->err, sizeof(probe->err), "out of memory");
+	else
+		is_certain = probe_bytes(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
+	free(inner);
+	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT)
+		return is_certain;
+	/* The LZ4 frames may be those of a segment whose start is damaged. This is examined last,
+	 * because compression may also store the bytes of a whole one as they are. */
+	if (has_segment_item(head, bytes))
+		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT};
+	return true;
+}
+
+/* ---- input */
 
 #define PACKED_BYTES (1u << 18)
 

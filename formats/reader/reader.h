@@ -9,11 +9,66 @@
 #ifndef BC_FORMATS_READER_READER_H
 #define BC_FORMATS_READER_READER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "formats/base/format_id.h"
 #include "formats/base/must_check.h"
-#include "formats/reader/batch.h"
+#include "formats/base/options.h"
+#include "formats/bus/chunk.h"
 #include "formats/reader/input.h"
+#include "formats/segment/sequence_check.h"
+#include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
+
+/* Something that could not be read or is missing. */
+struct bc_fault {
+	uint64_t line;   /* of text: line number from 1; otherwise 0 */
+	uint32_t column; /* from 1 */
+	uint64_t offset; /* of other formats: offset in the uncompressed bytes, from 0 */
+	uint64_t bytes;  /* affected bytes; 0: something is missing at this offset */
+	bool is_before;  /* it is before the file */
+	char what[200];  /* description, a phrase */
+};
+
+/* Valid until the next call to bc_reader_next(). */
+struct bc_batch {
+	const struct bc_entry *entries;
+	size_t count;
+	const struct bc_fault *fault; /* comes after the entries; NULL: none */
+
+	/* Instead of entries, if the reader was opened with as_records: BYU records. */
+	const uint8_t *records;
+	size_t record_count;
+	uint64_t first_number;        /* of the first record */
+	uint64_t tick;                /* of the record before the first, or 0 */
+	const struct bc_chunk *chunk; /* the chunk with the records; NULL: not from a segment */
+
+	/* For segments: the header of the chunk that contains the entries or records; otherwise
+	 * NULL. */
+	const struct bc_chunk_info *chunk_info;
+};
+
+struct bc_reader_options {
+	struct bc_format_options format;
+	/* Return the records of segments, byu and byu-be directly, without converting them to
+	 * entries. Other formats are not affected. */
+	bool as_records;
+	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
+	 * all. It is called when the header has been read, possibly several times for a chunk. With
+	 * index_fd, chunks that are not needed are skipped without being read. It is also called
+	 * with descriptions of missing records, which are reported only if it returns true. */
+	bc_needs_chunk *needs_chunk;
+	void *context;
+	bool is_partial;     /* a segment that is still open: it has no index yet */
+	bool is_one_of_many; /* the caller reads many files at a time: no threads for this one */
+	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
+			 none */
+	/* For segments: kept from file to file, so that missing and duplicate chunks between files
+	 * are reported; NULL: each file is checked separately. */
+	struct bc_sequence_check *sequence;
+};
 
 struct bc_reader;
 

@@ -1,17 +1,14 @@
-/* The three implementations of formats/reader/reader.h: for lines and fixed-size records
- * (formats/reader/block_reader.c), frames (formats/reader/frame_reader.c) and chunks
- * (formats/reader/chunk_reader.c). Private to that module. */
-#ifndef BC_FORMATS_READER_READER_KIND_H
-#define BC_FORMATS_READER_READER_KIND_H
+/* A reader (formats/reader/reader.h), and the interface of its three kinds: for lines and
+ * fixed-size records and for frames (both in reader.c), and for chunks (chunk_reader.c). Private to
+ * these. */
+#ifndef BC_FORMATS_READER_READER_INTERNAL_H
+#define BC_FORMATS_READER_READER_INTERNAL_H
 
 #include "formats/codec/format.h"
-#include "formats/reader/batch.h"
-#include "formats/reader/input.h"
+#include "formats/reader/reader.h"
 #include "formats/trace/parser.h"
 
 #define BC_READER_ENTRIES 192
-
-struct bc_reader;
 
 struct bc_reader_kind {
 	int (*open)(struct bc_reader *reader); /* sets reader->state */
@@ -20,8 +17,6 @@ struct bc_reader_kind {
 	void (*close)(struct bc_reader *reader); /* state may be NULL */
 };
 
-extern const struct bc_reader_kind bc_block_reader;
-extern const struct bc_reader_kind bc_frame_reader;
 extern const struct bc_reader_kind bc_chunk_reader;
 
 struct bc_reader {
