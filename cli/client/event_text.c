@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/client/response_text.h"
-#include "cli/client/status_model.h"
+#include "cli/client/status_lines.h"
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
@@ -15,23 +15,24 @@
 
 static void print_status(struct bc_output *o, const json_t *event)
 {
-	struct bc_status_model status;
-	char rate[BC_HUMANIZE_MAX];
-	char count[BC_HUMANIZE_MAX];
+	const json_t *status = bc_json_path(event, "status");
+	bool is_inexact = bc_json_path_count(status, "counts.inexact_gaps") != 0;
+	uint64_t lost = bc_status_lost(status);
+	char text[BC_HUMANIZE_MAX];
 
-	bc_status_model_parse(&status, bc_json_path(event, "status"));
-	bc_output_format(o, "%s, %s samples/s, ", status.state[0] != '\0' ? status.state : "-",
-		bc_humanize_rate(rate, status.rates.samples));
+	bc_template_print(o, "{status.state}, ", event);
+	bc_output_format(o, "%s samples/s, ",
+		bc_humanize_rate(text, bc_json_path_number(status, "rates.samples_per_second")));
 	bc_template_print(o, "{status.counts.received sample} received", event);
-	uint64_t lost = bc_status_model_lost(&status);
-	if (lost == 0 && status.counts.inexact_gaps != 0)
+	if (lost == 0 && is_inexact)
 		bc_output_format(o, ", an unknown number lost");
 	else
-		bc_output_format(o, ", %s%s lost",
-			status.counts.inexact_gaps != 0 ? "at least " : "",
-			bc_humanize_count(count, lost));
-	if (status.disk.is_stuck)
-		bc_output_format(o, ", disk stuck: %s", status.disk.last_error);
+		bc_output_format(o, ", %s%s lost", is_inexact ? "at least " : "",
+			bc_humanize_count(text, lost));
+	if (bc_status_is_stuck(status)) {
+		bc_output_format(o, ", disk stuck: ");
+		bc_output_safe(o, bc_json_path_text(status, "disk.last_error"));
+	}
 }
 
 static void print_gap(struct bc_output *o, const json_t *event)

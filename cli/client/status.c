@@ -39,9 +39,7 @@ struct status_options {
 static bool print_status(struct bc_output *o, const struct bc_response *response,
 	const struct status_options *parsed, bool is_in_place, bool is_first)
 {
-	struct bc_status_model status;
-
-	if (!bc_status_model_parse(&status, response->json))
+	if (!bc_is_status(response->json))
 		return false;
 	if (parsed->is_json) {
 		bc_response_write_json(o, response);
@@ -51,7 +49,7 @@ static bool print_status(struct bc_output *o, const struct bc_response *response
 		bc_output_format(o, is_first ? "\033[2J\033[H" : "\033[H");
 	else if (!is_first)
 		bc_output_text(o, "\n", 1);
-	bc_status_print(o, &status, is_in_place ? "\033[K" : "");
+	bc_status_print(o, response->json, is_in_place ? "\033[K" : "");
 	if (is_in_place)
 		bc_output_format(o, "\033[J");
 	return true;

@@ -1,3 +1,6 @@
+/* Each line is a function that reads the members it needs from the status and writes phrases. A
+ * member that is missing or of another type is 0, empty or false, because the status may come from
+ * another version of the daemon. Texts are escaped. */
 #include "cli/client/status_lines.h"
 
 #include <inttypes.h>
@@ -5,11 +8,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#include "cli/term/json_path.h"
+#include "cli/term/safe_text.h"
+#include "formats/bus/chunk.h"
 
 /* Thresholds for the time until the disk is full. */
 #define HOURS_BAD  1.0
 #define HOURS_WARN 8.0
 
+#define TEXT_MAX   1024u
 #define PHRASE_MAX 1200u
 
 typedef const struct bc_status_writer writer;
@@ -28,22 +37,32 @@ static void write_phrase(writer *w, enum bc_tone tone, const char *format, ...)
 	w->write(w->context, tone, phrase);
 }
 
-/* Writes a text unless it is empty. `format` has one %s. */
-static void write_text(writer *w, enum bc_tone tone, const char *format, const char *text)
+/* Returns `out`: the text at a path, escaped; empty if there is none. */
+static const char *read_text(char out[TEXT_MAX], const json_t *s, const char *path)
 {
-	char phrase[PHRASE_MAX];
-	const char *at = strstr(format, "%s");
+	return bc_safe_text(out, TEXT_MAX, bc_json_path_text(s, path));
+}
 
-	if (*text == '\0')
-		return;
-	snprintf(phrase, sizeof(phrase), "%.*s%s%s", (int)(at - format), format, text, at + 2);
-	w->write(w->context, tone, phrase);
+static bool has_object(const json_t *s, const char *path)
+{
+	return json_is_object(bc_json_path(s, path));
+}
+
+/* Writes a text between `before` and `after` unless it is empty. */
+static void write_text(const json_t *s, writer *w, enum bc_tone tone, const char *before,
+	const char *path, const char *after)
+{
+	char text[TEXT_MAX];
+
+	if (*read_text(text, s, path) != '\0')
+		write_phrase(w, tone, "%s%s%s", before, text, after);
 }
 
 /* Writes "12,345 segments sealed" unless the count is 0; `after` is " sealed". */
-static void write_count(
-	writer *w, enum bc_tone tone, uint64_t count, const char *word, const char *after)
+static void write_count(const json_t *s, writer *w, enum bc_tone tone, const char *path,
+	const char *word, const char *after)
 {
+	uint64_t count = bc_json_path_count(s, path);
 	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
@@ -52,21 +71,41 @@ static void write_count(
 }
 
 /* Writes "buffer 12,345" unless the count is 0. */
-static void write_part(writer *w, enum bc_tone tone, const char *name, uint64_t count)
+static void write_part(const json_t *object, writer *w, enum bc_tone tone, const char *name)
 {
+	uint64_t count = bc_json_path_count(object, name);
 	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
 		write_phrase(w, tone, "%s %s", name, bc_humanize_count(text, count));
 }
 
-/* Writes "1.24 GB free" unless the amount is 0. */
-static void write_bytes(writer *w, enum bc_tone tone, double bytes, const char *after)
+bool bc_is_status(const json_t *object)
 {
-	char text[BC_HUMANIZE_MAX];
+	return json_is_string(bc_json_path(object, "state"));
+}
 
-	if (bytes > 0)
-		write_phrase(w, tone, "%s%s", bc_humanize_bytes(text, bytes), after);
+uint64_t bc_status_lost(const json_t *s)
+{
+	const json_t *causes = bc_json_path(s, "counts.lost");
+	uint64_t lost = 0;
+
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		lost += bc_json_path_count(causes, bc_gap_cause_name(cause));
+	return lost;
+}
+
+double bc_status_in_use(const json_t *s)
+{
+	uint64_t chunks = bc_json_path_count(s, "buffer.chunks");
+	uint64_t free = bc_json_path_count(s, "buffer.free_chunks");
+
+	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
+}
+
+bool bc_status_is_stuck(const json_t *s)
+{
+	return json_is_true(bc_json_path(s, "disk.stuck"));
 }
 
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
@@ -78,145 +117,184 @@ const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
 	return out;
 }
 
-static void write_source(const struct bc_status_model *s, writer *w)
+static void write_source(const json_t *s, writer *w)
 {
+	uint64_t clock_hz = bc_json_path_count(s, "source.clock_hz");
+	char kind[TEXT_MAX];
+	char name[TEXT_MAX];
 	char hz[BC_HUMANIZE_MAX];
 
-	write_phrase(w, BC_TONE_PLAIN, "%s", s->source.kind[0] != '\0' ? s->source.kind : "none");
-	if (s->source.clock_hz != 0) {
-		bc_humanize_rate(hz, (double)s->source.clock_hz);
+	read_text(kind, s, "source.kind");
+	write_phrase(w, BC_TONE_PLAIN, "%s", kind[0] != '\0' ? kind : "none");
+	if (clock_hz != 0) {
+		bc_humanize_rate(hz, (double)clock_hz);
 		write_phrase(
 			w, BC_TONE_PLAIN, "clock %s%sHz", hz, strchr(hz, ' ') != NULL ? "" : " ");
 	}
-	if (strcmp(s->source.name, s->source.kind) != 0)
-		write_text(w, BC_TONE_PLAIN, "%s", s->source.name);
+	if (strcmp(read_text(name, s, "source.name"), kind) != 0 && name[0] != '\0')
+		write_phrase(w, BC_TONE_PLAIN, "%s", name);
 }
 
-static void write_board(const struct bc_status_model *s, writer *w)
+static void write_board(const json_t *s, writer *w)
 {
-	static const char *const faults[BC_STATUS_FAULTS] = {
-		"stall", "overflow", "error", "timeout", "silence", "restart"};
-	bool is_well = strcmp(s->board.state, "streaming") == 0;
+	static const struct {
+		const char *member;
+		const char *word;
+	} faults[] = {{"unplugs", "unplug"}, {"stalls", "stall"}, {"overflows", "overflow"},
+		{"errors", "error"}, {"timeouts", "timeout"}, {"silences", "silence"},
+		{"restarts", "restart"}};
+	const json_t *b = bc_json_path(s, "source.board");
+	char text[TEXT_MAX];
+	char serial[TEXT_MAX];
 
-	if (!s->board.is_present)
+	if (!json_is_object(b))
 		return;
-	write_phrase(w, is_well ? BC_TONE_GOOD : BC_TONE_WARN, "%s", s->board.state);
-	if (s->board.id[0] != '\0')
-		write_phrase(w, BC_TONE_PLAIN, "%s%s%s", s->board.id,
-			s->board.serial[0] != '\0' ? " " : "", s->board.serial);
-	write_count(w, BC_TONE_WARN, s->board.unplugs, "unplug", "");
-	for (unsigned i = 0; i < BC_STATUS_FAULTS; i++)
-		write_count(w, BC_TONE_WARN, s->board.faults[i], faults[i], "");
-	write_text(w, BC_TONE_WARN, "last: %s", s->board.last_error);
-	write_text(w, BC_TONE_PLAIN, "%s speed", s->board.speed);
-	write_text(w, BC_TONE_PLAIN, "%s", s->board.product);
-	write_text(w, BC_TONE_PLAIN, "firmware %s", s->board.firmware);
+	read_text(text, b, "state");
+	write_phrase(w, strcmp(text, "streaming") == 0 ? BC_TONE_GOOD : BC_TONE_WARN, "%s", text);
+	read_text(serial, b, "serial");
+	if (*read_text(text, b, "id") != '\0')
+		write_phrase(
+			w, BC_TONE_PLAIN, "%s%s%s", text, serial[0] != '\0' ? " " : "", serial);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		write_count(b, w, BC_TONE_WARN, faults[i].member, faults[i].word, "");
+	write_text(b, w, BC_TONE_WARN, "last: ", "last_error", "");
+	write_text(b, w, BC_TONE_PLAIN, "", "speed", " speed");
+	write_text(b, w, BC_TONE_PLAIN, "", "product", "");
+	write_text(b, w, BC_TONE_PLAIN, "firmware ", "info.firmware", "");
 	if (!w->is_brief)
-		write_text(w, BC_TONE_PLAIN, "port %s", s->board.port);
+		write_text(b, w, BC_TONE_PLAIN, "port ", "port", "");
 }
 
-static void write_recording(const struct bc_status_model *s, writer *w)
+static void write_recording(const json_t *s, writer *w)
 {
-	const char *path = s->recording.path;
-	const char *slash = strrchr(path, '/');
+	char id[TEXT_MAX];
+	char text[TEXT_MAX];
 
-	if (!s->recording.is_present)
+	if (!has_object(s, "recording"))
 		return;
-	write_phrase(w, BC_TONE_PLAIN, "%s", s->recording.id);
+	write_phrase(w, BC_TONE_PLAIN, "%s", read_text(id, s, "recording.id"));
 	/* The label is normally part of the id. */
-	if (strstr(s->recording.id, s->recording.label) == NULL)
-		write_text(w, BC_TONE_PLAIN, "label %s", s->recording.label);
+	if (strstr(id, read_text(text, s, "recording.label")) == NULL)
+		write_phrase(w, BC_TONE_PLAIN, "label %s", text);
+	const char *slash = strrchr(read_text(text, s, "recording.path"), '/');
 	if (slash != NULL)
 		write_phrase(
-			w, BC_TONE_PLAIN, "in %.*s", slash != path ? (int)(slash - path) : 1, path);
+			w, BC_TONE_PLAIN, "in %.*s", slash != text ? (int)(slash - text) : 1, text);
 }
 
-static void write_amounts(const struct bc_status_model *s, writer *w)
+/* Returns Unix time, 0 if there is none. */
+static double read_time(const json_t *s, const char *path)
 {
-	uint64_t records = s->recording.records;
+	const char *text = bc_json_path_text(s, path);
+	struct tm tm = {0};
+
+	if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+		return 0;
+	return (double)timegm(&tm);
+}
+
+static void write_amounts(const json_t *s, writer *w)
+{
+	uint64_t records = bc_json_path_count(s, "recording.records");
+	double bytes = (double)bc_json_path_count(s, "recording.bytes");
+	double started = read_time(s, "recording.started");
+	double seconds = (double)w->now - started;
 	char text[BC_HUMANIZE_MAX];
 
-	if (!s->recording.is_present) {
+	if (!has_object(s, "recording")) {
 		write_phrase(w, BC_TONE_PLAIN, "none");
 		if (w->is_brief)
-			write_text(w, BC_TONE_PLAIN, "mode %s", s->mode);
+			write_text(s, w, BC_TONE_PLAIN, "mode ", "mode", "");
 		return;
 	}
 	write_phrase(w, BC_TONE_PLAIN, "%s record%s",
 		w->is_brief ? bc_humanize_rate(text, (double)records)
 			    : bc_humanize_count(text, records),
 		bc_plural(records));
-	write_phrase(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->recording.bytes));
-	double seconds = (double)w->now - s->recording.started_s;
+	write_phrase(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, bytes));
 	if (!w->is_brief)
-		write_text(w, BC_TONE_PLAIN, "since %s", s->recording.started);
-	else if (s->recording.started_s > 0 && seconds >= 0)
+		write_text(s, w, BC_TONE_PLAIN, "since ", "recording.started", "");
+	else if (started > 0 && seconds >= 0)
 		write_phrase(w, BC_TONE_PLAIN, "for %s", bc_status_seconds(text, seconds));
-	write_phrase(w, BC_TONE_PLAIN, "segment %" PRIu64, s->recording.segment);
-}
-
-static void write_rates(const struct bc_status_model *s, writer *w)
-{
-	char text[BC_HUMANIZE_MAX];
-
-	write_phrase(w, BC_TONE_PLAIN, "%s samples/s", bc_humanize_rate(text, s->rates.samples));
 	write_phrase(
-		w, BC_TONE_PLAIN, "%s/s of records", bc_humanize_bytes(text, s->rates.bytes_in));
-	write_phrase(w, BC_TONE_PLAIN, "%s/s to disk", bc_humanize_bytes(text, s->rates.bytes_out));
+		w, BC_TONE_PLAIN, "segment %" PRIu64, bc_json_path_count(s, "recording.segment"));
 }
 
-static void write_lost(const struct bc_status_model *s, writer *w)
+static void write_rates(const json_t *s, writer *w)
 {
-	uint64_t lost = bc_status_model_lost(s);
+	const json_t *rates = bc_json_path(s, "rates");
 	char text[BC_HUMANIZE_MAX];
 
-	if (lost != 0 && s->counts.inexact_gaps != 0)
-		write_phrase(w, BC_TONE_BAD, "at least %s sample%s", bc_humanize_count(text, lost),
-			bc_plural(lost));
-	else if (lost != 0)
-		write_count(w, BC_TONE_BAD, lost, "sample", "");
-	else if (s->counts.gaps != 0)
+	write_phrase(w, BC_TONE_PLAIN, "%s samples/s",
+		bc_humanize_rate(text, bc_json_path_number(rates, "samples_per_second")));
+	write_phrase(w, BC_TONE_PLAIN, "%s/s of records",
+		bc_humanize_bytes(text, bc_json_path_number(rates, "record_bytes_per_second")));
+	write_phrase(w, BC_TONE_PLAIN, "%s/s to disk",
+		bc_humanize_bytes(text, bc_json_path_number(rates, "written_bytes_per_second")));
+}
+
+static void write_lost(const json_t *s, writer *w)
+{
+	const json_t *counts = bc_json_path(s, "counts");
+	uint64_t lost = bc_status_lost(s);
+	uint64_t skipped = bc_json_path_count(counts, "skipped_bytes");
+	bool is_inexact = bc_json_path_count(counts, "inexact_gaps") != 0;
+	char text[BC_HUMANIZE_MAX];
+
+	if (lost != 0)
+		write_phrase(w, BC_TONE_BAD, "%s%s sample%s", is_inexact ? "at least " : "",
+			bc_humanize_count(text, lost), bc_plural(lost));
+	else if (bc_json_path_count(counts, "gaps") != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
-	else if (s->counts.deleted_records == 0)
+	else if (bc_json_path_count(counts, "deleted_records") == 0)
 		write_phrase(w, BC_TONE_GOOD, "none");
-	write_count(w, BC_TONE_BAD, s->counts.deleted_records, "record", " in deleted files");
+	write_count(counts, w, BC_TONE_BAD, "deleted_records", "record", " in deleted files");
 	if (w->lost_s_ago >= 0)
 		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
-	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap", "");
+	write_count(counts, w, BC_TONE_WARN, "gaps", "gap", "");
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
-		write_part(w, BC_TONE_BAD, bc_gap_cause_name(cause), s->counts.lost[cause]);
-	write_bytes(w, BC_TONE_WARN, (double)s->counts.skipped_bytes, " skipped");
+		write_part(bc_json_path(counts, "lost"), w, BC_TONE_BAD, bc_gap_cause_name(cause));
+	if (skipped != 0)
+		write_phrase(
+			w, BC_TONE_WARN, "%s skipped", bc_humanize_bytes(text, (double)skipped));
 }
 
-static void write_left_out(const struct bc_status_model *s, writer *w)
+static void write_left_out(const json_t *s, writer *w)
 {
-	write_part(w, BC_TONE_PLAIN, "idle", s->counts.idle);
-	write_part(w, BC_TONE_PLAIN, "filtered", s->counts.filtered);
-	write_part(w, BC_TONE_PLAIN, "invalid", s->counts.invalid);
+	const json_t *dropped = bc_json_path(s, "counts.dropped");
+
+	write_part(dropped, w, BC_TONE_PLAIN, "idle");
+	write_part(dropped, w, BC_TONE_PLAIN, "filtered");
+	write_part(dropped, w, BC_TONE_PLAIN, "invalid");
 }
 
-static void write_buffer(const struct bc_status_model *s, writer *w)
+static void write_buffer(const json_t *s, writer *w)
 {
-	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free", s->buffer.free,
-		s->buffer.chunks);
-	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.min_free);
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free",
+		bc_json_path_count(s, "buffer.free_chunks"),
+		bc_json_path_count(s, "buffer.chunks"));
+	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64,
+		bc_json_path_count(s, "buffer.min_free_chunks"));
 }
 
 /* Writes "ring: 19.0 of 24.0 MB", or the segments if the bytes have no known limit. */
-static void write_ring(const struct bc_status_model *s, writer *w)
+static void write_ring(const json_t *s, writer *w)
 {
+	const json_t *ring = bc_json_path(s, "disk.ring");
+	uint64_t limit_bytes = bc_json_path_count(ring, "limit_bytes");
 	char used[BC_HUMANIZE_MAX];
 	char limit[BC_HUMANIZE_MAX];
 
-	if (!s->disk.has_ring)
+	if (!json_is_object(ring))
 		return;
-	if (s->disk.ring_limit_bytes == 0) {
+	if (limit_bytes == 0) {
 		write_phrase(w, BC_TONE_PLAIN, "ring: %" PRIu64 " of %" PRIu64 " segments",
-			s->disk.ring_segments, s->disk.ring_limit_segments);
+			bc_json_path_count(ring, "segments"),
+			bc_json_path_count(ring, "limit_segments"));
 		return;
 	}
-	bc_humanize_bytes(used, (double)s->disk.ring_bytes);
-	bc_humanize_bytes(limit, (double)s->disk.ring_limit_bytes);
+	bc_humanize_bytes(used, (double)bc_json_path_count(ring, "bytes"));
+	bc_humanize_bytes(limit, (double)limit_bytes);
 	char *unit = strchr(used, ' ');
 	if (unit != NULL && strchr(limit, ' ') != NULL && strcmp(unit, strchr(limit, ' ')) == 0)
 		*unit = '\0';
@@ -240,71 +318,84 @@ static void write_time_left(double hours, writer *w)
 }
 
 /* What is wrong comes first, and the file last, because the end of a line may be cut off. */
-static void write_disk(const struct bc_status_model *s, writer *w)
+static void write_disk(const json_t *s, writer *w)
 {
-	const char *error = s->disk.last_error;
-	const char *cause = s->disk.last_error_cause[0] != '\0' ? s->disk.last_error_cause : error;
-	int file = (int)(strlen(error) - strlen(cause)) - (int)strlen(": ");
+	const json_t *disk = bc_json_path(s, "disk");
+	const json_t *left = bc_json_path(disk, "time_left_seconds");
+	bool is_stuck = bc_status_is_stuck(s);
+	char error[TEXT_MAX]; /* "FILE: WHAT: WHY" */
+	char cause[TEXT_MAX]; /* "WHAT: WHY" */
 	char text[BC_HUMANIZE_MAX];
 
-	if (s->disk.is_stuck)
+	read_text(error, disk, "last_error");
+	if (*read_text(cause, disk, "last_error_cause") == '\0')
+		strcpy(cause, error);
+	int file = (int)(strlen(error) - strlen(cause)) - (int)strlen(": ");
+	if (is_stuck)
 		write_phrase(w, BC_TONE_BAD, "stuck: %s", cause);
 	write_ring(s, w);
-	if (!s->disk.is_stuck)
-		write_time_left(s->disk.seconds_left / 3600, w);
-	if (s->disk.is_free_unknown)
+	if (!is_stuck && json_is_number(left))
+		write_time_left(bc_json_path_number(disk, "time_left_seconds") / 3600, w);
+	if (json_is_null(bc_json_path(disk, "free_bytes")))
 		write_phrase(w, BC_TONE_PLAIN, "free space unknown");
 	else
 		write_phrase(w, BC_TONE_PLAIN, "%s free",
-			bc_humanize_bytes(text, (double)s->disk.free_bytes));
-	if (!s->disk.is_stuck)
-		write_text(w, BC_TONE_WARN, "last error: %s", cause);
+			bc_humanize_bytes(text, (double)bc_json_path_count(disk, "free_bytes")));
+	if (!is_stuck && cause[0] != '\0')
+		write_phrase(w, BC_TONE_WARN, "last error: %s", cause);
 	if (file > 0)
 		write_phrase(w, BC_TONE_PLAIN, "in %.*s", file, error);
 }
 
-static void write_flight(const struct bc_status_model *s, writer *w)
+/* Writes "12 s of 30 s"; a limit of 0 is none. */
+static void write_limited(writer *w, double value, double limit,
+	const char *(*print)(char out[BC_HUMANIZE_MAX], double value))
 {
 	char text[BC_HUMANIZE_MAX];
-	char limit[BC_HUMANIZE_MAX];
+	char most[BC_HUMANIZE_MAX];
 
-	if (!s->flight.is_present)
-		return;
-	bc_humanize_time(text, s->flight.seconds);
-	if (s->flight.limit_seconds > 0)
-		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text,
-			bc_humanize_time(limit, s->flight.limit_seconds));
+	print(text, value);
+	if (limit > 0)
+		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text, print(most, limit));
 	else
 		write_phrase(w, BC_TONE_PLAIN, "%s", text);
-	bc_humanize_bytes(text, (double)s->flight.bytes);
-	if (s->flight.limit_bytes != 0)
-		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text,
-			bc_humanize_bytes(limit, (double)s->flight.limit_bytes));
-	else
-		write_phrase(w, BC_TONE_PLAIN, "%s", text);
-	if (!w->is_brief)
-		write_count(w, BC_TONE_PLAIN, s->flight.records, "record", "");
 }
 
-static void write_daemon(const struct bc_status_model *s, writer *w)
+static void write_flight(const json_t *s, writer *w)
 {
+	const json_t *f = bc_json_path(s, "flight");
+
+	if (!json_is_object(f))
+		return;
+	write_limited(w, bc_json_path_number(f, "seconds"), bc_json_path_number(f, "limit_seconds"),
+		bc_humanize_time);
+	write_limited(w, (double)bc_json_path_count(f, "bytes"),
+		(double)bc_json_path_count(f, "limit_bytes"), bc_humanize_bytes);
+	if (!w->is_brief)
+		write_count(f, w, BC_TONE_PLAIN, "records", "record", "");
+}
+
+static void write_daemon(const json_t *s, writer *w)
+{
+	uint64_t clients = bc_json_path_count(s, "clients");
+
 	if (w->is_brief)
-		write_text(w, BC_TONE_PLAIN, "version %s", s->version);
-	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", s->clients, bc_plural(s->clients));
+		write_text(s, w, BC_TONE_PLAIN, "version ", "version", "");
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", clients, bc_plural(clients));
 	if (!w->is_brief) {
-		write_count(w, BC_TONE_PLAIN, s->event_streams, "event stream", "");
-		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream", "");
+		write_count(s, w, BC_TONE_PLAIN, "streams.events", "event stream", "");
+		write_count(s, w, BC_TONE_PLAIN, "streams.records", "record stream", "");
 	}
-	write_count(w, BC_TONE_BAD, s->sealed.failed, "command", " failed");
-	write_count(w, BC_TONE_WARN, s->dropped_log_lines, "log line", " dropped");
-	write_count(w, BC_TONE_PLAIN, s->sealed.waiting, "command", " waiting");
-	write_count(w, BC_TONE_PLAIN, s->sealed.segments, "segment", " sealed");
-	write_count(w, BC_TONE_PLAIN, s->triggers, "trigger", " armed");
+	write_count(s, w, BC_TONE_BAD, "sealed.commands_failed", "command", " failed");
+	write_count(s, w, BC_TONE_WARN, "dropped_log_lines", "log line", " dropped");
+	write_count(s, w, BC_TONE_PLAIN, "sealed.commands_waiting", "command", " waiting");
+	write_count(s, w, BC_TONE_PLAIN, "sealed.segments", "segment", " sealed");
+	write_count(s, w, BC_TONE_PLAIN, "triggers", "trigger", " armed");
 }
 
 static const struct {
 	const char *label;
-	void (*write)(const struct bc_status_model *status, writer *w);
+	void (*write)(const json_t *status, writer *w);
 } lines[BC_STATUS_LINES] = {
 	[BC_STATUS_SOURCE] = {"source", write_source},
 	[BC_STATUS_BOARD] = {"board", write_board},
@@ -324,8 +415,8 @@ const char *bc_status_label(enum bc_status_line_id line)
 	return lines[line].label;
 }
 
-void bc_status_write_line(const struct bc_status_model *status, enum bc_status_line_id line,
-	const struct bc_status_writer *w)
+void bc_status_write_line(
+	const json_t *status, enum bc_status_line_id line, const struct bc_status_writer *w)
 {
 	lines[line].write(status, w);
 }
@@ -349,29 +440,44 @@ static void print_phrase(void *context, enum bc_tone tone, const char *phrase)
 	page->label = NULL;
 }
 
-void bc_status_print(struct bc_output *o, const struct bc_status_model *s, const char *line_end)
+static void print_notes(struct bc_output *o, json_t *metadata, const char *line_end)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(metadata, key, value)
+	{
+		if (!json_is_string(value))
+			continue;
+		bc_output_format(o, "  %-10s note ", "");
+		bc_output_safe(o, key);
+		bc_output_text(o, "=", 1);
+		bc_output_safe(o, json_string_value(value));
+		bc_output_format(o, "%s\n", line_end);
+	}
+}
+
+void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
 {
 	struct page page = {.o = o};
 	const struct bc_status_writer w = {
 		.write = print_phrase, .context = &page, .lost_s_ago = -1};
+	bool has_recording = has_object(s, "recording");
+	char version[TEXT_MAX];
+	char state[TEXT_MAX];
+	char mode[TEXT_MAX];
 	char text[BC_HUMANIZE_MAX];
 
-	bc_output_format(o, "buscapd %s: %s%s, mode %s, up %s%s\n", s->version, s->state,
-		s->disk.is_stuck ? " (disk stuck)" : "", s->mode,
-		bc_humanize_time(text, s->uptime_s), line_end);
+	bc_output_format(o, "buscapd %s: %s%s, mode %s, up %s%s\n",
+		read_text(version, s, "version"), read_text(state, s, "state"),
+		bc_status_is_stuck(s) ? " (disk stuck)" : "", read_text(mode, s, "mode"),
+		bc_humanize_time(text, bc_json_path_number(s, "uptime_seconds")), line_end);
 	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
-		page.label = line == BC_STATUS_AMOUNTS && s->recording.is_present
-				     ? ""
-				     : lines[line].label;
+		page.label = line == BC_STATUS_AMOUNTS && has_recording ? "" : lines[line].label;
 		lines[line].write(s, &w);
 		if (page.label == NULL)
 			bc_output_format(o, "%s\n", line_end);
-		if (line != BC_STATUS_AMOUNTS)
-			continue;
-		for (const char *note = s->recording.notes; *note != '\0';) {
-			int n = (int)strcspn(note, "\n");
-			bc_output_format(o, "  %-10s note %.*s%s\n", "", n, note, line_end);
-			note += n + 1;
-		}
+		if (line == BC_STATUS_AMOUNTS)
+			print_notes(o, bc_json_path(s, "recording.metadata"), line_end);
 	}
 }

@@ -1,12 +1,13 @@
-/* The status as lines of short phrases. `buscap status` prints all of them, `buscap top` those that
- * fit. */
+/* The daemon's status (docs/api.md, /v1/status) as lines of short phrases. `buscap status` prints
+ * all of them, `buscap top` those that fit. */
 #ifndef BC_CLI_CLIENT_STATUS_LINES_H
 #define BC_CLI_CLIENT_STATUS_LINES_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
-#include "cli/client/status_model.h"
 #include "cli/term/humanize.h"
 #include "cli/term/output.h"
 
@@ -37,18 +38,29 @@ struct bc_status_writer {
 	double lost_s_ago; /* seconds since the last loss; negative: unknown */
 };
 
+/* Whether an object is a status. */
+bool bc_is_status(const json_t *object);
+
+/* Returns the number of lost samples. */
+uint64_t bc_status_lost(const json_t *status);
+
+/* Returns the share of the buffer that is in use, 0 to 1. */
+double bc_status_in_use(const json_t *status);
+
+/* Whether chunks cannot be written. */
+bool bc_status_is_stuck(const json_t *status);
+
 /* Returns the label of a line, such as "recording". */
 const char *bc_status_label(enum bc_status_line_id line);
 
 /* Writes the phrases of a line; none if it does not apply. */
-void bc_status_write_line(const struct bc_status_model *status, enum bc_status_line_id line,
-	const struct bc_status_writer *writer);
+void bc_status_write_line(
+	const json_t *status, enum bc_status_line_id line, const struct bc_status_writer *writer);
 
 /* Like bc_humanize_time(), but in whole seconds: "3 s", "2 min 5 s". Returns `out`. */
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 
 /* Prints all lines. Each ends with `line_end` and a newline. */
-void bc_status_print(
-	struct bc_output *output, const struct bc_status_model *status, const char *line_end);
+void bc_status_print(struct bc_output *output, const json_t *status, const char *line_end);
 
 #endif

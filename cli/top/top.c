@@ -80,7 +80,7 @@ static struct bc_top_now top_now(void)
 	return (struct bc_top_now){.ns = bc_now_ns(), .wall = time(NULL)};
 }
 
-static bool update_status(struct top *top, const json_t *status)
+static bool update_status(struct top *top, json_t *status)
 {
 	struct bc_top_now at = top_now();
 
@@ -123,7 +123,7 @@ static bool on_line(void *context, char *text, size_t bytes)
 	struct top *top = context;
 	json_t *object = bc_json_parse_object(text, bytes);
 	const char *event = bc_json_path_text(object, "event");
-	const json_t *status = bc_json_path(object, "status");
+	json_t *status = bc_json_path(object, "status");
 
 	/* Other events can have a member "status" too. */
 	if (event != NULL && strcmp(event, "status") == 0 && !update_status(top, status))
@@ -199,7 +199,7 @@ static void toggle_pause(struct top *top)
 	struct bc_top_state *copy;
 
 	if (top->view.is_paused) {
-		free(top->shown);
+		bc_top_state_free(top->shown);
 		top->shown = top->state;
 		top->view.is_paused = false;
 		return;
@@ -208,6 +208,7 @@ static void toggle_pause(struct top *top)
 	if (copy == NULL)
 		return;
 	memcpy(copy, top->state, sizeof(*copy));
+	json_incref(copy->status);
 	top->shown = copy;
 	top->paused_at = top_now();
 	top->view.is_paused = true;
@@ -423,8 +424,8 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 		code = bc_print_no_memory(console);
 	}
 	if (top.shown != top.state)
-		free(top.shown);
-	free(top.state);
+		bc_top_state_free(top.shown);
+	bc_top_state_free(top.state);
 	bc_name_map_close(names);
 	bc_client_close(top.client);
 	return code;

@@ -1,14 +1,14 @@
 #include "cli/top/top_page.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/term/humanize.h"
+#include "cli/term/json_path.h"
+#include "cli/term/safe_text.h"
 #include "cli/top/top_graph.h"
 #include "cli/top/top_phrases.h"
 #include "cli/top/top_table.h"
-#include "formats/bus/record.h"
 
 #define VALUE_WIDTH 10u
 #define NOTE_WIDTH  12u
@@ -80,16 +80,18 @@ _Static_assert(sizeof(by_importance) / sizeof(by_importance[0]) == ITEMS, "each 
 struct page {
 	struct bc_top_grid *grid;
 	const struct bc_top_state *state;
-	const struct bc_status_model *status;
 	const struct bc_top_view *view;
 	const struct bc_top_now *now;
 	unsigned label;        /* width of the labels */
 	unsigned lines[ITEMS]; /* 0: omitted */
 };
 
-static bool has_left_out(const struct bc_status_model *s)
+static bool has_left_out(const json_t *s)
 {
-	return (s->counts.filtered | s->counts.invalid | s->counts.idle) != 0;
+	const json_t *dropped = bc_json_path(s, "counts.dropped");
+
+	return (bc_json_path_count(dropped, "filtered") | bc_json_path_count(dropped, "invalid") |
+		       bc_json_path_count(dropped, "idle")) != 0;
 }
 
 static unsigned graph_rows(const struct page *page, enum item item)
@@ -102,9 +104,9 @@ static unsigned graph_rows(const struct page *page, enum item item)
 /* Returns the minimum number of lines of an item; 0: nothing to show. */
 static unsigned lines_of(const struct page *page, enum item item)
 {
-	const struct bc_status_model *s = page->status;
+	const json_t *s = page->state->status;
 	bool is_screen = page->view->is_screen;
-	bool is_known = page->state->has_status;
+	bool is_known = s != NULL;
 	bool is_low = is_screen && page->view->height < LOW_SCREEN;
 
 	switch (item) {
@@ -115,12 +117,11 @@ static unsigned lines_of(const struct page *page, enum item item)
 		       : page->view->height < UNREACHABLE_SCREEN ? 1
 								 : 2;
 	case ITEM_BOARD:
-		return is_known && s->board.is_present;
+		return json_is_object(bc_json_path(s, "source.board"));
 	case ITEM_RECORDING:
-	case ITEM_AMOUNTS:
-		return is_known && (s->recording.is_present || item == ITEM_AMOUNTS);
+		return json_is_object(bc_json_path(s, "recording"));
 	case ITEM_FLIGHT:
-		return is_known && s->flight.is_present;
+		return json_is_object(bc_json_path(s, "flight"));
 	case ITEM_LEFT_OUT:
 		return is_known && !is_low && has_left_out(s);
 	case ITEM_MORE:
@@ -137,6 +138,7 @@ static unsigned lines_of(const struct page *page, enum item item)
 	case ITEM_TABLES:
 		return is_known ? BC_TOP_TABLES_MIN : 0;
 	case ITEM_SOURCE:
+	case ITEM_AMOUNTS:
 	case ITEM_DISK:
 	case ITEM_LOST:
 	case ITEM_BLANK_RATES:
@@ -179,23 +181,23 @@ static void draw_clock(const struct page *page)
 			page->view->is_paused ? BC_TOP_WARN : BC_TOP_PLAIN, text);
 }
 
-static enum bc_top_style state_style(const struct bc_status_model *s)
+static enum bc_top_style state_style(const json_t *s)
 {
-	const char *state = s->state;
-
-	if (s->disk.is_stuck)
+	if (bc_status_is_stuck(s) || bc_json_member_is(s, "state", "failed"))
 		return BC_TOP_BAD;
-	if (strcmp(state, "recording") == 0 || strcmp(state, "replaying") == 0)
+	if (bc_json_member_is(s, "state", "recording") ||
+		bc_json_member_is(s, "state", "replaying"))
 		return BC_TOP_GOOD;
-	return strcmp(state, "failed") == 0 ? BC_TOP_BAD : BC_TOP_WARN;
+	return BC_TOP_WARN;
 }
 
 static void draw_header(const struct page *page)
 {
-	const struct bc_status_model *s = page->status;
+	const json_t *s = page->state->status;
 	bool has_clock = page->grid->width >= 60;
 	struct bc_top_phrases phrases = bc_top_phrases_start(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
+	char state[32];
 	char text[BC_HUMANIZE_MAX];
 
 	phrases.separator = "  ";
@@ -204,13 +206,14 @@ static void draw_header(const struct page *page)
 	if (page->state->is_unreachable)
 		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no daemon");
 	else
-		bc_top_phrases_add(&phrases, state_style(s), "%s%s", s->state,
-			s->disk.is_stuck ? ", disk stuck" : "");
+		bc_top_phrases_add(&phrases, state_style(s), "%s%s",
+			bc_safe_text(state, sizeof(state), bc_json_path_text(s, "state")),
+			bc_status_is_stuck(s) ? ", disk stuck" : "");
 	if (page->view->is_paused && !has_clock)
 		bc_top_phrases_add(&phrases, BC_TOP_WARN, "paused");
-	if (page->state->has_status)
-		bc_top_phrases_add(
-			&phrases, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
+	if (s != NULL)
+		bc_top_phrases_add(&phrases, BC_TOP_PLAIN, "up %s",
+			bc_status_seconds(text, bc_json_path_number(s, "uptime_seconds")));
 	draw_clock(page);
 }
 
@@ -222,7 +225,7 @@ static void draw_unreachable(const struct page *page, unsigned y)
 	char since[32];
 	char age[BC_HUMANIZE_MAX];
 
-	if (state->has_status) {
+	if (state->status != NULL) {
 		localtime_r(&state->status_wall, &tm);
 		strftime(since, sizeof(since), "%H:%M:%S", &tm);
 		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no status since %s (%s)", since,
@@ -330,25 +333,10 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 /* Returns the current value of a series. */
 static double value_now(const struct page *page, enum bc_top_series series)
 {
-	const struct bc_status_model *s = page->status;
 	const struct bc_top_second *second = bc_top_state_second(
 		page->state, page->state->status_ns / 1000000000);
 
-	switch (series) {
-	case BC_TOP_SAMPLES:
-		return s->rates.samples;
-	case BC_TOP_RECORDS:
-		return s->rates.bytes_in / BC_RECORD_BYTES;
-	case BC_TOP_BYTES_OUT:
-		return s->rates.bytes_out;
-	case BC_TOP_BUFFER:
-		return bc_status_model_in_use(s);
-	case BC_TOP_LOST:
-		return second != NULL ? second->values[BC_TOP_LOST] : 0;
-	case BC_TOP_SERIES:
-		break;
-	}
-	return 0;
+	return second != NULL ? second->values[series] : 0;
 }
 
 static const enum bc_status_line_id status_lines[ITEMS] = {
@@ -425,7 +413,6 @@ int bc_top_page_draw(struct bc_top_grid *grid, const struct bc_top_state *state,
 	int rc = bc_top_grid_open(grid, view->width, view->height, view->is_utf8);
 	struct page page = {.grid = grid,
 		.state = state,
-		.status = &state->status,
 		.view = view,
 		.now = now,
 		.label = view->width >= 33 ? 11 : view->width / 3};

@@ -98,5 +98,5 @@ void bc_top_phrases_draw_status(struct bc_top_grid *grid, unsigned x, unsigned y
 		.now = now->wall,
 		.lost_s_ago = state->lost_ns != 0 ? (double)(now->ns - state->lost_ns) / 1e9 : -1};
 
-	bc_status_write_line(&state->status, line, &writer);
+	bc_status_write_line(state->status, line, &writer);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/client/status_lines.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 #include "formats/bus/record.h"
@@ -17,36 +18,37 @@
 /* Stores a status for its second. A second status in the same second replaces the first, but losses
  * add up. */
 static void store_second(
-	struct bc_top_state *state, uint64_t second, const struct bc_status_model *s, uint64_t lost)
+	struct bc_top_state *state, uint64_t second, const json_t *s, uint64_t lost)
 {
 	struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
 	double before = at->is_known && at->second == second ? at->values[BC_TOP_LOST] : 0;
 
 	at->second = second;
 	at->is_known = true;
-	at->values[BC_TOP_SAMPLES] = s->rates.samples;
-	at->values[BC_TOP_RECORDS] = s->rates.bytes_in / BC_RECORD_BYTES;
-	at->values[BC_TOP_BYTES_OUT] = s->rates.bytes_out;
-	at->values[BC_TOP_BUFFER] = bc_status_model_in_use(s);
+	at->values[BC_TOP_SAMPLES] = bc_json_path_number(s, "rates.samples_per_second");
+	at->values[BC_TOP_RECORDS] = bc_json_path_number(s, "rates.record_bytes_per_second") /
+				     BC_RECORD_BYTES;
+	at->values[BC_TOP_BYTES_OUT] = bc_json_path_number(s, "rates.written_bytes_per_second");
+	at->values[BC_TOP_BUFFER] = bc_status_in_use(s);
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 
-bool bc_top_state_add_status(
-	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
+bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct bc_top_now *now)
 {
-	struct bc_status_model *s = malloc(sizeof(*s));
+	const json_t *last = state->status;
 	uint64_t lost = 0;
 
-	if (s == NULL || !bc_status_model_parse(s, object)) {
-		free(s);
+	if (!bc_is_status(s))
 		return false;
-	}
 	/* If counts have decreased, the daemon was restarted. */
-	bool is_same = state->has_status && s->uptime_s >= state->status.uptime_s &&
-		       s->counts.received >= state->status.counts.received &&
-		       bc_status_model_lost(s) >= bc_status_model_lost(&state->status);
+	bool is_same = last != NULL &&
+		       bc_json_path_number(s, "uptime_seconds") >=
+			       bc_json_path_number(last, "uptime_seconds") &&
+		       bc_json_path_count(s, "counts.received") >=
+			       bc_json_path_count(last, "counts.received") &&
+		       bc_status_lost(s) >= bc_status_lost(last);
 	if (is_same) {
-		lost = bc_status_model_lost(s) - bc_status_model_lost(&state->status);
+		lost = bc_status_lost(s) - bc_status_lost(last);
 	} else {
 		memset(state->mixes, 0, sizeof(state->mixes));
 		state->lost_ns = 0;
@@ -55,18 +57,24 @@ bool bc_top_state_add_status(
 		state->lost_ns = now->ns;
 	uint64_t second = now->ns / SECOND_NS;
 	uint64_t before = state->status_ns / SECOND_NS;
-	if (state->has_status && !state->is_unreachable && second > before &&
+	if (last != NULL && !state->is_unreachable && second > before &&
 		second - before <= JITTER_MAX_S)
 		while (++before < second)
 			store_second(state, before, s, 0);
 	store_second(state, second, s, lost);
-	state->status = *s;
-	state->has_status = true;
+	json_decref(state->status);
+	state->status = json_incref(s);
 	state->is_unreachable = false;
 	state->status_ns = now->ns;
 	state->status_wall = now->wall;
-	free(s);
 	return true;
+}
+
+void bc_top_state_free(struct bc_top_state *state)
+{
+	if (state != NULL)
+		json_decref(state->status);
+	free(state);
 }
 
 static unsigned parse_counts(struct bc_top_count *table, json_t *object)

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "cli/client/status_model.h"
 #include "formats/names/name_map.h"
 
 #define BC_TOP_KINDS 256u /* maximum number of types, and of processors */
@@ -59,13 +58,12 @@ struct bc_top_second {
 };
 
 struct bc_top_state {
-	bool has_status;     /* at least one */
+	json_t *status;      /* the latest; NULL: none yet */
 	bool is_unreachable; /* see bc_top_state_set_unreachable() */
 	char err[256];       /* if is_unreachable */
 	uint64_t status_ns;  /* time of the latest status */
 	time_t status_wall;
-	uint64_t lost_ns; /* time of the last loss; 0: none seen */
-	struct bc_status_model status;
+	uint64_t lost_ns;                             /* time of the last loss; 0: none seen */
 	struct bc_top_second seconds[BC_TOP_SECONDS]; /* index: second modulo BC_TOP_SECONDS */
 	struct bc_top_mix mixes[BC_TOP_MIX_PERIOD + 1];
 	unsigned latest_mix;
@@ -82,7 +80,11 @@ struct bc_top_now {
 
 /* Adds a status. If the object is not a status, changes nothing and returns false. */
 bool bc_top_state_add_status(
-	struct bc_top_state *state, const json_t *status, const struct bc_top_now *now);
+	struct bc_top_state *state, json_t *status, const struct bc_top_now *now);
+
+/* Frees the state, or a copy of its memory for which the caller has called json_incref(). NULL is
+ * allowed. */
+void bc_top_state_free(struct bc_top_state *state);
 
 /* Adds a mix. NULL: the daemon has none. */
 void bc_top_state_add_mix(

@@ -13,7 +13,6 @@
 
 #include "cli/client/event_text.h"
 #include "cli/client/status_lines.h"
-#include "cli/client/status_model.h"
 #include "cli/io/client.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/answered.h"
@@ -77,7 +76,6 @@ static int read_stream(const struct bc_console *console, int argc, char **argv)
 /* Prints the input in all forms that need no request. */
 static void print_json(const uint8_t *data, size_t size)
 {
-	static struct bc_status_model status;
 	struct bc_output output;
 	json_t *json = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
 	int fd = memfd_create("out", MFD_CLOEXEC);
@@ -86,9 +84,8 @@ static void print_json(const uint8_t *data, size_t size)
 		abort();
 	if (json_is_object(json)) {
 		bc_event_print(&output, json);
-		bool is_status = bc_status_model_parse(&status, json);
-		if (is_status)
-			bc_status_print(&output, &status, "");
+		if (bc_is_status(json))
+			bc_status_print(&output, json, "");
 	}
 	if (answered_text_fault(output.buffer, output.used, false) != NULL)
 		abort();

@@ -34,7 +34,7 @@ static void set_up(struct fixture *f)
 
 static void tear_down(struct fixture *f)
 {
-	free(f->state);
+	bc_top_state_free(f->state);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
@@ -146,6 +146,7 @@ static void run_15_minutes(struct fixture *f)
 		after.is_made = true;
 	}
 	*f->state = after.state;
+	json_incref(f->state->status);
 	f->now = after.now;
 }
 
