@@ -131,8 +131,8 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 
 /* Converts print->entries[0], whose type must be below 0x100. addr_max and time_max are the largest
  * values of these fields: 32 or 64 bits, all set. Returns 0, or -ERANGE with print->err set. */
-static int byu_row(struct byu_row *row, struct bc_byu_clock *clock, struct bc_print *print,
-	uint64_t addr_max, uint64_t time_max)
+static inline __attribute__((always_inline)) int byu_row(struct byu_row *row,
+	struct bc_byu_clock *clock, struct bc_print *print, uint64_t addr_max, uint64_t time_max)
 {
 	const struct bc_entry *entry = print->entries;
 
