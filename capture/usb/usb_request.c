@@ -25,7 +25,8 @@ enum { FTDI_RESET = 0, FTDI_SET_LATENCY = 9, FTDI_SET_BITMODE = 11 };
 /* The directions are the host's, as in tcflush(): libftdi had them the wrong way round before 1.5,
  * and Linux's names are the chip's. */
 enum { FTDI_RESET_ALL = 0, FTDI_FLUSH_OUTPUT = 1, FTDI_FLUSH_INPUT = 2 };
-#define FTDI_ALL_PINS 0xFF
+#define FTDI_ALL_PINS  0xFF
+#define FTDI_SYNC_FIFO 0x40
 
 struct bc_usb_request {
 	bc_usb_request_cb callback;
@@ -105,7 +106,7 @@ int bc_usb_request_send(
 	if (id == BC_USB_FTDI_LATENCY)
 		value = target->ftdi.latency_ms;
 	if (id == BC_USB_FTDI_MODE)
-		value = (uint16_t)(target->ftdi.mode << 8 | FTDI_ALL_PINS);
+		value = FTDI_ALL_PINS | (target->ftdi.keeps_mode ? 0 : FTDI_SYNC_FIFO << 8);
 	memset(r->buffer, 0, sizeof(r->buffer));
 	libusb_fill_control_setup(
 		r->buffer, setup->type, setup->request, value, index, setup->bytes);

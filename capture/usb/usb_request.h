@@ -31,8 +31,7 @@ enum bc_usb_request_id {
 
 struct bc_usb_ftdi {
 	uint8_t latency_ms; /* the chip sends a partly filled packet after this time */
-	uint8_t mode;       /* for SET_BITMODE: 0x40 is synchronous FIFO, 0 keeps the asynchronous
-			     * FIFO mode selected in the chip's EEPROM */
+	bool keeps_mode;    /* the chip keeps the mode that its EEPROM selects */
 };
 
 /* The board that a request goes to. */

@@ -1397,7 +1397,7 @@ struct bc_usb_options bc_usb_options_default(void)
 		.match = {.vid = 0x1209, .pid = 0x0001},
 		.protocol = BC_FORMAT_BCP1,
 		.link = BC_USB_PLAIN,
-		.ftdi = {.latency_ms = 16, .mode = 0x40},
+		.ftdi.latency_ms = 16,
 		.transfers = 16,
 		.transfer_bytes = 64u << 10,
 		.wait_ns = UINT64_C(10000000000),

@@ -105,38 +105,6 @@ static void write_usb_id(WRITER)
 	snprintf(out, size, "%04x:%04x", usb->match.vid, usb->match.pid);
 }
 
-static bool read_usb_protocol(READER)
-{
-	enum bc_format format = bc_format_by_name(value);
-
-	(void)key;
-	*(enum bc_format *)field = format;
-	return format == BC_FORMAT_BCP1 || format == BC_FORMAT_RAW6 ||
-	       bc_fail(err, errlen, "must be bcp1 or raw6");
-}
-
-static void write_usb_protocol(WRITER)
-{
-	(void)key;
-	snprintf(out, size, "%s", bc_format_name(*(const enum bc_format *)field));
-}
-
-#define FTDI_SYNC_FIFO 0x40
-
-static bool read_ftdi_mode(READER)
-{
-	(void)key;
-	*(uint8_t *)field = strcmp(value, "sync-fifo") == 0 ? FTDI_SYNC_FIFO : 0;
-	return *(uint8_t *)field != 0 || strcmp(value, "fifo") == 0 ||
-	       bc_fail(err, errlen, "must be sync-fifo or fifo");
-}
-
-static void write_ftdi_mode(WRITER)
-{
-	(void)key;
-	snprintf(out, size, "%s", *(const uint8_t *)field == FTDI_SYNC_FIFO ? "sync-fifo" : "fifo");
-}
-
 static bool read_dir(READER)
 {
 	if (value[0] == '\0')
@@ -212,22 +180,6 @@ static bool read_metrics_listen(READER)
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
-/* The words are in the order of the levels, from BC_LOG_ERROR. */
-static bool read_log_level(READER)
-{
-	bool is_good = bc_type_choice.read(key, field, value, err, errlen);
-
-	*(unsigned *)field += BC_LOG_ERROR;
-	return is_good;
-}
-
-static void write_log_level(WRITER)
-{
-	unsigned index = *(const unsigned *)field - BC_LOG_ERROR;
-
-	bc_type_choice.write(key, &index, out, size);
-}
-
 #define TYPE(name, reader, writer) \
 	static const struct bc_config_type name = {.read = (reader), .write = (writer)}
 
@@ -235,15 +187,12 @@ TYPE(type_source, read_source, write_string);
 TYPE(type_speed, read_speed, write_speed);
 TYPE(type_usb_id, read_usb_id, write_usb_id);
 TYPE(type_usb_port, read_usb_port, write_string);
-TYPE(type_usb_protocol, read_usb_protocol, write_usb_protocol);
-TYPE(type_ftdi_mode, read_ftdi_mode, write_ftdi_mode);
 TYPE(type_dir, read_dir, write_string);
 TYPE(type_label, read_label, write_string);
 TYPE(type_command, read_command, write_string);
 TYPE(type_sampling, read_sampling, write_sampling);
 TYPE(type_reserve, read_reserve, write_reserve);
 TYPE(type_metrics_listen, read_metrics_listen, write_string);
-TYPE(type_log_level, read_log_level, write_log_level);
 
 /* Types of several keys, whose sections are read by bc_config_set() */
 
@@ -316,6 +265,8 @@ static void print_triggers(const struct bc_config *c, FILE *out)
 	.size = offsetof(struct bc_config, rotation) - offsetof(struct bc_config, triggers)
 #define WITH_ABOVE .type = NULL /* belongs to the field of an earlier row */
 
+_Static_assert(BC_FORMAT_RAW6 == BC_FORMAT_BCP1 + 1, "usb.protocol is a choice");
+
 const struct bc_config_key bc_config_keys[] = {
 	{"source.source", "SPEC", "choice:usb|usb:|sim|sim:|file:", NULL, "--source",
 		BC_RELOAD_RESTART,
@@ -335,7 +286,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"Port of the board, as `--list-boards` shows it: `1-2`, `1-2.3`. Empty: any port.",
 		&type_usb_port, FIELD(usb.match.port)},
 	{"usb.protocol", "PROTOCOL", "choice:bcp1|raw6", "bcp1", NULL, BC_RELOAD_RESTART,
-		"What the board sends: `bcp1` or `raw6`.", &type_usb_protocol, FIELD(usb.protocol)},
+		"What the board sends: `bcp1` or `raw6`.", &bc_type_choice, FIELD(usb.protocol),
+		.min = BC_FORMAT_BCP1},
 	{"usb.link", "LINK", "choice:plain|ftdi", "plain", NULL, BC_RELOAD_RESTART,
 		"`plain`, or `ftdi` for a board with an FT2232H or FT232H chip. With `ftdi`, set "
 		"`id` to that of the chip.",
@@ -382,7 +334,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"usb.ftdi_mode", "MODE", "choice:sync-fifo|fifo", "sync-fifo", NULL, BC_RELOAD_RESTART,
 		"Mode of the FTDI chip: `sync-fifo`, or `fifo` for the one that its EEPROM "
 		"selects.",
-		&type_ftdi_mode, FIELD(usb.ftdi.mode)},
+		&bc_type_choice, FIELD(usb.ftdi.keeps_mode)},
 	{"output.dir", "DIR", "dir", "/var/lib/buscapd", "-o", BC_RELOAD_RESTART,
 		"Directory for the segments. It is created if missing; its parent must exist.",
 		&type_dir, FIELD(dir)},
@@ -563,7 +515,7 @@ const struct bc_config_key bc_config_keys[] = {
 		BC_RELOAD_NOW,
 		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "
 		"`debug`.",
-		&type_log_level, FIELD(log_level)},
+		&bc_type_choice, FIELD(log_level), .min = BC_LOG_ERROR},
 	{0},
 };
 

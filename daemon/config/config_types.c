@@ -217,7 +217,7 @@ static bool read_choice(READER)
 			if (key->size == sizeof(bool))
 				*(bool *)field = i != 0;
 			else
-				*(unsigned *)field = i;
+				*(unsigned *)field = i + (unsigned)key->min;
 			return true;
 		}
 		if (words[n] == '\0')
@@ -229,7 +229,7 @@ static bool read_choice(READER)
 static void write_choice(WRITER)
 {
 	unsigned index = key->size == sizeof(bool) ? *(const bool *)field
-						   : *(const unsigned *)field;
+						   : *(const unsigned *)field - (unsigned)key->min;
 	const char *words = words_of(key);
 
 	for (; index != 0; index--)

@@ -65,7 +65,7 @@ extern const struct bc_config_type bc_type_file_bytes;
 extern const struct bc_config_type bc_type_time;
 
 /* One of the words in key->kind, "choice:always|on-demand". The field is a bool or an enum: the
- * index of the word. */
+ * index of the word, from key->min on. */
 extern const struct bc_config_type bc_type_choice;
 
 /* "10ms", "1h": as bc_time_read() parses it. */

@@ -95,7 +95,7 @@ TEST(settings_of_a_board_follow_commas)
 	assert_int_equal(usb.back_off_ns, 5000000);
 	assert_int_equal(usb.back_off_max_ns, 1000000000);
 	assert_int_equal(usb.ftdi.latency_ms, 2);
-	assert_int_equal(usb.ftdi.mode, 0);
+	assert_true(usb.ftdi.keeps_mode);
 }
 
 TEST(errors_name_the_problem)

@@ -595,7 +595,7 @@ static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
 	char wanted[64];
 
 	use_ftdi(run, packet_bytes, 1000000);
-	run->options.ftdi = (struct bc_usb_ftdi){.latency_ms = 3, .mode = mode};
+	run->options.ftdi = (struct bc_usb_ftdi){.latency_ms = 3, .keeps_mode = mode == 0};
 	run->options.clock_hz = 66000000;
 	usb_run_plug(run);
 	usb_run_start(run);
