@@ -1,3 +1,5 @@
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -217,4 +219,367 @@ TEST_WITH(bc_chunk, chunk, ticks_are_summed_in_64_bits_without_missing_deltas)
 		assert_true(bc_records_ticks(chunk->records, i + 1, 1000) == tick);
 	}
 	assert_true(tick > UINT32_MAX);
+}
+
+/* Compares edited chunks with a model that has the tick of each record and the record of each
+ * event. */
+
+#define RECORDS_MAX 40u
+#define EVENTS_MAX  64u
+
+/* An expected record. */
+struct model_record {
+	uint8_t head[8];
+	uint32_t time;
+	uint64_t tick;
+};
+
+struct model_event {
+	uint32_t position;
+	struct bc_event event;
+	char text[64];
+};
+
+struct model {
+	uint32_t records;
+	uint32_t events;
+	struct model_record record[RECORDS_MAX];
+	struct model_event event[EVENTS_MAX];
+	uint64_t before; /* tick of the record before the first, or of the first if unknown */
+	uint64_t first_record;
+};
+
+struct fixture {
+	struct model model;
+	struct bc_chunk chunk;
+	struct bc_chunk copy;
+	struct bc_chunk rest;
+};
+
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
+
+static void add_event(struct fixture *f, const struct bc_event *event, const char *text)
+{
+	struct model *m = &f->model;
+	struct model_event *added = &m->event[m->events++];
+
+	added->position = event->position;
+	added->event = *event;
+	memset(added->text, 0, sizeof(added->text));
+	if (event->text_bytes != 0)
+		memcpy(added->text, text, event->text_bytes);
+	assert_true(bc_chunk_add_event(&f->chunk, event, text));
+}
+
+static void add_some_event(struct fixture *f, struct dice *dice, uint32_t position)
+{
+	struct bc_event event = {
+		.position = position,
+		.kind = (uint8_t)(dice_below(dice, 2) == 0 ? BC_EVENT_MARK : BC_EVENT_TRIGGER),
+		.text_bytes = (uint16_t)dice_below(dice, 30),
+	};
+	char text[64];
+
+	snprintf(text, sizeof(text), "%032llx", (unsigned long long)dice_roll(dice));
+	if (dice_below(dice, 2) == 0) {
+		event = (struct bc_event){
+			.position = position,
+			.kind = BC_EVENT_GAP,
+			.cause = (uint8_t)(1 + dice_below(dice, BC_GAP_CAUSES - 1)),
+			.exact = dice_below(dice, 2) == 0,
+			.value = dice_roll(dice) >> 40,
+			.duration_ns = dice_roll(dice) >> 30,
+		};
+	}
+	add_event(f, &event, text);
+}
+
+/* Makes a chunk and its model together. The model's ticks are computed independently. */
+static void make_chunk(struct fixture *f, struct dice *dice, uint32_t records)
+{
+	struct model *m = &f->model;
+	uint64_t tick = dice_roll(dice) >> (1 + dice_below(dice, 60));
+
+	memset(f, 0xCC, sizeof(*f));
+	*m = (struct model){.records = records, .first_record = dice_below(dice, 1000)};
+	bc_chunk_reset(&f->chunk, tick, dice_below(dice, 5));
+	f->chunk.info.first_record = m->first_record;
+	f->chunk.info.recording_tag = 77;
+	f->chunk.info.wall_ns = 1234567;
+	m->before = tick;
+	for (uint32_t i = 0; i <= records; i++) {
+		while (dice_below(dice, 4) == 0 && m->events < EVENTS_MAX - 2 * (records - i) - 4)
+			add_some_event(f, dice, i);
+		if (i == records)
+			break;
+		struct model_record *r = &m->record[i];
+		dice_fill(dice, r->head, sizeof(r->head));
+		r->time = dice_below(dice, 3) == 0 ? dice_below(dice, UINT32_MAX)
+						   : dice_below(dice, 100);
+		tick += r->time;
+		if (dice_below(dice, 6) == 0) {
+			r->time = BC_TIME_NONE;
+			tick += dice_below(dice, 3) == 0 ? dice_roll(dice) >> 24 : 0;
+			struct bc_event anchor = {.position = i,
+				.kind = BC_EVENT_ANCHOR,
+				.exact = dice_below(dice, 3) != 0,
+				.value = tick};
+			add_event(f, &anchor, NULL);
+			if (i == 0)
+				m->before = tick;
+		}
+		r->tick = tick;
+		memcpy(f->chunk.records + i * BC_RECORD_BYTES, r->head, sizeof(r->head));
+		bc_write_le32(f->chunk.records + i * BC_RECORD_BYTES + 8, r->time);
+		while (dice_below(dice, 9) == 0 && m->events < EVENTS_MAX - 2 * (records - i) - 4)
+			add_some_event(f, dice, i + 1 <= records ? i + 1 : i);
+	}
+	f->chunk.info.records = records;
+	f->chunk.info.first_tick = records != 0 ? m->record[0].tick : m->before;
+	f->chunk.info.last_tick = records != 0 ? m->record[records - 1].tick : m->before;
+}
+
+/* Asserts that a chunk has the model's records first .. end - 1 and the given range of events. */
+static void assert_chunk(const struct fixture *f, const struct bc_chunk *chunk, uint32_t first,
+	uint32_t end, uint32_t events_first, uint32_t events_end)
+{
+	const struct model *m = &f->model;
+	uint64_t before = first != 0 ? m->record[first - 1].tick : m->before;
+	uint32_t texts = 0;
+
+	assert_int_equal(chunk->info.records, end - first);
+	assert_int_equal(chunk->info.first_record, m->first_record + first);
+	assert_int_equal(chunk->info.epoch, f->copy.info.epoch);
+	assert_int_equal(chunk->info.recording_tag, 77);
+	assert_int_equal(chunk->info.wall_ns, 1234567);
+	assert_true(chunk->info.first_tick == (end > first ? m->record[first].tick : before));
+	assert_true(chunk->info.last_tick == (end > first ? m->record[end - 1].tick : before));
+	for (uint32_t i = first; i < end; i++) {
+		const uint8_t *at = chunk->records + (i - first) * BC_RECORD_BYTES;
+		assert_memory_equal(at, m->record[i].head, 8);
+		assert_int_equal(bc_le32(at + 8), m->record[i].time);
+		assert_true(bc_chunk_tick(chunk, i - first) == m->record[i].tick);
+		uint32_t found = bc_chunk_find_tick(chunk, 0, m->record[i].tick);
+		assert_true(found <= i - first &&
+			    m->record[first + found].tick >= m->record[i].tick &&
+			    (found == 0 || m->record[first + found - 1].tick < m->record[i].tick));
+	}
+	assert_int_equal(chunk->info.events, events_end - events_first);
+	for (uint32_t i = events_first; i < events_end; i++) {
+		const struct bc_event *event = &chunk->events[i - events_first];
+		const struct model_event *expected = &m->event[i];
+		assert_int_equal(event->position, expected->position - first);
+		assert_int_equal(event->kind, expected->event.kind);
+		assert_int_equal(event->cause, expected->event.cause);
+		assert_int_equal(event->exact, expected->event.exact);
+		assert_true(event->value == expected->event.value);
+		assert_true(event->duration_ns == expected->event.duration_ns);
+		assert_int_equal(event->text_bytes, expected->event.text_bytes);
+		assert_memory_equal(
+			chunk->text + event->text, expected->text, expected->event.text_bytes);
+		texts += event->text_bytes;
+	}
+	assert_int_equal(chunk->text_bytes, texts);
+}
+
+/* The first of the model's events at or after a position. */
+static uint32_t events_before(const struct model *m, uint32_t position)
+{
+	uint32_t n = 0;
+
+	while (n < m->events && m->event[n].position < position)
+		n++;
+	return n;
+}
+
+TEST_F(every_cut_keeps_ticks_and_events_on_both_sides)
+{
+	struct dice dice = {1};
+
+	for (unsigned round = 0; round < 600; round += test_stride(19)) {
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		const struct model *m = &f->model;
+		f->copy = f->chunk;
+		assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
+		for (uint32_t at = 0; at <= m->records; at++) {
+			uint32_t events = events_before(m, at);
+			f->chunk = f->copy;
+			bc_chunk_drop_front(&f->chunk, at);
+			assert_chunk(f, &f->chunk, at, m->records, events, m->events);
+			f->chunk = f->copy;
+			bc_chunk_drop_back(&f->chunk, at);
+			assert_chunk(f, &f->chunk, 0, at, 0, events);
+			f->chunk = f->copy;
+			bc_chunk_split(&f->chunk, at, &f->rest);
+			assert_chunk(f, &f->chunk, 0, at, 0, events);
+			assert_chunk(f, &f->rest, at, m->records, events, m->events);
+		}
+	}
+}
+
+TEST_F(parts_can_be_cut_again)
+{
+	struct dice dice = {2};
+
+	for (unsigned round = 0; round < 3000; round += test_stride(19)) {
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		const struct model *m = &f->model;
+		uint32_t first = 0;
+		uint32_t end = m->records;
+		uint32_t events_first = 0;
+		uint32_t events_end = m->events;
+		f->copy = f->chunk;
+		for (unsigned step = 0; step < 6; step++) {
+			uint32_t at = dice_below(&dice, end - first + 1);
+			uint32_t events = events_before(m, first + at);
+			events = events > events_first ? events : events_first;
+			events = events < events_end ? events : events_end;
+			switch (dice_below(&dice, 4)) {
+			case 0:
+				bc_chunk_drop_front(&f->chunk, at);
+				first += at;
+				events_first = events;
+				break;
+			case 1:
+				bc_chunk_drop_back(&f->chunk, at);
+				end = first + at;
+				events_end = events;
+				break;
+			case 2:
+				bc_chunk_split(&f->chunk, at, &f->rest);
+				f->chunk = f->rest;
+				first += at;
+				events_first = events;
+				break;
+			default:
+				bc_chunk_split(&f->chunk, at, &f->rest);
+				end = first + at;
+				events_end = events;
+				break;
+			}
+			/* An empty chunk does not have the previous tick. */
+			if (first == end)
+				break;
+			assert_chunk(f, &f->chunk, first, end, events_first, events_end);
+		}
+	}
+}
+
+TEST_F(an_event_is_inserted_after_those_at_its_position)
+{
+	struct dice dice = {3};
+
+	for (unsigned round = 0; round < 400; round += test_stride(7)) {
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		struct model *m = &f->model;
+		f->copy = f->chunk;
+		for (uint32_t at = 0; at <= f->copy.info.records; at++) {
+			struct model saved = *m;
+			const struct bc_event mark = {
+				.position = at, .kind = BC_EVENT_MARK, .text_bytes = 5};
+			uint32_t n = events_before(m, at + 1);
+			f->chunk = f->copy;
+			assert_true(bc_chunk_insert_event(&f->chunk, &mark, "hello"));
+			memmove(&m->event[n + 1], &m->event[n],
+				(m->events++ - n) * sizeof(m->event[0]));
+			m->event[n] = (struct model_event){at, mark, "hello"};
+			assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
+			*m = saved;
+		}
+	}
+}
+
+TEST_F(an_event_without_room_is_refused_without_a_change)
+{
+	struct dice dice = {4};
+	static const char text[BC_CHUNK_TEXT_BYTES];
+	struct bc_event mark = {.position = 3, .kind = BC_EVENT_MARK, .text_bytes = 4000};
+
+	make_chunk(f, &dice, 10);
+	assert_true(bc_chunk_insert_event(&f->chunk, &mark, text) ||
+		    f->chunk.text_bytes > BC_CHUNK_TEXT_BYTES - 4000);
+	mark.text_bytes = (uint16_t)(BC_CHUNK_TEXT_BYTES - f->chunk.text_bytes + 1);
+	f->copy = f->chunk;
+	assert_false(bc_chunk_insert_event(&f->chunk, &mark, text));
+	assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
+	mark.text_bytes = 0;
+	while (f->chunk.info.events < BC_CHUNK_EVENTS)
+		assert_true(bc_chunk_insert_event(&f->chunk, &mark, NULL));
+	f->copy = f->chunk;
+	assert_false(bc_chunk_insert_event(&f->chunk, &mark, NULL));
+	assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
+}
+
+TEST_F(a_detached_chunk_starts_with_an_anchor_and_is_otherwise_unchanged)
+{
+	struct dice dice = {5};
+
+	for (unsigned round = 0; round < 3000; round += test_stride(19)) {
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		struct model *m = &f->model;
+		bool is_exact = dice_below(&dice, 2) == 0;
+		f->copy = f->chunk;
+		assert_true(bc_chunk_detach(&f->chunk, is_exact));
+		if (m->records != 0 && m->record[0].time != BC_TIME_NONE) {
+			uint32_t n = events_before(m, 1);
+			const struct bc_event anchor = {.kind = BC_EVENT_ANCHOR,
+				.exact = is_exact,
+				.value = m->record[0].tick};
+			memmove(&m->event[n + 1], &m->event[n],
+				(m->events++ - n) * sizeof(m->event[0]));
+			m->event[n] = (struct model_event){.event = anchor};
+			m->record[0].time = BC_TIME_NONE;
+		}
+		assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
+		/* Detaching again changes nothing. */
+		f->rest = f->chunk;
+		assert_true(bc_chunk_detach(&f->chunk, !is_exact));
+		assert_memory_equal(&f->chunk, &f->rest, sizeof(f->chunk));
+	}
+}
+
+TEST_F(a_chunk_full_of_events_is_detached_only_if_it_has_an_anchor)
+{
+	const struct bc_event gap = {.position = 1, .kind = BC_EVENT_GAP};
+	const struct bc_event anchor = {.kind = BC_EVENT_ANCHOR, .exact = true, .value = 5};
+
+	for (unsigned has_anchor = 0; has_anchor < 2; has_anchor++) {
+		memset(f, 0, sizeof(*f));
+		bc_chunk_reset(&f->chunk, 5, 0);
+		if (has_anchor)
+			assert_true(bc_chunk_add_event(&f->chunk, &anchor, NULL));
+		while (f->chunk.info.events < BC_CHUNK_EVENTS)
+			assert_true(bc_chunk_add_event(&f->chunk, &gap, NULL));
+		f->chunk.info.records = 1;
+		bc_write_le32(f->chunk.records + 8, has_anchor ? BC_TIME_NONE : 4);
+		f->copy = f->chunk;
+		assert_int_equal(bc_chunk_detach(&f->chunk, true), has_anchor);
+		assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
+	}
+}
+
+TEST_F(the_largest_chunk_is_split_anywhere)
+{
+	static const uint32_t places[] = {0, 1, 2, 40000, BC_CHUNK_RECORDS - 1, BC_CHUNK_RECORDS};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct dice dice = {6};
+		bc_chunk_reset(&f->chunk, 1000, 0);
+		f->chunk.info.records = BC_CHUNK_RECORDS;
+		uint64_t tick = 1000;
+		uint64_t tick_at = 0;
+		for (uint32_t n = 0; n < BC_CHUNK_RECORDS; n++) {
+			uint32_t time = dice_below(&dice, 1u << 31);
+			bc_write_le32(f->chunk.records + (size_t)n * BC_RECORD_BYTES + 8, time);
+			tick += n != 0 ? time : 0;
+			tick_at = n == places[i] ? tick : tick_at;
+		}
+		f->chunk.info.last_tick = tick;
+		bc_chunk_split(&f->chunk, places[i], &f->rest);
+		assert_int_equal(f->chunk.info.records + f->rest.info.records, BC_CHUNK_RECORDS);
+		assert_int_equal(f->chunk.info.records, places[i]);
+		assert_true(f->rest.info.last_tick == tick);
+		assert_true(
+			f->rest.info.first_tick == (places[i] < BC_CHUNK_RECORDS ? tick_at : tick));
+	}
 }
