@@ -1,18 +1,23 @@
+/* buscap find: searches segments by their indexes, or one trace of any other format from its start.
+ * Both give what they find to one printer. */
 #include "cli/find/find.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/find/find_segments.h"
-#include "cli/find/find_state.h"
-#include "cli/find/find_stream.h"
 #include "cli/io/file.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/name_args.h"
-#include "cli/io/operands.h"
+#include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/base/rfc3339.h"
+#include "formats/search/hit_json.h"
+#include "formats/search/search.h"
 #include "formats/trace/filter_parse.h"
 
 #define CONTEXT_MAX 10000u
@@ -60,6 +65,25 @@ const struct bc_usage bc_find_usage = {
 	.example = "buscap find --last 1 --type write b8000-bffff *.byu.lz4",
 };
 
+/* The search, its options and its results so far. */
+struct find {
+	struct bc_segment_input input; /* the context of searches begins with it */
+	const struct bc_console *console;
+	struct bc_output output;
+	/* Options. */
+	struct bc_filter_args args;
+	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
+	struct bc_format_options format_options;
+	struct bc_search_options options; /* without the filter, which is in `args` */
+	bool is_json;
+	struct bc_name_map *names; /* NULL: no names are shown */
+	/* Results. */
+	uint64_t matches;
+	bool has_printed;
+};
+
+/* ---- options */
+
 static bool read_limit(const struct bc_console *console, const char *option, uint64_t *limit)
 {
 	if (!bc_option_count(console, option, limit))
@@ -70,7 +94,7 @@ static bool read_limit(const struct bc_console *console, const char *option, uin
 	return false;
 }
 
-static bool read_context(struct bc_find *f)
+static bool read_context(struct find *f)
 {
 	if (!bc_option_count(f->console, "--context", &f->options.context))
 		return false;
@@ -80,7 +104,7 @@ static bool read_context(struct bc_find *f)
 	return false;
 }
 
-static bool read_option(struct bc_find *f, int letter)
+static bool read_option(struct find *f, int letter)
 {
 	switch (letter) {
 	case OPTION_FIRST:
@@ -103,8 +127,8 @@ static bool read_option(struct bc_find *f, int letter)
 		return bc_option_read_format(f->console, "-I", &f->format, &f->format_options);
 	default:
 		if (bc_name_args_has(letter)) {
-			f->exit = bc_name_args_add(&f->names, f->console, letter);
-			return f->exit == BC_EXIT_OK;
+			f->input.exit = bc_name_args_add(&f->names, f->console, letter);
+			return f->input.exit == BC_EXIT_OK;
 		}
 		return bc_filter_args_has(letter) &&
 		       bc_filter_args_option(&f->args, f->console, letter);
@@ -112,7 +136,7 @@ static bool read_option(struct bc_find *f, int letter)
 }
 
 /* Reads the address, which a region replaces. */
-static enum bc_exit read_address(struct bc_find *f, char *text)
+static enum bc_exit read_address(struct find *f, char *text)
 {
 	bool ok = f->args.region != NULL
 			  ? bc_filter_args_finish(&f->args, f->console, f->names)
@@ -121,15 +145,230 @@ static enum bc_exit read_address(struct bc_find *f, char *text)
 	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
+/* ---- printing */
+
+static bool is_port(const struct bc_entry *entry)
+{
+	return entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access(entry->type);
+}
+
+/* Prints an entry. If there is context, a line "--" separates entries that do not follow each
+ * other.
+ */
+static void print_hit(struct find *f, const struct bc_search_hit *hit)
+{
+	char wall[BC_RFC3339_BYTES] = "-";
+	uint64_t named = hit->is_context ? hit->entry.addr
+					 : bc_filter_touched(&f->args.filter, &hit->entry);
+
+	if (f->is_json) {
+		json_t *name = bc_name_map_json(f->names, is_port(&hit->entry), named);
+		if (!bc_output_json_value(&f->output, bc_search_hit_json(hit, name)))
+			f->input.exit = bc_exit_worse(
+				f->input.exit, bc_print_no_memory(f->console));
+		return;
+	}
+	if (f->options.context != 0 && f->has_printed && !hit->follows)
+		bc_output_text(&f->output, "--\n", 3);
+	f->has_printed = true;
+	if (f->options.context != 0)
+		bc_output_text(&f->output, hit->is_context ? "  " : "> ", 2);
+	if (hit->has_wall)
+		bc_rfc3339_write(wall, hit->wall_ns);
+	bc_output_format(&f->output, "%10" PRIu64 "  %s  ", hit->entry.number, wall);
+	bc_output_safe(&f->output, hit->file);
+	bc_output_format(&f->output, "  %s", hit->text);
+	bc_name_print(&f->output, f->names, is_port(&hit->entry), named, "  (", ")");
+	bc_output_text(&f->output, "\n", 1);
+}
+
+/* ---- segments */
+
+static bool on_hit(void *context, const struct bc_search_hit *hit)
+{
+	struct find *f = context;
+
+	print_hit(f, hit);
+	return !bc_output_failed(&f->output);
+}
+
+/* Searches segments, in the order given. Their index says which chunks can contain a match, and
+ * only these are read: in order, or from the end for the last matches. */
+static void find_in_segments(struct find *f, char *const *paths, int count)
+{
+	const struct bc_search_io io = bc_segment_input_io(&f->input);
+	const char *missing;
+
+	f->options.filter = f->args.filter;
+	int rc = bc_search_run(&f->options, paths, count, &io, on_hit, &f->matches, &missing);
+
+	if (rc == -ENOENT) {
+		bc_print_error(f->console, NULL, "%s: no mark or trigger \"%s\"",
+			missing == f->options.after_mark ? "--after-mark" : "--before-mark",
+			missing);
+		f->input.exit = bc_exit_worse(f->input.exit, BC_EXIT_FAILED);
+	} else if (rc != 0) {
+		f->input.exit = bc_print_no_memory(f->console);
+	}
+}
+
+/* ---- other formats */
+
+struct stream {
+	struct find *find;
+	const char *path;
+	struct bc_trace trace;
+	uint64_t found;
+	uint64_t skip;              /* matches that are not printed */
+	uint64_t nth;               /* of the current entry, from 0 */
+	uint64_t printed;           /* entries before this one are printed or not wanted */
+	uint64_t wanted;            /* entries before this one are context of the last match */
+	struct bc_search_hit *ring; /* the last `context` entries, by nth */
+};
+
+static void set_hit(struct stream *s, struct bc_search_hit *hit, const struct bc_entry *entry)
+{
+	hit->entry = *entry;
+	hit->file = s->trace.file.name;
+	hit->is_segment = false;
+	hit->recording = hit->host = NULL;
+	hit->has_wall = false;
+	hit->is_context = true;
+	bc_entry_text(hit->text, entry);
+}
+
+static void print_nth(struct stream *s, struct bc_search_hit *hit, uint64_t nth)
+{
+	hit->follows = s->printed == nth;
+	print_hit(s->find, hit);
+	s->printed = nth + 1;
+}
+
+static void print_match(struct stream *s, const struct bc_entry *entry)
+{
+	uint64_t context = s->find->options.context;
+	uint64_t first = s->nth > context ? s->nth - context : 0;
+	struct bc_search_hit hit;
+
+	for (uint64_t i = first > s->printed ? first : s->printed; i < s->nth; i++)
+		print_nth(s, &s->ring[i % context], i);
+	set_hit(s, &hit, entry);
+	hit.is_context = false;
+	print_nth(s, &hit, s->nth);
+	s->wanted = s->nth + 1 + context;
+	s->find->matches++;
+}
+
+/* Handles an entry that does not match or is not wanted. */
+static void pass(struct stream *s, const struct bc_entry *entry)
+{
+	struct bc_search_hit *hit;
+
+	if (s->ring == NULL)
+		return;
+	hit = &s->ring[s->nth % s->find->options.context];
+	set_hit(s, hit, entry);
+	if (s->nth < s->wanted)
+		print_nth(s, hit, s->nth);
+}
+
+/* Whether enough has been found, or the output has failed. */
+static bool is_over(const struct find *f)
+{
+	return (f->options.first != 0 && f->matches >= f->options.first) ||
+	       bc_output_failed(&f->output);
+}
+
+static bool matches(const struct stream *s, const struct bc_entry *entry)
+{
+	return entry->kind != BC_ENTRY_EVENT && bc_filter_entry(&s->find->args.filter, entry);
+}
+
+/* Reads the trace. If `is_silent`, only counts the matches. */
+static enum bc_exit read_trace(struct stream *s, bool is_silent)
+{
+	struct find *f = s->find;
+	struct bc_reader_options how = {.format = f->format_options, .index_fd = -1};
+	struct bc_batch batch;
+	struct bc_console silent;
+	const struct bc_console *console = f->console;
+
+	/* What is wrong with the trace is reported when it is searched. */
+	if (is_silent && !f->options.is_count && bc_console_silence(&silent, f->console))
+		console = &silent;
+	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &how);
+
+	s->found = s->nth = 0;
+	if (code == BC_EXIT_OK &&
+		!bc_filter_args_check(&f->args, console, s->trace.format, bc_trace_has(&s->trace)))
+		code = BC_EXIT_USAGE;
+	if (code == BC_EXIT_OK && f->args.filter.has_wall) {
+		bc_print_error(console, s->path,
+			"--from and --to need segment files that are not compressed");
+		code = BC_EXIT_USAGE;
+	}
+	while (code == BC_EXIT_OK && bc_trace_next(&s->trace, &batch)) {
+		for (size_t i = 0; i < batch.count; i++, s->nth++) {
+			const struct bc_entry *entry = &batch.entries[i];
+			if (is_over(f) && (s->nth >= s->wanted || f->options.context == 0))
+				goto out;
+			bool is_match = matches(s, entry) && s->found++ >= s->skip;
+			if (is_silent)
+				continue;
+			if (is_match && !is_over(f))
+				print_match(s, entry);
+			else
+				pass(s, entry);
+		}
+	}
+out:
+	code = bc_exit_worse(code, s->trace.exit);
+	bc_trace_close(&s->trace);
+	if (console == &silent)
+		fclose(silent.err);
+	return code;
+}
+
+/* Searches a trace of any format from its start to its end, and before that for the last matches.
+ */
+static void find_in_stream(struct find *find, const char *path)
+{
+	struct stream s = {.find = find, .path = path};
+
+	if (find->options.last != 0 && !bc_are_regular_files(&path, 1)) {
+		bc_print_error(find->console, path, "--last needs the name of a file");
+		find->input.exit = bc_exit_worse(find->input.exit, BC_EXIT_USAGE);
+		return;
+	}
+	if (find->options.context != 0)
+		s.ring = calloc(find->options.context, sizeof(*s.ring));
+	if (find->options.context != 0 && s.ring == NULL) {
+		find->input.exit = bc_print_no_memory(find->console);
+		return;
+	}
+	if (find->options.last != 0) {
+		(void)read_trace(&s, true);
+		s.skip = s.found > find->options.last ? s.found - find->options.last : 0;
+	}
+	enum bc_exit code = read_trace(&s, find->options.is_count);
+	if (find->options.is_count)
+		find->matches = s.found;
+	find->input.exit = bc_exit_worse(find->input.exit, code);
+	free(s.ring);
+}
+
+/* ---- the command */
+
 /* Whether the first file that can be opened is a segment. Those of a directory are taken for
  * segments unread. */
-static bool has_segments(const struct bc_find *f, const struct bc_files *files)
+static bool has_segments(const struct find *f, const struct bc_files *files)
 {
 	struct bc_console silent;
 	struct bc_file file;
 	bool is_segment = false;
 
-	if (f->format == BC_FORMAT_UNKNOWN && !bc_operands_have_file(&f->operands, files->paths[0]))
+	if (f->format == BC_FORMAT_UNKNOWN &&
+		!bc_operands_have_file(&f->input.operands, files->paths[0]))
 		return true;
 	if (!bc_console_silence(&silent, f->console))
 		return false;
@@ -147,7 +386,7 @@ static bool has_segments(const struct bc_find *f, const struct bc_files *files)
 	return is_segment;
 }
 
-static enum bc_exit search(struct bc_find *f, const struct bc_files *files)
+static enum bc_exit search(struct find *f, const struct bc_files *files)
 {
 	bool is_segment = has_segments(f, files);
 
@@ -164,15 +403,16 @@ static enum bc_exit search(struct bc_find *f, const struct bc_files *files)
 	if (!bc_output_open(&f->output, f->console))
 		return BC_EXIT_FAILED;
 	if (is_segment)
-		bc_find_segments(f, files->paths, files->count);
+		find_in_segments(f, files->paths, files->count);
 	else
-		bc_find_stream(f, files->paths[0]);
-	if (f->options.is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
+		find_in_stream(f, files->paths[0]);
+	if (f->options.is_count &&
+		(f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED))
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
 	if (f->matches == 0 && !f->options.is_count &&
-		(f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
+		(f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED))
 		bc_print_error(f->console, NULL, "no reference matches");
-	return bc_exit_worse(f->exit, bc_output_close(&f->output, f->console));
+	return bc_exit_worse(f->input.exit, bc_output_close(&f->output, f->console));
 }
 
 static bool is_address(const char *text)
@@ -183,7 +423,7 @@ static bool is_address(const char *text)
 	return bc_filter_parse_addr(&filter, text, err, sizeof(err));
 }
 
-static enum bc_exit run(struct bc_find *f, int argc, char **argv)
+static enum bc_exit run(struct find *f, int argc, char **argv)
 {
 	struct bc_files files = {.paths = NULL};
 	enum bc_exit code;
@@ -203,18 +443,18 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 		return bc_print_usage_error(f->console, "give an address or --region, not both");
 	code = read_address(f, argv[optind]);
 	if (code == BC_EXIT_OK)
-		code = bc_operands_read(&f->operands, &files, f->console,
+		code = bc_operands_read(&f->input.operands, &files, f->console,
 			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK)
 		code = bc_exit_worse(search(f, &files), files.exit);
 	bc_files_free(&files);
-	bc_operands_close(&f->operands);
+	bc_operands_close(&f->input.operands);
 	return code;
 }
 
 int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_find *f = calloc(1, sizeof(*f));
+	struct find *f = calloc(1, sizeof(*f));
 	struct bc_options o;
 	enum bc_exit code;
 	int letter;
@@ -227,7 +467,9 @@ int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_find_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_option(f, letter))
 		;
-	code = letter == -1 ? run(f, argc, argv) : f->exit != BC_EXIT_OK ? f->exit : o.exit;
+	code = letter == -1                  ? run(f, argc, argv)
+	       : f->input.exit != BC_EXIT_OK ? f->input.exit
+					     : o.exit;
 	bc_name_map_close(f->names);
 	free(f);
 	return code;

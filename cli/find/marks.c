@@ -35,11 +35,10 @@ const struct bc_usage bc_marks_usage = {
 
 struct marks {
 	const struct bc_console *console;
-	struct bc_operands operands;
+	struct bc_segment_input input;
 	struct bc_segment_files files;
 	struct bc_output output;
 	bool is_json;
-	enum bc_exit exit;
 	struct bc_chunk chunk;
 	bool has_records; /* of the chunk; otherwise only its header is intact */
 	uint64_t ticks[BC_CHUNK_RECORDS];
@@ -135,21 +134,7 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 	if (!m->is_json)
 		print_text(m, &at);
 	else if (!print_json(m, &at, row))
-		m->exit = bc_print_no_memory(m->console);
-}
-
-static int on_open(void *context, const char *path)
-{
-	struct marks *m = context;
-
-	return bc_segment_input_open(&m->operands, path, &m->exit);
-}
-
-static void on_fault(void *context, const struct bc_search_fault *fault)
-{
-	struct marks *m = context;
-
-	m->exit = bc_exit_worse(m->exit, bc_segment_input_print_fault(m->console, fault));
+		m->input.exit = bc_print_no_memory(m->console);
 }
 
 /* Reads a chunk, or at least its header, which has the events. Returns false if that is damaged. */
@@ -178,30 +163,30 @@ static void list_files(struct marks *m)
 
 static enum bc_exit run(struct marks *m, int argc, char **argv)
 {
-	const struct bc_search_io io = {.context = m, .open = on_open, .fault = on_fault};
+	const struct bc_search_io io = bc_segment_input_io(&m->input);
 	struct bc_files files;
-	enum bc_exit code = bc_operands_read(&m->operands, &files, m->console,
+	enum bc_exit code = bc_operands_read(&m->input.operands, &files, m->console,
 		(const char *const *)argv + optind, argc - optind, BC_FILES_SORTED);
 
-	if (code == BC_EXIT_OK && bc_operands_have_file(&m->operands, "-"))
+	if (code == BC_EXIT_OK && bc_operands_have_file(&m->input.operands, "-"))
 		code = bc_print_usage_error(m->console, "give files, not a pipe");
 	if (code != BC_EXIT_OK)
 		goto out;
-	m->exit = files.exit;
+	m->input.exit = files.exit;
 	if (!bc_segment_files_init(&m->files, &io, files.paths, files.count)) {
 		code = bc_print_no_memory(m->console);
 		goto out;
 	}
 	if (bc_output_open(&m->output, m->console)) {
 		list_files(m);
-		code = bc_exit_worse(m->exit, bc_output_close(&m->output, m->console));
+		code = bc_exit_worse(m->input.exit, bc_output_close(&m->output, m->console));
 	} else {
 		code = BC_EXIT_FAILED;
 	}
 	bc_segment_files_free(&m->files);
 out:
 	bc_files_free(&files);
-	bc_operands_close(&m->operands);
+	bc_operands_close(&m->input.operands);
 	return code;
 }
 

@@ -48,8 +48,13 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 	return fd;
 }
 
-int bc_segment_input_open(const struct bc_operands *operands, const char *path, enum bc_exit *code)
+/* Opens a segment file. Returns a descriptor; or -1 with errno set: ENOENT if the file was deleted;
+ * otherwise an error was printed. EBADMSG: it is not a segment; EXDEV: it has the name of another
+ * one. */
+static int on_open(void *context, const char *path)
 {
+	struct bc_segment_input *input = context;
+	const struct bc_operands *operands = &input->operands;
 	const struct bc_console *console = operands->console;
 	const char *why = "not a file; a pipe can't be searched for segments";
 	struct bc_segment_header header;
@@ -59,7 +64,7 @@ int bc_segment_input_open(const struct bc_operands *operands, const char *path, 
 		return fd;
 	if (fd >= 0) {
 		close(fd);
-		*code = bc_exit_worse(*code, BC_EXIT_DAMAGED);
+		input->exit = bc_exit_worse(input->exit, BC_EXIT_DAMAGED);
 		errno = EXDEV;
 		return -1;
 	}
@@ -68,7 +73,7 @@ int bc_segment_input_open(const struct bc_operands *operands, const char *path, 
 		if (error == ENOENT)
 			return -1;
 		bc_print_error(console, path, "can't open: %s", strerror(error));
-		*code = bc_exit_worse(*code, BC_EXIT_FAILED);
+		input->exit = bc_exit_worse(input->exit, BC_EXIT_FAILED);
 		errno = error;
 		return -1;
 	}
@@ -76,14 +81,14 @@ int bc_segment_input_open(const struct bc_operands *operands, const char *path, 
 		fd = open_damaged(console, path, &why);
 	if (fd < 0) {
 		bc_print_error(console, path, "%s", why);
-		*code = bc_exit_worse(*code,
+		input->exit = bc_exit_worse(input->exit,
 			bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED);
 		errno = EBADMSG;
 	}
 	return fd;
 }
 
-enum bc_exit bc_segment_input_print_fault(
+static enum bc_exit print_fault(
 	const struct bc_console *console, const struct bc_search_fault *fault)
 {
 	struct bc_file file = {.name = fault->file};
@@ -107,4 +112,16 @@ enum bc_exit bc_segment_input_print_fault(
 		return BC_EXIT_OK;
 	}
 	return BC_EXIT_OK;
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct bc_segment_input *input = context;
+
+	input->exit = bc_exit_worse(input->exit, print_fault(input->operands.console, fault));
+}
+
+struct bc_search_io bc_segment_input_io(struct bc_segment_input *input)
+{
+	return (struct bc_search_io){.context = input, .open = on_open, .fault = on_fault};
 }

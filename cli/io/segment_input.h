@@ -5,13 +5,13 @@
 #include "cli/io/operands.h"
 #include "formats/search/segment_files.h"
 
-/* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 with errno set: ENOENT
- * if the file was deleted; otherwise an error was printed and *code made worse. EBADMSG: it is not
- * a segment; EXDEV: it has the name of another one. */
-int bc_segment_input_open(const struct bc_operands *operands, const char *path, enum bc_exit *code);
+struct bc_segment_input {
+	struct bc_operands operands; /* that named the files */
+	enum bc_exit exit;           /* made worse by what is printed */
+};
 
-/* Prints a fault. Returns what it means for the exit code. */
-enum bc_exit bc_segment_input_print_fault(
-	const struct bc_console *console, const struct bc_search_fault *fault);
+/* Returns functions that open segment files and print faults. Their context is `input`, which may
+ * be the first member of the caller's state. */
+struct bc_search_io bc_segment_input_io(struct bc_segment_input *input);
 
 #endif

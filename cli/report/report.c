@@ -81,7 +81,7 @@ const struct bc_usage bc_report_usage = {
 
 struct state {
 	const struct bc_console *console;
-	struct bc_operands operands;
+	struct bc_segment_input input;
 	struct bc_filter_args args;
 	struct bc_name_map *names;
 	const char *output; /* NULL: the console's */
@@ -89,24 +89,9 @@ struct state {
 	uint64_t columns; /* 0: default */
 	uint64_t rows;
 	uint64_t max_bytes;
-	enum bc_exit exit;
 	struct bc_report report;
 	char reduced[160];
 };
-
-static int on_open(void *context, const char *path)
-{
-	struct state *s = context;
-
-	return bc_segment_input_open(&s->operands, path, &s->exit);
-}
-
-static void on_fault(void *context, const struct bc_search_fault *fault)
-{
-	struct state *s = context;
-
-	s->exit = bc_exit_worse(s->exit, bc_segment_input_print_fault(s->console, fault));
-}
 
 /* ---- options */
 
@@ -124,7 +109,8 @@ static bool read_count(
 static bool set_kind(struct state *s, enum kind kind)
 {
 	if (s->kind != KIND_UNKNOWN && s->kind != kind) {
-		s->exit = bc_print_usage_error(s->console, "--json excludes --text; give one");
+		s->input.exit = bc_print_usage_error(
+			s->console, "--json excludes --text; give one");
 		return false;
 	}
 	s->kind = kind;
@@ -149,8 +135,8 @@ static bool read_option(struct state *s, int letter)
 		return bc_option_count(s->console, "--max-size", &s->max_bytes);
 	default:
 		if (bc_name_args_has(letter)) {
-			s->exit = bc_name_args_add(&s->names, s->console, letter);
-			return s->exit == BC_EXIT_OK;
+			s->input.exit = bc_name_args_add(&s->names, s->console, letter);
+			return s->input.exit == BC_EXIT_OK;
 		}
 		return bc_filter_args_has(letter) &&
 		       bc_filter_args_option(&s->args, s->console, letter);
@@ -326,7 +312,7 @@ out:
 
 static enum bc_exit report(struct state *s, int argc, char **argv)
 {
-	const struct bc_search_io io = {.context = s, .open = on_open, .fault = on_fault};
+	const struct bc_search_io io = bc_segment_input_io(&s->input);
 	struct bc_files files;
 
 	if (s->args.has_tick)
@@ -335,9 +321,9 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
 	uint32_t recordings = 0;
-	enum bc_exit code = bc_operands_read(&s->operands, &files, s->console,
+	enum bc_exit code = bc_operands_read(&s->input.operands, &files, s->console,
 		(const char *const *)argv + optind, argc - optind, 0);
-	s->exit = bc_exit_worse(s->exit, code == BC_EXIT_OK ? files.exit : code);
+	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? files.exit : code);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
 		rc = bc_overview_update(s->report.overview, files.paths, files.count);
@@ -345,9 +331,10 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 		code = print_failure(s, rc);
 	else if (code == BC_EXIT_OK)
 		bc_overview_recordings(s->report.overview, &recordings);
-	if (recordings != 0 && s->exit != BC_EXIT_OK)
-		s->exit = BC_EXIT_DAMAGED; /* the others are drawn */
-	if (code == BC_EXIT_OK && s->exit != BC_EXIT_FAILED && s->exit != BC_EXIT_USAGE) {
+	if (recordings != 0 && s->input.exit != BC_EXIT_OK)
+		s->input.exit = BC_EXIT_DAMAGED; /* the others are drawn */
+	if (code == BC_EXIT_OK && s->input.exit != BC_EXIT_FAILED &&
+		s->input.exit != BC_EXIT_USAGE) {
 		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
 		s->report.names = s->names;
 		s->report.width = terminal_width(s->console);
@@ -356,8 +343,8 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 	}
 	bc_overview_close(s->report.overview);
 	bc_files_free(&files);
-	bc_operands_close(&s->operands);
-	return bc_exit_worse(code, s->exit);
+	bc_operands_close(&s->input.operands);
+	return bc_exit_worse(code, s->input.exit);
 }
 
 int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
@@ -372,7 +359,9 @@ int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_option(&s, letter))
 		;
-	code = letter == -1 ? report(&s, argc, argv) : s.exit != BC_EXIT_OK ? s.exit : o.exit;
+	code = letter == -1                 ? report(&s, argc, argv)
+	       : s.input.exit != BC_EXIT_OK ? s.input.exit
+					    : o.exit;
 	bc_name_map_close(s.names);
 	return code;
 }
