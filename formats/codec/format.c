@@ -12,11 +12,15 @@
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 #define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
 
-#define BYU_DIALECT(codec, text)                                                                 \
-	{                                                                                        \
-		.summary = (text), .can_read = true, .can_write = true,                          \
-		.parser = &bc_##codec##_parser, .printer = &bc_##codec##_printer,                \
-		.holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, .write_options = BC_OPTION_INVALID, \
+/* The parser and the printer of a format. */
+#define BOTH_WAYS(codec)                                                     \
+	.can_read = true, .can_write = true, .parser = &bc_##codec##_parser, \
+	.printer = &bc_##codec##_printer
+
+#define BYU_DIALECT(codec, text)                                                                  \
+	{                                                                                         \
+		.summary = (text), BOTH_WAYS(codec), .holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, \
+		.write_options = BC_OPTION_INVALID,                                               \
 	}
 
 static const struct bc_format_info formats[BC_FORMATS] = {
@@ -35,10 +39,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_RAW6] = {.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_raw6_parser,
-		.printer = &bc_raw6_printer,
+		BOTH_WAYS(raw6),
 		.holds = BUS_HOLDS,
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
@@ -48,62 +49,41 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		byu24, "the same in 24 bytes, addresses and times of 64 bits"),
 	[BC_FORMAT_BYU_BE] = BYU_DIALECT(byu_be, "the 12-byte record with big-endian fields"),
 	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_laplace_parser,
-		.printer = &bc_laplace_printer,
+		BOTH_WAYS(laplace),
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER,
 		.read_options = BC_OPTION_ENDIAN,
 		.write_options = BC_OPTION_ENDIAN},
 	[BC_FORMAT_LAPLACE_TEXT] = {.summary = "the same as text, addresses of 64 bits",
 		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_laplace_text_parser,
-		.printer = &bc_laplace_text_printer,
+		BOTH_WAYS(laplace_text),
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER},
 	[BC_FORMAT_LAPLACE_EVENTS] = {.summary = "Laplace's kernel events",
 		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_laplace_events_parser,
-		.printer = &bc_laplace_events_printer,
+		BOTH_WAYS(laplace_events),
 		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER},
 	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns per line",
 		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_cis501_parser,
-		.printer = &bc_cis501_printer,
+		BOTH_WAYS(cis501),
 		.holds = BC_CAN_UOP,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_TARMAC] =
 		{.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
 			.is_text = true,
-			.can_read = true,
-			.can_write = true,
-			.parser = &bc_tarmac_parser,
-			.printer = &bc_tarmac_printer,
+			BOTH_WAYS(tarmac),
 			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
 				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
 				 BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_ATTRIB | BC_HAS_SECURITY,
 			.needs = BC_HAS_SIZE},
 	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",
 		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_din_parser,
-		.printer = &bc_din_printer,
+		BOTH_WAYS(din),
 		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_XDIN] = {.summary = "Dinero, extended: letter, address and size",
 		.is_text = true,
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_xdin_parser,
-		.printer = &bc_xdin_printer,
+		BOTH_WAYS(xdin),
 		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE},
 	[BC_FORMAT_LACKEY] = {.summary = "valgrind --tool=lackey --trace-mem=yes",
 		.is_text = true,
