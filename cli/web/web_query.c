@@ -103,12 +103,10 @@ bool bc_web_query_read(struct bc_search_options *o, const struct bc_name_map *na
 		!read_flag(&q, "count", &o->is_count))
 		return false;
 	int modes = (o->first != 0) + (o->last != 0) + o->is_count;
-	if (modes > 1 || (o->is_count && o->context != 0)) {
-		bc_message(err, errlen, "%s",
+	if (modes > 1 || (o->is_count && o->context != 0))
+		return bc_fail(err, errlen, "%s",
 			modes > 1 ? "first, last and count exclude each other"
 				  : "count excludes context");
-		return false;
-	}
 	if (modes == 0)
 		o->first = RECORDS;
 	return true;

@@ -24,21 +24,19 @@ static bool read_file_setting(
 
 	if ((value = value_of(text, "format")) != NULL) {
 		spec->format = bc_format_by_name(value);
-		if (bc_format_is_bus(spec->format))
-			return true;
-		bc_message(err, errlen,
-			"%s: unknown format; use segment, bcp1, raw6, byu, byu16, byu24 or byu-be",
-			text);
-		return false;
+		return bc_format_is_bus(spec->format) ||
+		       bc_fail(err, errlen,
+			       "%s: unknown format; use segment, bcp1, raw6, byu, byu16, byu24 "
+			       "or byu-be",
+			       text);
 	}
 	if ((value = value_of(text, "clock_hz")) != NULL) {
-		if (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0)
-			return true;
-		bc_message(err, errlen, "%s: must be a number of ticks per second above 0", text);
-		return false;
+		return (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0) ||
+		       bc_fail(err, errlen, "%s: must be a number of ticks per second above 0",
+			       text);
 	}
-	bc_message(err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
-	return false;
+	return bc_fail(
+		err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
 }
 
 /* Whether the text looks like "word=...", which rarely follows a comma in a path. */
@@ -54,24 +52,19 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 	char *comma;
 
 	spec->kind = BC_SOURCE_FILE;
-	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path)) {
-		bc_message(err, errlen, "file: path too long");
-		return false;
-	}
+	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path))
+		return bc_fail(err, errlen, "file: path too long");
 	while ((comma = strrchr(spec->path, ',')) != NULL && is_setting(comma + 1)) {
 		*comma = '\0';
 		if (!read_file_setting(spec, comma + 1, err, errlen))
 			return false;
 	}
 	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
-		bc_message(err, errlen,
+		return bc_fail(err, errlen,
 			"file: ~ is not expanded; write the full path (./~ for a file of that "
 			"name)");
-	else if (spec->path[0] == '\0')
-		bc_message(err, errlen, "file: path missing; - is standard input");
-	else
-		return true;
-	return false;
+	return spec->path[0] != '\0' ||
+	       bc_fail(err, errlen, "file: path missing; - is standard input");
 }
 
 /* Parses a number that may end in k, M or G: powers of 1000. */
@@ -182,14 +175,11 @@ static bool read_sim_setting(
 		const char *value = value_of(text, s->name);
 		if (value == NULL)
 			continue;
-		if (s->read(spec, value))
-			return true;
-		bc_message(err, errlen, "%s: invalid value. %s", text, s->meaning);
-		return false;
+		return s->read(spec, value) ||
+		       bc_fail(err, errlen, "%s: invalid value. %s", text, s->meaning);
 	}
-	bc_message(err, errlen,
+	return bc_fail(err, errlen,
 		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);
-	return false;
 }
 
 static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
@@ -214,10 +204,8 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
 	spec->kind = BC_SOURCE_USB;
-	if ((size_t)snprintf(spec->usb, sizeof(spec->usb), "%s", text) < sizeof(spec->usb))
-		return true;
-	bc_message(err, errlen, "usb: settings too long");
-	return false;
+	return (size_t)snprintf(spec->usb, sizeof(spec->usb), "%s", text) < sizeof(spec->usb) ||
+	       bc_fail(err, errlen, "usb: settings too long");
 }
 
 bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
@@ -233,6 +221,6 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *er
 		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
 		return read_usb(spec, text + 4, err, errlen);
-	bc_message(err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
-	return false;
+	return bc_fail(
+		err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
 }

@@ -29,12 +29,10 @@ bool bc_permissions_parse(uint32_t *permissions, const char *text, char *err, si
 		while (p < BC_PERMISSIONS &&
 			(strncmp(text, names[p], n) != 0 || names[p][n] != '\0'))
 			p++;
-		if (p == BC_PERMISSIONS) {
-			bc_message(err, errlen,
+		if (p == BC_PERMISSIONS)
+			return bc_fail(err, errlen,
 				"unknown operation; expected record, rotate, mark, note, snapshot "
 				"or trigger");
-			return false;
-		}
 		set |= bc_permission_bit(p);
 		text += n;
 	}

@@ -53,28 +53,22 @@ static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 	char where[sizeof(address.sun_path) + 2];
 
 	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
-		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
-		bc_message(err, errlen,
+		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0)
+		return bc_fail(err, errlen,
 			"systemd passed something other than a listening Unix stream socket; the "
 			"socket unit needs ListenStream=%s and Accept=no",
 			path[0] != '\0' ? path : "PATH");
-		return false;
-	}
 	write_address(where, sizeof(where), &address, bytes);
-	if (path[0] == '\0') {
-		bc_message(err, errlen,
+	if (path[0] == '\0')
+		return bc_fail(err, errlen,
 			"systemd passed the socket %s, but socket.path is empty: set it to this "
 			"path, or stop the socket unit",
 			where);
-		return false;
-	}
-	if (address.sun_path[0] == '\0' || !is_same_node(where, path)) {
-		bc_message(err, errlen,
+	if (address.sun_path[0] == '\0' || !is_same_node(where, path))
+		return bc_fail(err, errlen,
 			"systemd passed the socket %s, but socket.path is %s: make ListenStream= "
 			"in the socket unit and socket.path the same",
 			where, path);
-		return false;
-	}
 	return true;
 }
 
