@@ -532,7 +532,8 @@ static int list_files(
 
 	*files = (struct bc_files){.is_one_recording = true};
 	for (int i = 0; rc == 0 && i < o->count; i++)
-		rc = add_operand(&rows, o, &o->all[i], exit);
+		if (!o->all[i].is_dir || (how & BC_FILES_NAMED) == 0)
+			rc = add_operand(&rows, o, &o->all[i], exit);
 	if (rc == 0 && (how & BC_FILES_CHECKED) != 0)
 		check_rows(o, &rows, exit);
 	if (rc == 0) {
@@ -560,7 +561,7 @@ enum bc_exit bc_operands_read(struct bc_operands *o, struct bc_files *files,
 	if (list_files(o, how, files, &code) != 0)
 		return bc_print_no_memory(console);
 	files->exit = code;
-	if (files->count != 0)
+	if (files->count != 0 || (how & BC_FILES_NAMED) != 0)
 		return BC_EXIT_OK;
 	if (code == BC_EXIT_OK)
 		bc_print_error(console, NULL, "nothing to read: the files were deleted");

@@ -68,6 +68,8 @@ enum {
 	BC_FILES_CHECKED = 4,
 	/* Without an operand, standard input. */
 	BC_FILES_STDIN = 8,
+	/* Not the files of directories; there may be none then. */
+	BC_FILES_NAMED = 16,
 };
 
 struct bc_files {

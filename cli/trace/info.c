@@ -1,23 +1,31 @@
+/* buscap info: what each file has, and for directories a line or JSON object for each recording.
+ * The files come in the order of their segments, so what is missing lies between two of them. */
 #include "cli/trace/info.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
 #include "cli/io/gap_text.h"
-#include "cli/io/give_way.h"
+#include "cli/io/operands.h"
+#include "cli/term/column.h"
+#include "cli/term/humanize.h"
 #include "cli/term/options.h"
-#include "cli/trace/recording_info.h"
 #include "cli/trace/segment_info.h"
 #include "cli/trace/segment_text.h"
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
+#include "formats/recording/recording_summary.h"
 #include "formats/segment/segment_name.h"
 
 static const struct bc_usage_option options[] = {
@@ -31,8 +39,9 @@ const struct bc_usage bc_info_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "describe files and recordings",
-	.text = "Prints the format and the contents of files; for a directory or an id, a line for "
-		"each recording. Without an operand, describes the daemon's directory. For a "
+	.text = "Prints the format and the contents of files, segments in their order; then for a "
+		"directory or an id, a line for each recording. Without an operand, describes the "
+		"daemon's directory. For a "
 		"sealed segment, reads only the header and the index; use buscap verify to check "
 		"the rest.",
 	.options = options,
@@ -41,21 +50,13 @@ const struct bc_usage bc_info_usage = {
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
-/* A file with segments. */
-struct place {
-	const char *path;
-	struct bc_segment_span first;
-	struct bc_segment_span last;
-};
-
 struct job {
 	const struct bc_console *console;
 	struct bc_output output;
 	bool is_json;
 	enum bc_format format;
 	struct bc_format_options options; /* of the format */
-	struct place *places; /* of the files so far, to find what is missing between them */
-	size_t count;
+	struct bc_segment_span before;    /* the last segment so far */
 };
 
 /* Prints an object with the members common to all formats and those of `more`, which is released.
@@ -112,42 +113,32 @@ static enum bc_exit print_hole(
 	return BC_EXIT_DAMAGED;
 }
 
-static int compare_places(const void *a, const void *b)
+/* Reports the segments that are missing between the files before and the next one, whose first and
+ * last segments these are. */
+static enum bc_exit add_spans(struct job *job, const char *path,
+	const struct bc_segment_span *first, const struct bc_segment_span *last)
 {
-	const struct place *x = a;
-	const struct place *y = b;
-
-	if (x->first.tag != y->first.tag)
-		return x->first.tag < y->first.tag ? -1 : 1;
-	if (x->first.segment != y->first.segment)
-		return x->first.segment < y->first.segment ? -1 : 1;
-	return (x->last.next > y->last.next) - (x->last.next < y->last.next);
-}
-
-/* Reports the segments that are missing between the files. */
-static enum bc_exit print_holes(struct job *job)
-{
+	struct bc_segment_span *before = &job->before;
 	struct bc_missing_segments hole;
-	enum bc_exit code = BC_EXIT_OK;
+	enum bc_exit code = bc_missing_between(&hole, before, first) ? print_hole(job, path, &hole)
+								     : BC_EXIT_OK;
 
-	qsort(job->places, job->count, sizeof(*job->places), compare_places);
-	for (size_t i = 1; i < job->count; i++)
-		if (bc_missing_between(&hole, &job->places[i - 1].last, &job->places[i].first))
-			code = print_hole(job, job->places[i].path, &hole);
+	if (last->tag != before->tag || last->segment > before->segment ||
+		(last->segment == before->segment && last->next > before->next)) /* a copy */
+		*before = *last;
 	return code;
 }
 
-/* Notes a file that can't be read, if its name says where it belongs. */
-static void note_unread(struct job *job, const char *path)
+/* Takes a file that can't be read for what its name says. */
+static enum bc_exit add_unread(struct job *job, const char *path)
 {
 	struct bc_segment_name name;
 
 	if (!bc_segment_name_read(&name, basename(path)))
-		return;
-	struct place *place = &job->places[job->count++];
-	place->path = path;
-	place->first = place->last = (struct bc_segment_span){
+		return BC_EXIT_OK;
+	const struct bc_segment_span span = {
 		.tag = bc_recording_tag(name.recording), .segment = name.segment};
+	return add_spans(job, path, &span, &span);
 }
 
 static enum bc_exit info_segment(struct job *job, struct bc_file *file)
@@ -169,11 +160,11 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	if (info.hole.count != 0)
 		code = bc_exit_worse(code, print_hole(job, file->name, &info.hole));
-	struct place *place = &job->places[job->count++];
-	place->path = file->name;
-	bc_segment_info_spans(&info, &place->first, &place->last);
+	struct bc_segment_span first;
+	struct bc_segment_span last;
+	bc_segment_info_spans(&info, &first, &last);
 	bc_segment_info_free(&info);
-	return code;
+	return bc_exit_worse(code, add_spans(job, file->name, &first, &last));
 }
 
 /* Statistics of a bcp1, raw6 or BYU file. */
@@ -395,10 +386,8 @@ static enum bc_exit info_file(struct job *job, const char *path)
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
 
-	if (code != BC_EXIT_OK) {
-		note_unread(job, path);
-		return code;
-	}
+	if (code != BC_EXIT_OK)
+		return bc_exit_worse(code, add_unread(job, path));
 	if (file.probe.format == BC_FORMAT_SEGMENT)
 		code = info_segment(job, &file);
 	else if (file.probe.format == BC_FORMAT_BCP1)
@@ -411,14 +400,213 @@ static enum bc_exit info_file(struct job *job, const char *path)
 	return code;
 }
 
-static enum bc_exit info_operand(
+/* ---- directories */
+
+/* What is printed of a directory. */
+struct printer {
+	const struct bc_console *console;
+	struct bc_output *output;
+	const char *dir;
+	bool is_json;
+	int id_width;
+	enum bc_exit exit;
+	/* Of the recordings so far. */
+	uint64_t count;
+	uint64_t segments;
+	uint64_t records;
+	uint64_t lost;
+	uint64_t bytes;
+	struct bc_recording_summary summary;
+};
+
+static char *path_of(const struct printer *p, const char *file)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/%s", p->dir, file) >= 0 ? path : NULL;
+}
+
+static void on_fault(void *context, const char *file, int error)
+{
+	struct printer *p = context;
+	char *path = path_of(p, file);
+	bool is_damaged = error == -EXDEV || error == -EBADMSG;
+
+	bc_print_error(p->console, path, "%s%s", is_damaged ? "" : "can't open: ",
+		error == -EXDEV     ? "skipped: by its header it is not this segment"
+		: error == -EBADMSG ? "damaged; see buscap verify"
+				    : strerror(-error));
+	p->exit = bc_exit_worse(p->exit, is_damaged ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
+	free(path);
+}
+
+static void on_missing(void *context, const char *file, const struct bc_missing_segments *missing)
+{
+	struct printer *p = context;
+	char what[BC_MISSING_TEXT];
+	char *path = path_of(p, file);
+
+	bc_print_error(p->console, path, "%s", bc_missing_write(what, missing));
+	p->exit = bc_exit_worse(p->exit, BC_EXIT_DAMAGED);
+	free(path);
+}
+
+static bool goes_on(void *context)
+{
+	const struct printer *p = context;
+
+	return !bc_output_failed(p->output);
+}
+
+static int id_width(const struct bc_recording *at, const struct bc_recording *end)
+{
+	size_t width = strlen("ID");
+
+	for (; at != end; at++)
+		width = strlen(at->id) > width ? strlen(at->id) : width;
+	return (int)width;
+}
+
+static void print_head(const struct printer *p)
+{
+	bc_output_format(p->output, "%-*s  %-9s  %-*s  %10s  %8s  %17s  %12s  %8s  HOST\n",
+		p->id_width, "ID", "STATE", BC_COLUMN_TIME, "STARTED (UTC)", "DURATION", "SEGMENTS",
+		"RECORDS", "LOST", "ON DISK");
+}
+
+static void print_row(const struct printer *p, const json_t *row)
+{
+	const struct bc_recording_summary *s = &p->summary;
+	char text[BC_HUMANIZE_MAX] = "-";
+
+	bc_column_text(p->output, p->id_width, row, "id");
+	bc_column_text(p->output, 9, row, "state");
+	bc_column_time(p->output, row, "started");
+	if (s->has_start)
+		bc_humanize_time(text, (double)(s->to_ns - s->started_ns) / 1e9);
+	bc_output_format(p->output, "%10s  ", text);
+	bc_column_count(p->output, 8, row, "segments");
+	bc_column_count(p->output, 17, row, "records");
+	bc_column_count(p->output, 12, row, "lost");
+	bc_output_format(p->output, "%8s  ", bc_humanize_bytes(text, (double)s->bytes));
+	bc_output_safe(p->output, s->header.host[0] != '\0' ? s->header.host : "-");
+	if (s->first_record != 0)
+		bc_output_format(p->output, "  starts at record %" PRIu64, s->first_record);
+	if (s->missing != 0)
+		bc_output_format(p->output, "  %s record%s missing",
+			bc_humanize_count(text, s->missing), bc_plural(s->missing));
+	else if (s->missing_segments != 0)
+		bc_output_format(p->output, "  %" PRIu64 " segment%s missing", s->missing_segments,
+			bc_plural(s->missing_segments));
+	bc_output_text(p->output, "\n", 1);
+}
+
+static void print_total(const struct printer *p)
+{
+	char texts[4][BC_HUMANIZE_MAX];
+
+	bc_output_format(p->output, "%-*s  %8s  %17s  %12s  %8s\n",
+		p->id_width + 2 + 9 + 2 + BC_COLUMN_TIME + 2 + 10, "total",
+		bc_humanize_count(texts[0], p->segments), bc_humanize_count(texts[1], p->records),
+		bc_humanize_count(texts[2], p->lost),
+		bc_humanize_bytes(texts[3], (double)p->bytes));
+}
+
+/* The members that only this command prints. */
+static json_t *more_json(const struct bc_recording_summary *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"duration_ns",
+			s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()},
+		{"missing_segments", bc_json_u64(s->missing_segments)},
+		{"missing", bc_json_u64(s->missing)},
+		{"first_record", bc_json_u64(s->first_record)},
+		{NULL, NULL},
+	});
+}
+
+/* Prints the recording that has been summarized. Returns false if out of memory. */
+static bool print_recording(struct printer *p, const char *id)
+{
+	const struct bc_recording_summary *s = &p->summary;
+	char *path = path_of(p, s->path);
+	json_t *row = bc_recording_summary_json(s, id, path);
+	bool ok = row != NULL;
+
+	free(path);
+	p->count++;
+	p->segments += s->segments;
+	p->records += s->records;
+	p->lost += s->lost;
+	p->bytes += s->bytes;
+	if (p->is_json) {
+		ok = ok && json_object_update_new(row, more_json(s)) == 0;
+		if (ok)
+			return bc_output_json_value(p->output, row);
+	} else if (ok) {
+		if (p->count == 1)
+			print_head(p);
+		print_row(p, row);
+	}
+	json_decref(row);
+	return ok;
+}
+
+static void print_recordings(struct printer *p, int dir_fd, const struct bc_recording_list *list,
+	const struct bc_recording *at, const struct bc_recording *end)
+{
+	const struct bc_summary_io io = {.context = p,
+		.fault = on_fault,
+		.missing = on_missing,
+		.goes_on = goes_on,
+		.counts_unsealed = true};
+
+	p->id_width = id_width(at, end);
+	for (; at != end && goes_on(p); at++) {
+		int rc = bc_recording_summarize(&p->summary, dir_fd, list, at, &io);
+		bool is_known = p->summary.segments != p->summary.unread;
+		if (rc == -ENOMEM || (rc == 0 && is_known && !print_recording(p, at->id))) {
+			p->exit = bc_print_no_memory(p->console);
+			return;
+		}
+		bc_output_flush(p->output);
+	}
+	if (!p->is_json && p->count > 1)
+		print_total(p);
+}
+
+/* Prints the recordings of a directory, each as soon as its files have been read; as text also the
+ * sum of several. Reports files that can't be read. */
+static enum bc_exit info_directory(
 	struct job *job, const struct bc_operands *operands, const struct bc_operand *operand)
 {
-	if (operand->is_dir)
-		return bc_recording_info_print(&job->output, operands, operand, job->is_json);
-	bc_give_way(operand->path);
-	return info_file(job, operand->path);
+	struct bc_recording_list list;
+	const struct bc_recording *begin;
+	const struct bc_recording *end;
+	struct printer *p = calloc(1, sizeof(*p));
+	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (p == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return bc_print_no_memory(operands->console);
+	}
+	p->console = operands->console;
+	p->output = &job->output;
+	p->dir = operand->path;
+	p->is_json = job->is_json;
+	p->exit = bc_operand_list(operands, operand, &list, &begin, &end);
+	if (fd >= 0) {
+		print_recordings(p, fd, &list, begin, end);
+		close(fd);
+	}
+	bc_recording_list_free(&list);
+	enum bc_exit code = p->exit;
+	free(p);
+	return code;
 }
+
+/* ---- the command */
 
 int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 {
@@ -427,6 +615,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 		.options = bc_format_options_default()};
 	struct bc_options o;
 	struct bc_operands operands;
+	struct bc_files files;
 	int letter;
 
 	bc_options_start(&o, console, &bc_info_usage, argc, argv);
@@ -437,24 +626,22 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			 !bc_option_read_format(console, "-I", &job.format, &job.options))
 			return o.exit;
 	}
-	enum bc_exit code = bc_operands_open(
-		&operands, console, (const char *const *)argv + optind, argc - optind, NULL);
+	enum bc_exit code = bc_operands_read(&operands, &files, console,
+		(const char *const *)argv + optind, argc - optind,
+		BC_FILES_SORTED | BC_FILES_NAMED);
 	if (code == BC_EXIT_OK && !bc_output_open(&job.output, console))
 		code = BC_EXIT_FAILED;
 	if (code == BC_EXIT_OK) {
-		code = operands.exit;
-		job.places = calloc((size_t)operands.count + 1, sizeof(*job.places));
-		if (job.places == NULL)
-			code = bc_print_no_memory(console);
-		for (int i = 0;
-			job.places != NULL && i < operands.count && !bc_output_failed(&job.output);
-			i++)
-			code = bc_exit_worse(code, info_operand(&job, &operands, &operands.all[i]));
-		if (job.places != NULL)
-			code = bc_exit_worse(code, print_holes(&job));
-		free(job.places);
+		code = files.exit;
+		for (int i = 0; i < files.count && !bc_output_failed(&job.output); i++)
+			code = bc_exit_worse(code, info_file(&job, files.paths[i]));
+		for (int i = 0; i < operands.count && !bc_output_failed(&job.output); i++)
+			if (operands.all[i].is_dir)
+				code = bc_exit_worse(
+					code, info_directory(&job, &operands, &operands.all[i]));
 		code = bc_exit_worse(code, bc_output_close(&job.output, console));
 	}
+	bc_files_free(&files);
 	bc_operands_close(&operands);
 	return code;
 }
