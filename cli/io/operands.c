@@ -15,11 +15,12 @@
 
 #include "cli/io/client.h"
 #include "cli/io/give_way.h"
-#include "cli/io/segment_key.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
+#include "formats/reader/input.h"
 #include "formats/search/segment_files.h"
+#include "formats/segment/segment_index.h"
 
 /* ---- what the words are */
 
@@ -237,11 +238,132 @@ enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operan
 	return BC_EXIT_FAILED;
 }
 
+/* ---- keys */
+
+/* What segments are sorted by: recording and number. */
+struct key {
+	bool is_segment; /* or can't be read, or is too damaged to tell */
+	bool is_known;   /* tag and segment are */
+	bool has_index;
+	uint64_t tag;                /* of the recording */
+	struct bc_segment_name name; /* the recording is empty while only its tag is known */
+};
+
+/* How far to search a file for an intact header or chunk. */
+#define HEAD_BYTES (4u << 20)
+
+static void name_by_header(struct key *key, const struct bc_segment_header *header)
+{
+	key->is_known = true;
+	key->tag = bc_recording_tag(header->recording);
+	key->name.segment = header->segment;
+	strcpy(key->name.recording, header->recording);
+}
+
+/* Searches for the first header or chunk, which identifies the segment. */
+static void find_identity(struct key *key, struct bc_input *input)
+{
+	static const uint64_t ends[] = {BC_PROBE_BYTES, HEAD_BYTES};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_reader *reader = NULL;
+	int rc = chunk != NULL ? bc_input_segments(input, &reader) : -ENOMEM;
+
+	for (int i = 0; rc == 0 && i < 2 && !key->is_known; i++) {
+		rc = bc_segment_reader_range(reader, 0, ends[i]);
+		int found = rc == 0 ? bc_segment_read(reader, chunk) : BC_FOUND_END;
+		while (found == BC_FOUND_DAMAGE || found == BC_FOUND_INDEX)
+			found = bc_segment_read(reader, chunk);
+		if (found == BC_FOUND_SEGMENT) {
+			name_by_header(key, bc_segment_reader_header(reader));
+		} else if (found == BC_FOUND_CHUNK) {
+			key->is_known = true;
+			key->tag = chunk->info.recording_tag;
+			key->name.segment = chunk->info.segment;
+		}
+	}
+	bc_segment_reader_close(reader);
+	free(chunk);
+}
+
+/* Takes the recording from the file's name, unless the chunks' tag contradicts it. */
+static void name_by_file(struct key *key, const char *path)
+{
+	struct bc_segment_name name;
+
+	if (!bc_segment_name_read(&name, basename(path)))
+		return;
+	key->name.is_partial = name.is_partial;
+	if (key->name.recording[0] != '\0')
+		return;
+	if (!key->is_known || bc_recording_tag(name.recording) == key->tag) {
+		strcpy(key->name.recording, name.recording);
+		key->name.segment = key->is_known ? key->name.segment : name.segment;
+		key->is_known = true;
+		key->tag = bc_recording_tag(name.recording);
+	}
+}
+
+static struct key key_of_name(const struct bc_segment_name *name)
+{
+	return (struct key){.is_segment = true,
+		.is_known = true,
+		.tag = bc_recording_tag(name->recording),
+		.name = *name};
+}
+
+/* Reads the key of a regular file, under any name, from its header or, if that is damaged, its
+ * first intact chunk. The rest comes from the file's name. Prints no errors. */
+static struct key read_key(const char *path)
+{
+	struct key key = {.is_segment = true};
+	struct bc_segment_header header;
+	struct bc_index_head head;
+	struct bc_probe probe;
+	struct bc_input *input;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return key;
+	if (bc_segment_header_load(&header, fd) == 0) {
+		name_by_header(&key, &header);
+		key.has_index = bc_segment_index_read_head(&head, fd) == 0;
+	} else if (bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+			   BC_FORMAT_UNKNOWN, &probe) == 0) {
+		key.is_segment = probe.format == BC_FORMAT_SEGMENT;
+		if (key.is_segment)
+			find_identity(&key, input);
+		bc_input_close(input);
+	}
+	close(fd);
+	name_by_file(&key, path);
+	return key;
+}
+
+/* Orders named recordings first, then unnamed ones by tag, then what is not known. Of copies of a
+ * segment, those with an index come first, because they are whole. 0: neither. */
+static int compare_segment_keys(const struct key *a, const struct key *b)
+{
+	bool has_name = a->name.recording[0] != '\0';
+
+	if (a->is_known != b->is_known)
+		return a->is_known ? -1 : 1;
+	if (!a->is_known)
+		return 0;
+	if (has_name != (b->name.recording[0] != '\0'))
+		return has_name ? -1 : 1;
+	if (!has_name && a->tag != b->tag)
+		return a->tag < b->tag ? -1 : 1;
+	int order = bc_segment_name_compare(&a->name, &b->name);
+	if (order == 0 && a->has_index != b->has_index)
+		return a->has_index ? -1 : 1;
+	return order;
+}
+
 /* ---- files */
 
 struct row {
 	char *path;
-	struct bc_segment_key key;
+	struct key key;
 	bool is_listed; /* by its directory */
 	bool is_sortable;
 	int given; /* its place among the operands' files */
@@ -294,7 +416,7 @@ static int add_recording(struct rows *rows, const struct bc_operand *operand,
 		if (row == NULL)
 			return -ENOMEM;
 		const struct bc_segment_name name = bc_recording_file_name(recording, file);
-		row->key = bc_segment_key_of_name(&name);
+		row->key = key_of_name(&name);
 		row->is_listed = row->is_sortable = true;
 	}
 	return 0;
@@ -389,7 +511,7 @@ static void read_keys(struct rows *rows)
 		const char *path = row->path;
 		if (row->is_listed || !bc_are_regular_files(&path, 1))
 			continue;
-		row->key = bc_segment_key_read(path);
+		row->key = read_key(path);
 		row->is_sortable = row->key.is_segment;
 	}
 }
@@ -398,7 +520,7 @@ static void read_keys(struct rows *rows)
 static void share_names(struct rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++) {
-		struct bc_segment_key *key = &rows->rows[i].key;
+		struct key *key = &rows->rows[i].key;
 		for (size_t j = 0;
 			key->is_known && key->name.recording[0] == '\0' && j < rows->count; j++)
 			if (rows->rows[j].key.is_known && rows->rows[j].key.tag == key->tag)
@@ -421,7 +543,7 @@ static int compare_keys(const void *a, const void *b)
 	if (x->is_sortable != y->is_sortable)
 		return x->is_sortable ? -1 : 1;
 	if (x->is_sortable)
-		order = bc_segment_key_compare(&x->key, &y->key);
+		order = compare_segment_keys(&x->key, &y->key);
 	return order != 0 ? order : compare_places(x->given, y->given);
 }
 

@@ -19,7 +19,6 @@
 #include "cli/term/humanize.h"
 #include "cli/term/options.h"
 #include "cli/trace/segment_info.h"
-#include "cli/trace/segment_text.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/bus/bcp1_file.h"

@@ -17,7 +17,7 @@
 #include "cli/io/peek.h"
 #include "cli/io/target.h"
 #include "cli/term/options.h"
-#include "cli/trace/merge_inputs.h"
+#include "cli/trace/merge_input.h"
 
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 

@@ -1,4 +1,4 @@
-/* An input of a merge: an open trace whose next entry has a key to order by.
+/* The inputs of a merge: open traces whose next entries have keys to order by.
  *
  *     bc_merge_input_fill()     before the first entry, and when there are none left
  *     bc_merge_input_peek()     sets the key of the next entry
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/io/operands.h"
 #include "cli/io/trace.h"
 
 enum bc_merge_by {
@@ -52,5 +53,32 @@ void bc_merge_input_fill(struct bc_merge_input *input);
 /* Sets the key of the next entry. An entry without a time, or with an earlier time than its
  * predecessor, gets the predecessor's key. */
 void bc_merge_input_peek(struct bc_merge_input *input, enum bc_merge_by by);
+
+/* Zero-initialised: no inputs. */
+struct bc_merge_inputs {
+	struct bc_merge_input *all;
+	size_t count;
+};
+
+/* Makes an input of each group of the files, which must outlive them. Opens nothing. Returns false
+ * if out of memory. Close the inputs in either case. */
+bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
+	const struct bc_files *files, uint64_t clock_hz);
+void bc_merge_inputs_close(struct bc_merge_inputs *inputs);
+
+/* Returns true if there are several inputs, and each is a different recording in segments. The
+ * inputs must be open. */
+bool bc_merge_inputs_are_recordings(const struct bc_merge_inputs *inputs);
+
+/* Returns true if the first entry of each input had a time of day. Otherwise prints an error. Call
+ * it after bc_merge_input_peek() of each. */
+bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs);
+
+/* Returns the index of the input that comes first, and in *rival that of the second; `count` if
+ * there is none. */
+size_t bc_merge_inputs_first(const struct bc_merge_inputs *inputs, size_t *rival);
+
+/* Returns true if `first` still comes before `rival`. */
+bool bc_merge_inputs_stays_first(const struct bc_merge_inputs *inputs, size_t first, size_t rival);
 
 #endif

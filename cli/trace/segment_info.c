@@ -1,3 +1,4 @@
+/* The statistics of a segment file: gathered, then printed as text or JSON. */
 #include "cli/trace/segment_info.h"
 
 #include <errno.h>
@@ -7,8 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/io/gap_text.h"
+#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"
+
+/* ---- gathering */
 
 static void add_gap(struct bc_gap_totals *sum, const struct bc_event *gap)
 {
@@ -303,4 +308,330 @@ void bc_segment_info_free(struct bc_segment_info *info)
 		info->annotations = next;
 	}
 	info->last_annotation = NULL;
+}
+
+/* ---- text */
+
+static double duration_s(const struct bc_segment_info *info)
+{
+	return (double)info->duration_ticks / (double)info->header.clock_hz;
+}
+
+static uint64_t unpacked_bytes(const struct bc_segment_info *info)
+{
+	return info->records * BC_RECORD_BYTES;
+}
+
+static double ratio(const struct bc_segment_info *info)
+{
+	return info->bytes != 0 ? (double)unpacked_bytes(info) / (double)info->bytes : 0;
+}
+
+static bool has_bit(const uint64_t bitmap[4], unsigned n)
+{
+	return (bitmap[n / 64] >> n % 64 & 1) != 0;
+}
+
+static const char *type_name(char out[8], unsigned type)
+{
+	const char *name = bc_reqtype_name((uint8_t)type);
+
+	snprintf(out, 8, "%02x", type);
+	return name != NULL ? name : out;
+}
+
+static void print_mapping(struct bc_output *output, const struct bc_segment_header *h)
+{
+	char attr[BC_CYCLE_TYPES * 4 + 1] = "";
+
+	if (!h->has_mapping)
+		return;
+	for (size_t i = 0, at = 0; i < BC_CYCLE_TYPES; i++)
+		at += (size_t)snprintf(attr + at, sizeof(attr) - at, "%s%x", i != 0 ? " " : "",
+			h->mapping.attr[i]);
+	bc_status_line(output, "mapping", "sizes of BYU %s, invalid cycles %s, attr %s",
+		h->mapping.size_v1_0 ? "v1.0" : "v1.1",
+		h->mapping.keep_invalid ? "kept" : "dropped", attr);
+}
+
+static void print_header(struct bc_output *output, const struct bc_segment_info *info)
+{
+	const struct bc_segment_header *h = &info->header;
+	char text[sizeof(h->source_kind) + sizeof(h->source_name)];
+
+	bc_status_line_safe(output, "recording", h->recording);
+	if (h->label[0] != '\0')
+		bc_status_line_safe(output, "label", h->label);
+	bc_status_line(output, "segment", "%" PRIu32, h->segment);
+	if (h->continues[0] != '\0')
+		bc_status_line_safe(output, "continues", h->continues);
+	snprintf(text, sizeof(text), "%s %s", h->source_kind, h->source_name);
+	bc_status_line_safe(output, "source", text);
+	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0') {
+		snprintf(text, sizeof(text), "serial %s, firmware %s", h->board_serial,
+			h->board_firmware);
+		bc_status_line_safe(output, "board", text);
+	}
+	if (h->clock_hz != 0)
+		bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
+	else
+		bc_status_line(output, "clock", "unknown");
+	print_mapping(output, h);
+	bc_status_line_safe(output, "host", h->host);
+	bc_status_line_safe(output, "program", h->program);
+	if (h->metadata[0] == '\0')
+		return;
+	bc_output_format(output, "  %-11s ", "metadata");
+	bc_output_escaped(output, h->metadata);
+	bc_output_text(output, "\n", 1);
+}
+
+static void print_gaps(struct bc_output *output, const struct bc_segment_info *info)
+{
+	char causes[512] = "";
+	char lost[BC_LOST_TEXT_MAX];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
+		const struct bc_gap_totals *sum = &info->causes[i];
+		if (sum->count != 0)
+			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%" PRIu64 " %s",
+				at != 0 ? ", " : "", sum->count, bc_gap_cause_name(i));
+	}
+	if (info->gaps.count == 0)
+		bc_status_line(output, "gaps", "0");
+	else
+		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s", info->gaps.count, causes,
+			bc_lost_text(lost, info->gaps.lost, !info->gaps.is_inexact));
+	if (info->unreported != 0)
+		bc_status_line(output, "unreported", "%" PRIu64 " sample%s lost without a gap",
+			info->unreported, bc_plural(info->unreported));
+}
+
+static void print_seen(struct bc_output *output, const struct bc_segment_info *info)
+{
+	char text[2048] = "";
+	char number[8];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < 256; i++)
+		if (has_bit(info->types, i))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s",
+				at != 0 ? " " : "", type_name(number, i));
+	bc_status_line(output, "types", "%s", text);
+	text[0] = '\0';
+	at = 0;
+	for (unsigned i = 0; i < 256; i++)
+		if (has_bit(info->procs, i))
+			at += (size_t)snprintf(
+				text + at, sizeof(text) - at, "%s%u", at != 0 ? " " : "", i);
+	bc_status_line(output, "processors", "%s", text);
+}
+
+static const char *annotation_name(uint8_t kind)
+{
+	switch (kind) {
+	case BC_EVENT_MARK:
+		return "mark";
+	case BC_EVENT_TRIGGER:
+		return "trigger";
+	default:
+		return "note";
+	}
+}
+
+static void print_annotations(struct bc_output *output, const struct bc_segment_info *info)
+{
+	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next) {
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s", annotation_name(h->kind),
+			h->record, h->bytes != 0 ? ": " : "");
+		bc_output_safe_bytes(output, h->text, h->bytes);
+		bc_output_text(output, "\n", 1);
+	}
+	if (info->annotations_left != 0)
+		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows all",
+			info->annotations_left);
+}
+
+void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
+{
+	char wall[BC_RFC3339_BYTES];
+
+	if (info->has_header)
+		print_header(output, info);
+	bc_status_line(output, "chunks", "%" PRIu64, info->chunks);
+	if (info->records != 0)
+		bc_status_line(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
+			info->records, info->first_record, info->last_record);
+	else
+		bc_status_line(output, "records", "0");
+	if (info->records != 0)
+		bc_status_line(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
+			info->last_tick);
+	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
+	if (info->has_wall) {
+		bc_rfc3339_write(wall, info->wall_ns);
+		bc_status_line(output, "first", "%s", wall);
+	}
+	if (info->has_end) {
+		bc_rfc3339_write(wall, info->end.ended_ns);
+		bc_status_line(output, "ended", "%s, reason: %s%s", wall, info->end.reason,
+			bc_recording_end_is_recovered(&info->end) ? " (recovered)" : "");
+	}
+	if (info->has_header && info->header.clock_hz != 0)
+		bc_status_line(output, "duration", "%.6f s of bus time", duration_s(info));
+	else
+		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
+	const char *level = info->has_header ? info->header.compression : "";
+	bc_status_line(output, "size",
+		"%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1%s%s", info->bytes,
+		unpacked_bytes(info), ratio(info), level[0] != '\0' ? ", compression " : "", level);
+	print_gaps(output, info);
+	bc_status_line(output, "marks", "%" PRIu64, info->marks);
+	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
+	print_annotations(output, info);
+	print_seen(output, info);
+}
+
+/* ---- JSON */
+
+/* Appends a value. On failure, frees the list and sets it to NULL. */
+static void append(json_t **list, json_t *value)
+{
+	if (json_array_append_new(*list, value) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
+static int header_json(json_t *object, const struct bc_segment_header *h)
+{
+	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
+	int rc = json_object_update_new(object, bc_segment_origin_json(h));
+
+	rc |= json_object_update_new(
+		object, bc_json_object((struct bc_json_member[]){
+				{"compression", bc_json_text_or_null(h->compression)},
+				{"metadata", metadata != NULL ? metadata : json_object()},
+				{NULL, NULL},
+			}));
+	return rc;
+}
+
+static json_t *gap_sum_json(const struct bc_gap_totals *sum)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"count", bc_json_u64(sum->count)},
+		{"lost", bc_json_u64(sum->lost)},
+		{"exact", json_boolean(!sum->is_inexact)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *gaps_json(const struct bc_segment_info *info)
+{
+	json_t *gaps = gap_sum_json(&info->gaps);
+	json_t *causes = json_object();
+	int rc = 0;
+
+	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
+		if (info->causes[i].count != 0)
+			rc |= json_object_set_new(
+				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
+	rc |= json_object_set_new(gaps, "causes", causes);
+	rc |= json_object_set_new(gaps, "unreported", bc_json_u64(info->unreported));
+	if (rc == 0)
+		return gaps;
+	json_decref(gaps);
+	return NULL;
+}
+
+static json_t *annotations_json(const struct bc_segment_info *info)
+{
+	json_t *list = json_array();
+
+	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next)
+		append(&list, bc_json_object((struct bc_json_member[]){
+				      {"kind", json_string(annotation_name(h->kind))},
+				      {"record", bc_json_u64(h->record)},
+				      {"text", bc_json_text_or_null(h->text)},
+				      {NULL, NULL},
+			      }));
+	return list;
+}
+
+static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
+{
+	json_t *list = json_array();
+	char number[8];
+
+	for (unsigned i = 0; i < 256; i++)
+		if (has_bit(bitmap, i))
+			append(&list,
+				is_type ? json_string(type_name(number, i)) : json_integer(i));
+	return list;
+}
+
+static json_t *end_json(const struct bc_segment_info *info)
+{
+	if (!info->has_end)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"reason", bc_json_text(info->end.reason)},
+		{"ended", bc_json_time(info->end.ended_ns)},
+		{"recovered", json_boolean(bc_recording_end_is_recovered(&info->end))},
+		{"boot_id", bc_json_text_or_null(info->end.boot_id)},
+		{NULL, NULL},
+	});
+}
+
+/* Returns a number, or null if it is unknown. */
+static json_t *number_or_null(bool is_known, uint64_t value)
+{
+	return is_known ? bc_json_u64(value) : json_null();
+}
+
+json_t *bc_segment_info_json(const struct bc_segment_info *info)
+{
+	bool has_records = info->records != 0;
+	bool has_clock = info->has_header && info->header.clock_hz != 0;
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"sealed", json_boolean(info->is_sealed)},
+		{"segments", bc_json_u64(info->segments)},
+		{"damaged_places", bc_json_u64(info->damages)},
+		{NULL, NULL},
+	});
+	int rc = info->has_header ? header_json(object, &info->header) : 0;
+
+	rc |= json_object_update_new(object,
+		bc_json_object((struct bc_json_member[]){
+			{"chunks", bc_json_u64(info->chunks)},
+			{"records", bc_json_u64(info->records)},
+			{"first_record", number_or_null(has_records, info->first_record)},
+			{"last_record", number_or_null(has_records, info->last_record)},
+			{"first_tick", number_or_null(has_records, info->first_tick)},
+			{"last_tick", number_or_null(has_records, info->last_tick)},
+			{"epochs", bc_json_u64(info->epochs)},
+			{"duration_ticks", bc_json_u64(info->duration_ticks)},
+			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},
+			{"first_wall", info->has_wall ? bc_json_time(info->wall_ns) : json_null()},
+			{"first_wall_ns",
+				info->has_wall ? json_integer(info->wall_ns) : json_null()},
+			{"end", end_json(info)},
+			{"bytes", bc_json_u64(info->bytes)},
+			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
+			{"ratio", bc_json_double(ratio(info))},
+			{"gaps", gaps_json(info)},
+			{"marks", bc_json_u64(info->marks)},
+			{"triggers", bc_json_u64(info->triggers)},
+			{"events", annotations_json(info)},
+			{"events_left", bc_json_u64(info->annotations_left)},
+			{"types", seen_json(info->types, true)},
+			{"processors", seen_json(info->procs, false)},
+			{NULL, NULL},
+		}));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "cli/io/file.h"
+#include "cli/term/output.h"
+#include "formats/base/json.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
@@ -76,5 +78,10 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file);
 void bc_segment_info_spans(const struct bc_segment_info *info, struct bc_segment_span *first,
 	struct bc_segment_span *last);
 void bc_segment_info_free(struct bc_segment_info *info);
+
+void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info);
+
+/* Returns a new object, or NULL if out of memory. */
+json_t *bc_segment_info_json(const struct bc_segment_info *info);
 
 #endif
