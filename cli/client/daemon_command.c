@@ -1,4 +1,4 @@
-#include "cli/client/daemon_command.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>

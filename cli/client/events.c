@@ -1,4 +1,4 @@
-#include "cli/client/events.h"
+#include "cli/term/commands.h"
 
 #include <string.h>
 

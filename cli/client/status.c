@@ -1,4 +1,4 @@
-#include "cli/client/status.h"
+#include "cli/term/commands.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/client/tail.h"
+#include "cli/term/commands.h"
 
 #include <inttypes.h>
 #include <stdio.h>

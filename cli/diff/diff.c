@@ -1,4 +1,8 @@
-#include "cli/diff/diff.h"
+/* buscap diff: compares two traces, of one or two formats.
+ *
+ * formats/diff/match.h finds the differences. Here they are collected, one at a time, and passed to
+ * cli/diff/diff_text.c or cli/diff/diff_json.c for printing. */
+#include "cli/term/commands.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,9 +6,6 @@
 #include <stdint.h>
 
 #include "cli/diff/diff_state.h"
-#include "formats/base/usage.h"
-
-extern const struct bc_usage bc_diff_usage;
 
 /* Options that are not stored in struct bc_diff, because they are first checked against the
  * traces. */

@@ -1,6 +1,6 @@
 /* buscap find: searches segments by their indexes, or one trace of any other format from its start.
  * Both give what they find to one printer. */
-#include "cli/find/find.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>

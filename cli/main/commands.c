@@ -8,28 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/client/daemon_command.h"
-#include "cli/client/events.h"
-#include "cli/client/status.h"
-#include "cli/client/tail.h"
-#include "cli/diff/diff.h"
-#include "cli/diff/diff_options.h"
-#include "cli/find/find.h"
-#include "cli/find/marks.h"
-#include "cli/report/report.h"
-#include "cli/stats/stats.h"
+#include "cli/term/commands.h"
 #include "cli/term/options.h"
-#include "cli/top/top.h"
-#include "cli/trace/convert.h"
-#include "cli/trace/cut.h"
-#include "cli/trace/dump.h"
-#include "cli/trace/formats.h"
-#include "cli/trace/info.h"
-#include "cli/trace/merge.h"
-#include "cli/trace/recover.h"
-#include "cli/trace/sim.h"
-#include "cli/trace/verify.h"
-#include "cli/web/web.h"
 
 static const struct {
 	const struct bc_usage *usage;

@@ -1,4 +1,4 @@
-#include "cli/report/report.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <langinfo.h>

@@ -1,4 +1,4 @@
-#include "cli/stats/stats.h"
+#include "cli/term/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

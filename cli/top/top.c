@@ -1,4 +1,4 @@
-#include "cli/top/top.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <langinfo.h>

@@ -1,4 +1,4 @@
-#include "cli/trace/convert.h"
+#include "cli/term/commands.h"
 
 #include "cli/io/convert_args.h"
 #include "cli/io/target.h"

@@ -1,4 +1,4 @@
-#include "cli/trace/formats.h"
+#include "cli/term/commands.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* buscap info: what each file has, and for directories a line or JSON object for each recording.
  * The files come in the order of their segments, so what is missing lies between two of them. */
-#include "cli/trace/info.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

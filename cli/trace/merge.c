@@ -6,7 +6,7 @@
  *
  * The merge is stable and never reorders an input: an entry that is earlier than its predecessor is
  * treated as if it had the same time. Memory is one batch per input and one run. */
-#include "cli/trace/merge.h"
+#include "cli/term/commands.h"
 
 #include <inttypes.h>
 #include <stdio.h>

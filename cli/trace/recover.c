@@ -1,4 +1,4 @@
-#include "cli/trace/recover.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "cli/trace/sim.h"
+#include "cli/term/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>

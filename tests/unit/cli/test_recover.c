@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-#include "cli/trace/recover.h"
-#include "cli/trace/verify.h"
+#include "cli/term/commands.h"
 #include "formats/base/bytes.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/recover.h"

@@ -1,7 +1,7 @@
 /* A report in HTML is the page with the data in it, and no text in the data can end its element. */
 #include <string.h>
 
-#include "cli/report/report.h"
+#include "cli/term/commands.h"
 #include "formats/base/json.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"

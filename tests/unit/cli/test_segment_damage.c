@@ -4,10 +4,7 @@
 
 #include <xxhash.h>
 
-#include "cli/find/marks.h"
-#include "cli/trace/cut.h"
-#include "cli/trace/dump.h"
-#include "cli/trace/verify.h"
+#include "cli/term/commands.h"
 #include "formats/base/bytes.h"
 #include "tests/support/test.h"
 

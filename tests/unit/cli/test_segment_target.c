@@ -2,7 +2,7 @@
 #include "tests/support/small_segment.h"
 
 #include "cli/io/segment_target.h"
-#include "cli/trace/cut.h"
+#include "cli/term/commands.h"
 #include "tests/support/test.h"
 
 struct fixture {
