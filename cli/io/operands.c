@@ -365,9 +365,8 @@ struct row {
 	char *path;
 	struct key key;
 	bool is_listed; /* by its directory */
-	bool is_sortable;
-	int given; /* its place among the operands' files */
-	int first; /* that of the first row of its recording */
+	int given;      /* its place among the operands' files */
+	int first;      /* that of the first row of its recording */
 };
 
 struct rows {
@@ -387,7 +386,7 @@ static struct row *add_row(struct rows *rows, char *path)
 	}
 	rows->rows = grown;
 	grown += rows->count;
-	*grown = (struct row){.path = path, .given = (int)rows->count, .first = (int)rows->count};
+	*grown = (struct row){.path = path};
 	rows->count++;
 	return grown;
 }
@@ -417,7 +416,7 @@ static int add_recording(struct rows *rows, const struct bc_operand *operand,
 			return -ENOMEM;
 		const struct bc_segment_name name = bc_recording_file_name(recording, file);
 		row->key = key_of_name(&name);
-		row->is_listed = row->is_sortable = true;
+		row->is_listed = true;
 	}
 	return 0;
 }
@@ -464,25 +463,37 @@ bool bc_operands_accept(
 	return false;
 }
 
+int bc_segment_open(struct bc_segment_header *header, bool *has_header, const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+		close(fd);
+		fd = -1;
+		errno = EINVAL;
+	}
+	*has_header = fd >= 0 && bc_segment_header_load(header, fd) == 0;
+	return fd;
+}
+
 /* Returns false if a file of a directory is to be left out. */
 static bool check_row(const struct bc_operands *o, const struct row *row, enum bc_exit *exit)
 {
 	struct bc_segment_header header;
-	struct stat st;
+	bool has_header;
 
 	if (!row->is_listed)
 		return true;
 	if (!bc_segment_path_find(row->path))
 		return false; /* deleted meanwhile */
-	int fd = open(row->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return true; /* reading it reports why */
-	bool is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-	bool has_header = is_regular && bc_segment_header_load(&header, fd) == 0;
-	close(fd);
-	if (has_header ? bc_operands_accept(o, row->path, &header) : is_regular)
+	int fd = bc_segment_open(&header, &has_header, row->path);
+	bool is_file = fd >= 0 || errno != EINVAL; /* reading it reports why it can't be */
+	if (fd >= 0)
+		close(fd);
+	if (is_file && (!has_header || bc_operands_accept(o, row->path, &header)))
 		return true;
-	if (!is_regular)
+	if (!is_file)
 		bc_print_error(o->console, row->path, "skipped: not a file");
 	*exit = bc_exit_worse(*exit, BC_EXIT_DAMAGED);
 	return false;
@@ -512,7 +523,6 @@ static void read_keys(struct rows *rows)
 		if (row->is_listed || !bc_are_regular_files(&path, 1))
 			continue;
 		row->key = read_key(path);
-		row->is_sortable = row->key.is_segment;
 	}
 }
 
@@ -540,9 +550,9 @@ static int compare_keys(const void *a, const void *b)
 	const struct row *y = b;
 	int order = 0;
 
-	if (x->is_sortable != y->is_sortable)
-		return x->is_sortable ? -1 : 1;
-	if (x->is_sortable)
+	if (x->key.is_segment != y->key.is_segment)
+		return x->key.is_segment ? -1 : 1;
+	if (x->key.is_segment)
 		order = compare_segment_keys(&x->key, &y->key);
 	return order != 0 ? order : compare_places(x->given, y->given);
 }
@@ -584,7 +594,7 @@ static bool is_one_recording(const struct rows *rows)
 
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct row *row = &rows->rows[i];
-		if (!row->is_sortable ||
+		if (!row->key.is_segment ||
 			(known != NULL && row->key.is_known && !is_same_recording(row, known)))
 			return false;
 		known = row->key.is_known ? row : known;
@@ -598,7 +608,7 @@ static void restore_others(struct rows *rows)
 {
 	size_t first = rows->count;
 
-	while (first != 0 && !rows->rows[first - 1].is_sortable)
+	while (first != 0 && !rows->rows[first - 1].key.is_segment)
 		first--;
 	for (; first < rows->count; first++) {
 		struct row other = rows->rows[first];

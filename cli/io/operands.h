@@ -49,6 +49,10 @@ bool bc_operands_have_file(const struct bc_operands *operands, const char *path)
 bool bc_operands_accept(const struct bc_operands *operands, const char *path,
 	const struct bc_segment_header *header);
 
+/* Opens a regular file, and reads its header if that is intact. Returns a descriptor; or -1 with
+ * errno set, EINVAL if it is no regular file. Doesn't wait for a pipe. */
+int bc_segment_open(struct bc_segment_header *header, bool *has_header, const char *path);
+
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
  * recordings. Reports subdirectories that can't be read, and that there are none. Returns
  * BC_EXIT_OK, or the code of what was reported; the list may then have recordings nevertheless.

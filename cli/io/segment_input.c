@@ -1,29 +1,12 @@
 #include "cli/io/segment_input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/io/file.h"
-#include "cli/io/trace.h"
 #include "formats/segment/segment_header.h"
-
-/* Opens a regular file that starts with an intact segment header. Returns -1 for any other. */
-static int open_intact(struct bc_segment_header *header, const char *path)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bc_segment_header_load(header, fd) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
 
 /* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
 static int open_damaged(const struct bc_console *console, const char *path, const char **why)
@@ -55,37 +38,33 @@ static int on_open(void *context, const char *path)
 {
 	struct bc_segment_input *input = context;
 	const struct bc_operands *operands = &input->operands;
-	const struct bc_console *console = operands->console;
 	const char *why = "not a file; a pipe can't be searched for segments";
 	struct bc_segment_header header;
-	int fd = open_intact(&header, path);
+	bool has_header;
+	int fd = bc_segment_open(&header, &has_header, path);
+	int error = errno;
+	enum bc_exit code = bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED;
 
-	if (fd >= 0 && bc_operands_accept(operands, path, &header))
+	if (has_header && bc_operands_accept(operands, path, &header))
 		return fd;
-	if (fd >= 0) {
+	if (fd < 0 && error == ENOENT)
+		return -1;
+	if (fd >= 0)
 		close(fd);
-		input->exit = bc_exit_worse(input->exit, BC_EXIT_DAMAGED);
-		errno = EXDEV;
-		return -1;
+	if (has_header) {
+		error = EXDEV;
+	} else if (fd < 0 && error != EINVAL) {
+		bc_print_error(operands->console, path, "can't open: %s", strerror(error));
+		code = BC_EXIT_FAILED;
+	} else {
+		if (fd >= 0 && (fd = open_damaged(operands->console, path, &why)) >= 0)
+			return fd;
+		bc_print_error(operands->console, path, "%s", why);
+		error = EBADMSG;
 	}
-	if (access(path, R_OK) != 0) {
-		int error = errno;
-		if (error == ENOENT)
-			return -1;
-		bc_print_error(console, path, "can't open: %s", strerror(error));
-		input->exit = bc_exit_worse(input->exit, BC_EXIT_FAILED);
-		errno = error;
-		return -1;
-	}
-	if (bc_are_regular_files(&path, 1))
-		fd = open_damaged(console, path, &why);
-	if (fd < 0) {
-		bc_print_error(console, path, "%s", why);
-		input->exit = bc_exit_worse(input->exit,
-			bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED);
-		errno = EBADMSG;
-	}
-	return fd;
+	input->exit = bc_exit_worse(input->exit, code);
+	errno = error;
+	return -1;
 }
 
 static enum bc_exit print_fault(

@@ -20,9 +20,14 @@ struct reader {
 	const struct bc_summary_io *io;
 	bool has_before;
 	struct bc_segment_span before;   /* the file before */
-	bool is_partial;                 /* the file being read is */
-	struct bc_segment_header header; /* of that file */
-	struct bc_chunk chunk;           /* only its events */
+	struct bc_segment_header header; /* of the file being read */
+	/* The newest file so far. */
+	int fd; /* -1: none */
+	bool is_partial;
+	bool is_countable;
+	int loaded;                  /* 1: not yet; 0 or a negative errno: whether `table` is */
+	struct bc_chunk_table table; /* its chunks */
+	struct bc_chunk chunk;       /* only its events */
 };
 
 static bool goes_on(const struct reader *r)
@@ -55,13 +60,13 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 
 /* Adds the notes in a chunk to the metadata of the header, which they override, and finds the
  * recording's end. A note that is invalid or does not fit is ignored. */
-static void add_events(struct reader *r, int fd, const struct bc_chunk_row *row)
+static void add_events(struct reader *r, const struct bc_chunk_row *row)
 {
 	struct bc_recording_summary *s = r->summary;
 	char note[BC_METADATA_MAX];
 	char err[128];
 
-	if (bc_chunk_header_load(&r->chunk, fd, row->offset, &row->info) != 0)
+	if (bc_chunk_header_load(&r->chunk, r->fd, row->offset, &row->info) != 0)
 		return;
 	s->has_end = bc_recording_end_find(&s->end, &r->chunk) || s->has_end;
 	for (uint32_t i = 0; i < r->chunk.info.events; i++) {
@@ -76,14 +81,15 @@ static void add_events(struct reader *r, int fd, const struct bc_chunk_row *row)
 
 /* Reads the chunks of the newest segment: its events, and the samples lost in the recording, which
  * the gaps in the files may not account for. */
-static void add_newest_rows(struct reader *r, int fd, const struct bc_chunk_table *table)
+static void add_newest_rows(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
+	const struct bc_chunk_table *table = &r->table;
 	uint64_t lost = 0;
 
 	for (uint32_t i = 0; i < table->count && goes_on(r); i++)
 		if (table->rows[i].info.events != 0)
-			add_events(r, fd, &table->rows[i]);
+			add_events(r, &table->rows[i]);
 	if (table->count == 0)
 		return;
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
@@ -93,25 +99,31 @@ static void add_newest_rows(struct reader *r, int fd, const struct bc_chunk_tabl
 	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
 }
 
-static int load_table(struct reader *r, struct bc_chunk_table *table, int fd)
+/* Lists the chunks of the newest file, once. Returns 0 or a negative errno. */
+static int load_table(struct reader *r)
 {
 	const struct bc_chunk_table_io io = {r, on_damage, on_pace};
-	int rc = bc_chunk_table_load(table, fd, &io);
 
-	r->summary->is_counted = r->summary->is_counted && rc == 0;
-	return rc;
+	if (r->loaded > 0)
+		r->loaded = bc_chunk_table_load(&r->table, r->fd, &io);
+	r->summary->is_counted = r->summary->is_counted && r->loaded == 0;
+	return r->loaded;
 }
 
-/* Counts the records of a segment that has no index. */
-static int count_chunks(struct reader *r, int fd)
+static void close_newest(struct reader *r)
 {
-	struct bc_chunk_table table;
-	int rc = load_table(r, &table, fd);
+	if (r->loaded <= 0)
+		bc_chunk_table_free(&r->table);
+	if (r->fd >= 0)
+		close(r->fd);
+	r->loaded = 1;
+	r->fd = -1;
+}
 
-	for (uint32_t i = 0; rc == 0 && i < table.count; i++)
-		r->summary->records += table.rows[i].info.records;
-	bc_chunk_table_free(&table);
-	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+/* What ends the summary, of 0 or a negative errno. */
+static int fatal(int error)
+{
+	return error == -ENOMEM || error == -ECANCELED ? error : 0;
 }
 
 /* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't
@@ -133,32 +145,10 @@ static int add_header(struct reader *r, int fd, const struct bc_recording_file *
 	return 0;
 }
 
-/* The newest file so far. */
-struct newest {
-	int fd; /* -1: none */
-	bool is_countable;
-};
-
-/* The number after the last record of a file, by its chunks. Returns 0, or a negative errno. */
-static int find_next(struct reader *r, int fd, uint64_t *next)
-{
-	struct bc_chunk_table table;
-	int rc = load_table(r, &table, fd);
-
-	if (rc == 0 && table.count == 0)
-		rc = -EBADMSG;
-	if (rc == 0) {
-		const struct bc_chunk_info *last = &table.rows[table.count - 1].info;
-		*next = last->first_record + last->records;
-	}
-	bc_chunk_table_free(&table);
-	return rc;
-}
-
 /* Finds what is missing between a file and the one before it, which is still open unless it can't
  * be read. `header` is that of the file, or NULL. Returns 0, -ENOMEM, or -ECANCELED. */
 static int find_hole(struct reader *r, const struct bc_recording_file *file, const char *path,
-	const struct bc_segment_header *header, const struct newest *before)
+	const struct bc_segment_header *header)
 {
 	struct bc_recording_summary *s = r->summary;
 	struct bc_missing_segments missing;
@@ -170,10 +160,14 @@ static int find_hole(struct reader *r, const struct bc_recording_file *file, con
 	if (!r->has_before && header != NULL)
 		s->first_record = header->first_record;
 	if (r->has_before && bc_missing_between(&missing, &r->before, &after)) {
-		r->before.is_read = r->before.is_read && before->fd >= 0;
+		r->before.is_read = r->before.is_read && r->fd >= 0;
 		if (r->before.is_read && after.is_read) {
-			rc = find_next(r, before->fd, &r->before.next);
-			r->before.is_read = rc == 0;
+			rc = load_table(r);
+			r->before.is_read = rc == 0 && r->table.count != 0;
+		}
+		if (r->before.is_read && after.is_read) {
+			const struct bc_chunk_info *last = &r->table.rows[r->table.count - 1].info;
+			r->before.next = last->first_record + last->records;
 		}
 		bc_missing_between(&missing, &r->before, &after);
 		s->missing_segments += missing.count;
@@ -183,13 +177,13 @@ static int find_hole(struct reader *r, const struct bc_recording_file *file, con
 	}
 	r->has_before = true;
 	r->before = after;
-	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+	return fatal(rc);
 }
 
 /* Adds a file, which is open and stays so if it becomes the newest. Returns 0, -ENOMEM, or
  * -ECANCELED. */
-static int add_file(struct reader *r, int fd, const struct bc_recording_file *file,
-	const char *path, struct newest *newest)
+static int add_file(
+	struct reader *r, int fd, const struct bc_recording_file *file, const char *path)
 {
 	struct bc_recording_summary *s = r->summary;
 	struct bc_index_head head;
@@ -203,18 +197,17 @@ static int add_file(struct reader *r, int fd, const struct bc_recording_file *fi
 		close(fd);
 		return 0;
 	}
-	int rc = find_hole(r, file, path, error == 0 ? &r->header : NULL, newest);
-	if (newest->fd >= 0)
-		close(newest->fd);
+	int rc = find_hole(r, file, path, error == 0 ? &r->header : NULL);
+	close_newest(r);
 	bool has_index = bc_segment_index_read_head(&head, fd) == 0;
-	bool is_countable = has_index || (r->io->counts_unsealed && error == 0);
-	*newest = (struct newest){fd, is_countable};
+	r->fd = fd;
 	r->is_partial = file->is_partial;
+	r->is_countable = has_index || (r->io->counts_unsealed && error == 0);
 	s->segments++;
 	s->bytes += (uint64_t)st.st_size;
 	s->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	s->is_open = s->is_open || file->is_partial;
-	s->is_counted = s->is_counted && is_countable;
+	s->is_counted = s->is_counted && r->is_countable;
 	snprintf(s->path, sizeof(s->path), "%s", path);
 	if (has_index) {
 		s->records += head.records;
@@ -225,28 +218,28 @@ static int add_file(struct reader *r, int fd, const struct bc_recording_file *fi
 		s->unread++;
 		fault(r, path, error);
 	}
-	return rc == 0 && is_countable ? count_chunks(r, fd) : rc;
+	if (rc != 0 || !r->is_countable)
+		return rc;
+	rc = load_table(r);
+	for (uint32_t i = 0; rc == 0 && i < r->table.count; i++)
+		s->records += r->table.rows[i].info.records;
+	return fatal(rc);
 }
 
 /* Adds what the newest segment says. */
-static int add_newest(struct reader *r, const struct newest *newest)
+static int add_newest(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
-	struct bc_chunk_table table;
 	int rc = 0;
 
 	s->to_ns = s->changed_ns;
 	if (r->is_partial)
-		s->is_written = bc_is_being_written(newest->fd);
-	if (newest->is_countable) {
-		rc = load_table(r, &table, newest->fd);
-		if (rc == 0)
-			add_newest_rows(r, newest->fd, &table);
-		bc_chunk_table_free(&table);
-	}
+		s->is_written = bc_is_being_written(r->fd);
+	if (r->is_countable && (rc = load_table(r)) == 0)
+		add_newest_rows(r);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
-	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+	return fatal(rc);
 }
 
 /* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s. */
@@ -270,7 +263,6 @@ static bool parse_start(int64_t *ns, const char *id)
 static int add_files(struct reader *r, int dir_fd, const struct bc_recording_list *list)
 {
 	const struct bc_recording *recording = r->recording;
-	struct newest newest = {.fd = -1};
 	char path[BC_RECORDING_PATH_MAX];
 	int rc = 0;
 
@@ -280,23 +272,22 @@ static int add_files(struct reader *r, int dir_fd, const struct bc_recording_lis
 			continue;
 		int fd = bc_recording_file_open(path, dir_fd, list, recording, &file);
 		if (fd >= 0) {
-			rc = add_file(r, fd, &file, path, &newest);
+			rc = add_file(r, fd, &file, path);
 		} else if (fd != -ENOENT) {
 			r->summary->segments++;
 			r->summary->unread++;
 			r->summary->is_counted = false;
 			fault(r, path, fd);
-			rc = find_hole(r, &file, path, NULL, &newest);
+			rc = find_hole(r, &file, path, NULL);
 		} else if (r->has_before) {
 			r->before = (struct bc_segment_span){.segment = file.number};
 		}
 		if (rc == 0 && !goes_on(r))
 			rc = -ECANCELED;
 	}
-	if (rc == 0 && newest.fd >= 0)
-		rc = add_newest(r, &newest);
-	if (newest.fd >= 0)
-		close(newest.fd);
+	if (rc == 0 && r->fd >= 0)
+		rc = add_newest(r);
+	close_newest(r);
 	return rc;
 }
 
@@ -312,6 +303,8 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	r->summary = s;
 	r->recording = recording;
 	r->has_before = false;
+	r->fd = -1;
+	r->loaded = 1;
 	r->io = io;
 	s->is_counted = true;
 	s->has_start = parse_start(&s->started_ns, recording->id);
