@@ -5,19 +5,116 @@
 #define CURL_DISABLE_TYPECHECK /* its macros call functions by name */
 #include <curl/curl.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/io/byte_buffer.h"
-#include "cli/io/socket_probe.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/late_library.h"
+
+/* ---- Why the daemon's socket can't be connected to. libcurl only reports that it failed, and
+ * does not wait while the socket's queue is full. */
+
+/* Connects to the Unix socket at `path` and closes the connection. Waits up to timeout_ms for space
+ * in the socket's queue. Returns 0 or a negative errno; -EAGAIN is a timeout. */
+static int probe_socket(const char *path, long timeout_ms)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	struct timeval time = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+
+	if (*path == '\0')
+		return -ENOENT;
+	if (strlen(path) >= sizeof(name.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(name.sun_path, path, strlen(path) + 1);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	if (rc == 0)
+		rc = connect(fd, (struct sockaddr *)&name, sizeof(name));
+	rc = rc == 0 ? 0 : -errno;
+	close(fd);
+	return rc;
+}
+
+static void write_permission_error(char *err, size_t errlen, const char *path)
+{
+	const struct group *entry = NULL;
+	struct stat st;
+
+	if (stat(path, &st) == 0) {
+		/* Joining the group root would allow far more. */
+		if ((st.st_mode & S_IWGRP) == 0 || st.st_gid == 0) {
+			snprintf(err, errlen,
+				"permission denied: only its owner may connect; try as root, or "
+				"set [socket] group for buscapd");
+			return;
+		}
+		entry = getgrgid(st.st_gid);
+	}
+	const char *group = entry != NULL ? entry->gr_name : "buscap";
+	snprintf(err, errlen,
+		"permission denied: requires membership in the group %s; join it (usermod -aG %s "
+		"NAME, then log in again) or try as root",
+		group, group);
+}
+
+/* Writes the error text for `error`, a result of probe_socket(), and what to do. */
+static void write_connect_error(
+	char *err, size_t errlen, const char *path, int error, long timeout_ms)
+{
+	struct stat st;
+
+	switch (-error) {
+	case 0:
+		snprintf(err, errlen, "connection lost; try again");
+		break;
+	case ENOENT:
+	case ENOTDIR:
+		snprintf(err, errlen,
+			"no such socket; is buscapd running? Start it, or pass its socket with "
+			"--socket PATH or $BUSCAP_SOCKET");
+		break;
+	case EACCES:
+	case EPERM:
+		write_permission_error(err, errlen, path);
+		break;
+	case ECONNREFUSED:
+		if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+			snprintf(err, errlen,
+				"not a socket; pass that of buscapd with --socket PATH or "
+				"$BUSCAP_SOCKET");
+		else
+			snprintf(err, errlen, "connection refused: buscapd has stopped; start it");
+		break;
+	case ENAMETOOLONG:
+		snprintf(err, errlen,
+			"path longer than 107 bytes, the limit for sockets; pass another with "
+			"--socket PATH or $BUSCAP_SOCKET");
+		break;
+	case EAGAIN:
+		snprintf(err, errlen,
+			"no response within %ld s: buscapd accepts no connections; if this "
+			"persists, see journalctl -u buscapd",
+			timeout_ms / 1000);
+		break;
+	default:
+		snprintf(err, errlen, "can't connect: %s", strerror(-error));
+		break;
+	}
+}
 
 #define FDS_MAX 8
 
@@ -93,9 +190,9 @@ static enum bc_exit fail(struct bc_client *c, enum bc_exit code, const char *for
 
 static enum bc_exit fail_connect(struct bc_client *c)
 {
-	int rc = bc_socket_probe(c->path, c->timeout_ms);
+	int rc = probe_socket(c->path, c->timeout_ms);
 
-	bc_socket_probe_error(c->err, sizeof(c->err), c->path, rc, c->timeout_ms);
+	write_connect_error(c->err, sizeof(c->err), c->path, rc, c->timeout_ms);
 	return BC_EXIT_UNREACHABLE;
 }
 

@@ -1,14 +1,223 @@
 #include "cli/top/top_page.h"
 
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/client/status_lines.h"
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
-#include "cli/top/top_graph.h"
-#include "cli/top/top_phrases.h"
+#include "cli/top/top_grid.h"
+#include "cli/top/top_state.h"
 #include "cli/top/top_table.h"
+
+/* ---- Lines of phrases on buscap top's page: a label, then as many phrases as fit. */
+
+/* A line being drawn. */
+struct phrases {
+	struct bc_top_grid *grid;
+	unsigned start;
+	unsigned x;
+	unsigned y;
+	unsigned more_x; /* where the ellipsis would go */
+	unsigned end;    /* the first column after the line */
+	const char *separator;
+	bool is_full;
+};
+
+/* Starts a line at (x, y), with ", " between phrases. */
+static struct phrases start_phrases(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned end)
+{
+	return (struct phrases){.grid = grid,
+		.start = x,
+		.x = x,
+		.y = y,
+		.more_x = x,
+		.end = end,
+		.separator = ", "};
+}
+
+/* Width of the ellipsis, with a space. */
+#define MORE_WIDTH 2u
+
+/* Draws the ellipsis after the last phrase that leaves space for it, or at the end of the first. */
+static void write_more(struct phrases *phrases)
+{
+	phrases->is_full = true;
+	if (phrases->end < phrases->more_x + MORE_WIDTH) {
+		bc_top_write_code(phrases->grid, phrases->end - 1, phrases->y, BC_TOP_DIM,
+			phrases->grid->is_utf8 ? 0x2026 : '~');
+		return;
+	}
+	for (unsigned x = phrases->more_x; x < phrases->end; x++)
+		bc_top_write_code(phrases->grid, x, phrases->y, BC_TOP_PLAIN, ' ');
+	bc_top_write(phrases->grid, phrases->more_x, phrases->y, MORE_WIDTH, BC_TOP_DIM,
+		phrases->grid->is_utf8 ? " \u2026" : " ~");
+}
+
+/* Adds a phrase. If it does not fit, draws an ellipsis instead and ignores all later phrases. The
+ * first phrase is truncated instead. */
+__attribute__((format(printf, 3, 4))) static void add_phrase(
+	struct phrases *phrases, enum bc_top_style style, const char *format, ...)
+{
+	char text[1200];
+	va_list args;
+
+	if (phrases->is_full)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	unsigned width = phrases->end > phrases->x ? phrases->end - phrases->x : 0;
+	if (phrases->x == phrases->start) {
+		phrases->x += bc_top_write(
+			phrases->grid, phrases->x, phrases->y, width, style, text);
+		phrases->more_x = phrases->x;
+		return;
+	}
+	unsigned between = (unsigned)strlen(phrases->separator);
+	unsigned columns = between + bc_top_columns(phrases->grid, text);
+	/* The last phrase may use the space reserved for the ellipsis. */
+	if (columns > width || phrases->end - phrases->more_x < MORE_WIDTH) {
+		write_more(phrases);
+		return;
+	}
+	bc_top_write(
+		phrases->grid, phrases->x, phrases->y, width, BC_TOP_PLAIN, phrases->separator);
+	bc_top_write(phrases->grid, phrases->x + between, phrases->y, width - between, style, text);
+	phrases->x += columns;
+	if (phrases->end - phrases->x >= MORE_WIDTH)
+		phrases->more_x = phrases->x;
+}
+
+/* Draws the label at the start of a line, in fewer than `width` columns. */
+static void write_label(struct bc_top_grid *grid, unsigned y, unsigned width, const char *label)
+{
+	if (width != 0)
+		bc_top_write(grid, 0, y, width - 1, BC_TOP_DIM, label);
+}
+
+static enum bc_top_style style_of(enum bc_tone tone)
+{
+	static const enum bc_top_style styles[] = {[BC_TONE_PLAIN] = BC_TOP_PLAIN,
+		[BC_TONE_GOOD] = BC_TOP_GOOD,
+		[BC_TONE_WARN] = BC_TOP_WARN,
+		[BC_TONE_BAD] = BC_TOP_BAD};
+
+	return styles[tone];
+}
+
+static void write_phrase(void *context, enum bc_tone tone, const char *phrase)
+{
+	add_phrase(context, style_of(tone), "%s", phrase);
+}
+
+/* Draws a line of the status at (x, y), without its label. */
+static void draw_status(struct bc_top_grid *grid, unsigned x, unsigned y,
+	enum bc_status_line_id line, const struct bc_top_state *state, const struct bc_top_now *now)
+{
+	struct phrases phrases = start_phrases(grid, x, y, grid->width);
+	const struct bc_status_writer writer = {.write = write_phrase,
+		.context = &phrases,
+		.is_brief = true,
+		.now = now->wall,
+		.lost_s_ago = state->lost_ns != 0 ? (double)(now->ns - state->lost_ns) / 1e9 : -1};
+
+	bc_status_write_line(state->status, line, &writer);
+}
+
+#define SHOWN_SECONDS 240u
+#define EIGHTHS       8u
+
+unsigned bc_top_graph_step(unsigned width)
+{
+	static const unsigned steps[] = {1, 2, 5, 10, 15, 30, 60};
+	const unsigned most = sizeof(steps) / sizeof(steps[0]) - 1;
+	unsigned i = 0;
+
+	while (i < most && steps[i] * width < SHOWN_SECONDS)
+		i++;
+	return steps[i];
+}
+
+struct bucket {
+	bool is_known;
+	double value;
+	double highest;
+};
+
+static struct bucket bucket_of(
+	const struct bc_top_state *state, enum bc_top_series series, uint64_t first, unsigned step)
+{
+	struct bucket bucket = {0};
+	unsigned known = 0;
+	double sum = 0;
+
+	for (unsigned i = 0; i < step; i++) {
+		const struct bc_top_second *second = bc_top_state_second(state, first + i);
+		if (second == NULL)
+			continue;
+		known++;
+		sum += second->values[series];
+		bucket.highest = fmax(bucket.highest, second->values[series]);
+	}
+	bucket.is_known = known != 0;
+	if (known != 0)
+		bucket.value = series == BC_TOP_BUFFER || series == BC_TOP_LOST ? bucket.highest
+										: sum / known;
+	return bucket;
+}
+
+/* Returns the height of a column in eighths of a row: one for 0, at least two above 0. */
+static unsigned eighths_of(double value, double full, unsigned rows)
+{
+	double all = (double)(rows * EIGHTHS);
+
+	if (!(value > 0) || !(full > 0))
+		return 1;
+	return (unsigned)fmax(2, fmin(ceil(value / full * all), all));
+}
+
+static void draw_column(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned rows,
+	enum bc_top_style style, unsigned eighths)
+{
+	static const char plain[EIGHTHS + 1] = " _.,-=+*#";
+
+	for (unsigned row = rows; row-- != 0 && eighths != 0;) {
+		unsigned part = eighths < EIGHTHS ? eighths : EIGHTHS;
+		uint32_t code = grid->is_utf8 ? 0x2580 + part : (uint32_t)plain[part];
+		bc_top_write_code(grid, x, y + row, style, code);
+		eighths -= part;
+	}
+}
+
+double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width,
+	unsigned rows, enum bc_top_style style, const struct bc_top_state *state,
+	enum bc_top_series series, uint64_t end)
+{
+	unsigned step = bc_top_graph_step(width);
+	/* Column boundaries are multiples of `step`, so that columns move left but do not change.
+	 */
+	uint64_t last = end / step;
+	double highest = 0;
+
+	for (unsigned i = 0; i < width && i <= last; i++) {
+		struct bucket bucket = bucket_of(state, series, (last - i) * step, step);
+		highest = fmax(highest, bucket.highest);
+	}
+	double full = series == BC_TOP_BUFFER ? 1 : highest;
+	for (unsigned i = 0; i < width && i <= last; i++) {
+		struct bucket bucket = bucket_of(state, series, (last - i) * step, step);
+		if (bucket.is_known)
+			draw_column(grid, x + width - 1 - i, y, rows,
+				bucket.value > 0 ? style : BC_TOP_GRAPH,
+				eighths_of(bucket.value, full, rows));
+	}
+	return highest;
+}
 
 #define VALUE_WIDTH 10u
 #define NOTE_WIDTH  12u
@@ -195,24 +404,24 @@ static void draw_header(const struct page *page)
 {
 	const json_t *s = page->state->status;
 	bool has_clock = page->grid->width >= 60;
-	struct bc_top_phrases phrases = bc_top_phrases_start(
+	struct phrases phrases = start_phrases(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
 	char state[32];
 	char text[BC_HUMANIZE_MAX];
 
 	phrases.separator = "  ";
 	if (page->grid->width >= 30)
-		bc_top_phrases_add(&phrases, BC_TOP_TITLE, "buscap top");
+		add_phrase(&phrases, BC_TOP_TITLE, "buscap top");
 	if (page->state->is_unreachable)
-		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no daemon");
+		add_phrase(&phrases, BC_TOP_BAD, "no daemon");
 	else
-		bc_top_phrases_add(&phrases, state_style(s), "%s%s",
+		add_phrase(&phrases, state_style(s), "%s%s",
 			bc_safe_text(state, sizeof(state), bc_json_path_text(s, "state")),
 			bc_status_is_stuck(s) ? ", disk stuck" : "");
 	if (page->view->is_paused && !has_clock)
-		bc_top_phrases_add(&phrases, BC_TOP_WARN, "paused");
+		add_phrase(&phrases, BC_TOP_WARN, "paused");
 	if (s != NULL)
-		bc_top_phrases_add(&phrases, BC_TOP_PLAIN, "up %s",
+		add_phrase(&phrases, BC_TOP_PLAIN, "up %s",
 			bc_status_seconds(text, bc_json_path_number(s, "uptime_seconds")));
 	draw_clock(page);
 }
@@ -220,7 +429,7 @@ static void draw_header(const struct page *page)
 static void draw_unreachable(const struct page *page, unsigned y)
 {
 	const struct bc_top_state *state = page->state;
-	struct bc_top_phrases phrases = bc_top_phrases_start(page->grid, 0, y, page->grid->width);
+	struct phrases phrases = start_phrases(page->grid, 0, y, page->grid->width);
 	struct tm tm = {0};
 	char since[32];
 	char age[BC_HUMANIZE_MAX];
@@ -228,26 +437,25 @@ static void draw_unreachable(const struct page *page, unsigned y)
 	if (state->status != NULL) {
 		localtime_r(&state->status_wall, &tm);
 		strftime(since, sizeof(since), "%H:%M:%S", &tm);
-		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no status since %s (%s)", since,
+		add_phrase(&phrases, BC_TOP_BAD, "no status since %s (%s)", since,
 			bc_status_seconds(age, (double)(page->now->ns - state->status_ns) / 1e9));
 	}
-	bc_top_phrases_add(&phrases, BC_TOP_BAD, "reconnecting");
+	add_phrase(&phrases, BC_TOP_BAD, "reconnecting");
 	if (page->lines[ITEM_UNREACHABLE] > 1)
-		phrases = bc_top_phrases_start(page->grid, 0, y + 1, page->grid->width);
-	bc_top_phrases_add(&phrases, BC_TOP_PLAIN, "%s", state->err);
+		phrases = start_phrases(page->grid, 0, y + 1, page->grid->width);
+	add_phrase(&phrases, BC_TOP_PLAIN, "%s", state->err);
 }
 
 static void draw_keys(const struct page *page)
 {
-	struct bc_top_phrases phrases = bc_top_phrases_start(
+	struct phrases phrases = start_phrases(
 		page->grid, 0, page->grid->height - 1, page->grid->width);
 
 	phrases.separator = "   ";
-	bc_top_phrases_add(&phrases, BC_TOP_DIM, "q quit");
-	bc_top_phrases_add(&phrases, BC_TOP_DIM, page->view->is_paused ? "p resume" : "p pause");
-	bc_top_phrases_add(
-		&phrases, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
-	bc_top_phrases_add(&phrases, BC_TOP_DIM, "? keys");
+	add_phrase(&phrases, BC_TOP_DIM, "q quit");
+	add_phrase(&phrases, BC_TOP_DIM, page->view->is_paused ? "p resume" : "p pause");
+	add_phrase(&phrases, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
+	add_phrase(&phrases, BC_TOP_DIM, "? keys");
 }
 
 /* Returns the last second of the graphs: that of the latest status, or now if unreachable. */
@@ -313,7 +521,7 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 	char note[BC_HUMANIZE_MAX + 8];
 	bool is_bad = series == BC_TOP_LOST && value > 0;
 
-	bc_top_write_label(page->grid, y, x, label);
+	write_label(page->grid, y, x, label);
 	print_value(text, series, value);
 	bc_top_write_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
 	if (width == 0)
@@ -374,9 +582,8 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 
 	if (is_status_line(item)) {
 		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
-			bc_top_write_label(page->grid, y, page->label, bc_status_label(line));
-		bc_top_phrases_draw_status(
-			page->grid, page->label, y, line, page->state, page->now);
+			write_label(page->grid, y, page->label, bc_status_label(line));
+		draw_status(page->grid, page->label, y, line, page->state, page->now);
 	} else if (rates[item].label != NULL)
 		draw_rate(page, y, rows, rates[item].series, rates[item].label,
 			value_now(page, rates[item].series));

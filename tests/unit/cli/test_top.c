@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/top_graph.h"
 #include "cli/top/top_grid.h"
 #include "cli/top/top_page.h"
 #include "cli/top/top_state.h"
