@@ -1,5 +1,6 @@
 """What a directory with many files costs a daemon: with none, 10,000 and 100,000 recordings, and with one of 100,000
-segments. Prints figures. Run by `make bench-directory`; FILES=N is the largest number."""
+segments. Prints figures; fails if a sample was lost, or if a search for the last match opened more than 3 files. Run by
+`make bench-directory`; FILES=N is the largest number."""
 
 import contextlib
 import os
@@ -65,6 +66,7 @@ def record(tmp, out, files):
         daemon.stop()
     print(f"  first record after {first:.2f} s, all files known after {listed:.2f} s, "
           f"{lost:,} of {counts['received']:,} samples lost in {SECONDS:.0f} s")
+    harness.equal(lost, 0, "lost samples")
     print(f"  GET /v1/recordings {pages[0]:.3f} s, with limit=100 {pages[1]:.3f} s; peak {memory:.0f} MiB")
 
 
@@ -87,6 +89,7 @@ def find_last(tmp, out):
                        "0-ffffffff", out)
     opens = sum(".byu.lz4" in line for line in log.read_text().splitlines())
     print(f"  find --last 1: exit code {done.returncode}, {opens} files opened")
+    assert opens <= 3, "find --last 1 opens more than 3 files"
 
 
 def main():

@@ -39,6 +39,7 @@ def unit(tmp):
     command = command.replace("/usr/local/bin/alert", str(tmp / "alert"))
     with harness.popen(["sh", "-c", command], stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{tmp}/bin:{os.environ['PATH']}"}) as process:
         try:
+            harness.wait_until(lambda: harness.status(tmp / "socket")["streams"]["events"] == 1, "the unit is connected")
             yield
             process.wait(harness.TIMEOUT_S)
         finally:
@@ -71,9 +72,10 @@ def test_losses_triggers_and_the_disk_reach_the_program(tmp):
     faults = Faults(tmp, tmp / "out")
     trigger = ("--set", "trigger io.when=type=IOWRITE", "--set", "trigger io.action=mark", "--set", "trigger io.holdoff=1s")
     with Daemon("--source", "sim:rate=20k,loss=0.3", "-o", tmp / "out", "--set", "space.disk_low=100000d", *trigger,
-                socket=tmp / "socket", env=faults.env) as daemon:
-        harness.wait_until((tmp / "socket").exists, "the socket")
+                "--set", "recording.record=on-demand", socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
         with unit(tmp):
+            equal(run(BUSCAP, "record", "start", "--socket", tmp / "socket").returncode, 0)
             equal(wait_alert(tmp, "disk-low")["low"], True)
             assert 0 < alerts(tmp, "disk-low")[0]["time_left_seconds"] < 100000 * 86400, alerts(tmp, "disk-low")
             equal(wait_alert(tmp, "gap")["cause"], "board")
