@@ -74,12 +74,9 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 		{NULL, NULL},
 	});
 
-	if (json_object_update_new(object, more) != 0) {
-		json_decref(object);
-		object = NULL;
-	}
-	return bc_output_json_value(&job->output, object) ? BC_EXIT_OK
-							  : bc_print_no_memory(job->console);
+	return bc_output_json_value(&job->output, bc_json_merge(object, more))
+		       ? BC_EXIT_OK
+		       : bc_print_no_memory(job->console);
 }
 
 /* Prints the prefix "FILE: ". */
@@ -104,11 +101,11 @@ static enum bc_exit print_segment(
 }
 
 static enum bc_exit print_hole(
-	struct job *job, const char *path, const struct bc_missing_segments *hole)
+	const struct bc_console *console, const char *path, const struct bc_missing_segments *hole)
 {
 	char what[BC_MISSING_TEXT];
 
-	bc_print_error(job->console, path, "%s", bc_missing_write(what, hole));
+	bc_print_error(console, path, "%s", bc_missing_write(what, hole));
 	return BC_EXIT_DAMAGED;
 }
 
@@ -119,8 +116,9 @@ static enum bc_exit add_spans(struct job *job, const char *path,
 {
 	struct bc_segment_span *before = &job->before;
 	struct bc_missing_segments hole;
-	enum bc_exit code = bc_missing_between(&hole, before, first) ? print_hole(job, path, &hole)
-								     : BC_EXIT_OK;
+	enum bc_exit code = bc_missing_between(&hole, before, first)
+				    ? print_hole(job->console, path, &hole)
+				    : BC_EXIT_OK;
 
 	if (last->tag != before->tag || last->segment > before->segment ||
 		(last->segment == before->segment && last->next > before->next)) /* a copy */
@@ -158,7 +156,7 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 	if (info.unreported != 0)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	if (info.hole.count != 0)
-		code = bc_exit_worse(code, print_hole(job, file->name, &info.hole));
+		code = bc_exit_worse(code, print_hole(job->console, file->name, &info.hole));
 	struct bc_segment_span first;
 	struct bc_segment_span last;
 	bc_segment_info_spans(&info, &first, &last);
@@ -187,22 +185,18 @@ static json_t *plain_json(const struct plain_info *info, const char *words)
 		{NULL, NULL},
 	});
 
-	if (f != NULL &&
-		json_object_update_new(object,
-			bc_json_object((struct bc_json_member[]){
-				{"frames", bc_json_u64(f->frames)},
-				{"gaps", bc_json_u64(f->gaps)},
-				{"lost", bc_json_u64(f->lost)},
-				{"epochs",
-					bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
-				{"last_tick", bc_json_u64(f->tick)},
-				{"has_last_frame", json_boolean(f->has_last)},
-				{NULL, NULL},
-			})) != 0) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
+	if (f == NULL)
+		return object;
+	return bc_json_merge(object,
+		bc_json_object((struct bc_json_member[]){
+			{"frames", bc_json_u64(f->frames)},
+			{"gaps", bc_json_u64(f->gaps)},
+			{"lost", bc_json_u64(f->lost)},
+			{"epochs", bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
+			{"last_tick", bc_json_u64(f->tick)},
+			{"has_last_frame", json_boolean(f->has_last)},
+			{NULL, NULL},
+		}));
 }
 
 static enum bc_exit print_plain(
@@ -406,6 +400,7 @@ struct printer {
 	const struct bc_console *console;
 	struct bc_output *output;
 	const char *dir;
+	char path[4096];
 	bool is_json;
 	int id_width;
 	enum bc_exit exit;
@@ -418,36 +413,30 @@ struct printer {
 	struct bc_recording_summary summary;
 };
 
-static char *path_of(const struct printer *p, const char *file)
+/* The path of a file in the directory, until the next call. */
+static const char *path_of(struct printer *p, const char *file)
 {
-	char *path = NULL;
-
-	return asprintf(&path, "%s/%s", p->dir, file) >= 0 ? path : NULL;
+	snprintf(p->path, sizeof(p->path), "%s/%s", p->dir, file);
+	return p->path;
 }
 
 static void on_fault(void *context, const char *file, int error)
 {
 	struct printer *p = context;
-	char *path = path_of(p, file);
 	bool is_damaged = error == -EXDEV || error == -EBADMSG;
 
-	bc_print_error(p->console, path, "%s%s", is_damaged ? "" : "can't open: ",
+	bc_print_error(p->console, path_of(p, file), "%s%s", is_damaged ? "" : "can't open: ",
 		error == -EXDEV     ? "skipped: by its header it is not this segment"
 		: error == -EBADMSG ? "damaged; see buscap verify"
 				    : strerror(-error));
 	p->exit = bc_exit_worse(p->exit, is_damaged ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
-	free(path);
 }
 
 static void on_missing(void *context, const char *file, const struct bc_missing_segments *missing)
 {
 	struct printer *p = context;
-	char what[BC_MISSING_TEXT];
-	char *path = path_of(p, file);
 
-	bc_print_error(p->console, path, "%s", bc_missing_write(what, missing));
-	p->exit = bc_exit_worse(p->exit, BC_EXIT_DAMAGED);
-	free(path);
+	p->exit = bc_exit_worse(p->exit, print_hole(p->console, path_of(p, file), missing));
 }
 
 static bool goes_on(void *context)
@@ -528,27 +517,22 @@ static json_t *more_json(const struct bc_recording_summary *s)
 static bool print_recording(struct printer *p, const char *id)
 {
 	const struct bc_recording_summary *s = &p->summary;
-	char *path = path_of(p, s->path);
-	json_t *row = bc_recording_summary_json(s, id, path);
-	bool ok = row != NULL;
+	json_t *row = bc_recording_summary_json(s, id, path_of(p, s->path));
 
-	free(path);
 	p->count++;
 	p->segments += s->segments;
 	p->records += s->records;
 	p->lost += s->lost;
 	p->bytes += s->bytes;
-	if (p->is_json) {
-		ok = ok && json_object_update_new(row, more_json(s)) == 0;
-		if (ok)
-			return bc_output_json_value(p->output, row);
-	} else if (ok) {
-		if (p->count == 1)
-			print_head(p);
-		print_row(p, row);
-	}
+	if (p->is_json)
+		return bc_output_json_value(p->output, bc_json_merge(row, more_json(s)));
+	if (row == NULL)
+		return false;
+	if (p->count == 1)
+		print_head(p);
+	print_row(p, row);
 	json_decref(row);
-	return ok;
+	return true;
 }
 
 static void print_recordings(struct printer *p, int dir_fd, const struct bc_recording_list *list,
@@ -583,18 +567,15 @@ static enum bc_exit info_directory(
 	const struct bc_recording *begin;
 	const struct bc_recording *end;
 	struct printer *p = calloc(1, sizeof(*p));
-	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (p == NULL) {
-		if (fd >= 0)
-			close(fd);
+	if (p == NULL)
 		return bc_print_no_memory(operands->console);
-	}
 	p->console = operands->console;
 	p->output = &job->output;
 	p->dir = operand->path;
 	p->is_json = job->is_json;
 	p->exit = bc_operand_list(operands, operand, &list, &begin, &end);
+	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		print_recordings(p, fd, &list, begin, end);
 		close(fd);

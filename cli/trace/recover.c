@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
-#include "cli/io/give_way.h"
+#include "cli/io/operands.h"
 #include "cli/term/options.h"
 #include "formats/segment/recover.h"
 

@@ -504,18 +504,16 @@ static void append(json_t **list, json_t *value)
 	*list = NULL;
 }
 
-static int header_json(json_t *object, const struct bc_segment_header *h)
+static json_t *header_json(const struct bc_segment_header *h)
 {
 	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
-	int rc = json_object_update_new(object, bc_segment_origin_json(h));
 
-	rc |= json_object_update_new(
-		object, bc_json_object((struct bc_json_member[]){
-				{"compression", bc_json_text_or_null(h->compression)},
-				{"metadata", metadata != NULL ? metadata : json_object()},
-				{NULL, NULL},
-			}));
-	return rc;
+	return bc_json_merge(bc_segment_origin_json(h),
+		bc_json_object((struct bc_json_member[]){
+			{"compression", bc_json_text_or_null(h->compression)},
+			{"metadata", metadata != NULL ? metadata : json_object()},
+			{NULL, NULL},
+		}));
 }
 
 static json_t *gap_sum_json(const struct bc_gap_totals *sum)
@@ -601,9 +599,10 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 		{"damaged_places", bc_json_u64(info->damages)},
 		{NULL, NULL},
 	});
-	int rc = info->has_header ? header_json(object, &info->header) : 0;
 
-	rc |= json_object_update_new(object,
+	if (info->has_header)
+		object = bc_json_merge(object, header_json(&info->header));
+	return bc_json_merge(object,
 		bc_json_object((struct bc_json_member[]){
 			{"chunks", bc_json_u64(info->chunks)},
 			{"records", bc_json_u64(info->records)},
@@ -630,8 +629,4 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"processors", seen_json(info->procs, false)},
 			{NULL, NULL},
 		}));
-	if (rc == 0)
-		return object;
-	json_decref(object);
-	return NULL;
 }

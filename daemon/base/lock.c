@@ -91,7 +91,7 @@ static bool format_foreign(
 }
 
 /* Locks a file for us alone. A command that only asks whether it is locked holds a shared lock for
- * a moment (cli/io/give_way), which is waited for. */
+ * a moment (cli/io/operands), which is waited for. */
 static int lock_fd(int fd)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};

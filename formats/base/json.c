@@ -82,6 +82,14 @@ json_t *bc_json_object(const struct bc_json_member *members)
 	return NULL;
 }
 
+json_t *bc_json_merge(json_t *object, json_t *more)
+{
+	if (json_object_update_new(object, more) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 /* Parsing
  *
  * jansson's parser ignores failed allocations while it collects a string or a number, and then

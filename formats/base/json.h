@@ -49,6 +49,10 @@ struct bc_json_member {
  * it fails. Returns NULL if out of memory or if a value is NULL. */
 json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 
+/* Adds the members of `more` to an object. Both are taken. Returns the object; or NULL if one of
+ * them is NULL, or out of memory. */
+json_t *bc_json_merge(json_t *object, json_t *more) BC_MUST_CHECK;
+
 /* Parses a text with jansson's flags, as json_loadb() does; use no other function for that. Returns
  * NULL with errno EINVAL or ENOMEM, and with *error set, which may be NULL. */
 json_t *bc_json_parse(

@@ -225,16 +225,12 @@ void bc_recording_list_free(struct bc_recording_list *list)
 	memset(list, 0, sizeof(*list));
 }
 
-static int compare_id(const void *id, const void *recording)
-{
-	return strcmp(id, ((const struct bc_recording *)recording)->id);
-}
-
 const struct bc_recording *bc_recording_find(const struct bc_recording_list *list, const char *id)
 {
-	return list->count == 0 ? NULL
-				: bsearch(id, list->recordings, list->count,
-					  sizeof(*list->recordings), compare_id);
+	const struct bc_recording *first;
+
+	return bc_recording_find_all(list, id, &first) != 0 && strcmp(first->id, id) == 0 ? first
+											  : NULL;
 }
 
 uint32_t bc_recording_find_all(

@@ -165,18 +165,18 @@ static void know_by_table(struct bc_segment_files *f)
 	set_known(f, f->at);
 }
 
-/* Whether a file and the one before it are named as two segments of a recording between which
- * others are missing. */
-static bool is_named_after_hole(const struct bc_segment_files *f, int at)
+/* How many segments a file comes after the one before it, by their names. -1: no such names. */
+static int64_t named_step(const struct bc_segment_files *f, int at)
 {
 	struct bc_segment_name one;
 	struct bc_segment_name two;
 
-	return at > 0 && at < f->count &&
-	       bc_segment_name_read(&one, basename(f->files[at - 1].path)) &&
-	       bc_segment_name_read(&two, basename(f->files[at].path)) &&
-	       strcmp(one.recording, two.recording) == 0 && two.segment > one.segment &&
-	       two.segment - one.segment > 1;
+	if (at <= 0 || at >= f->count ||
+		!bc_segment_name_read(&one, basename(f->files[at - 1].path)) ||
+		!bc_segment_name_read(&two, basename(f->files[at].path)) ||
+		strcmp(one.recording, two.recording) != 0)
+		return -1;
+	return (int64_t)two.segment - one.segment;
 }
 
 /* Whether the open file is a copy of its neighbour. */
@@ -274,14 +274,8 @@ static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_qu
 /* Whether a file is named as a copy of the one before it, which has not been opened yet. */
 static bool may_be_copy(const struct bc_segment_files *f, int at)
 {
-	struct bc_segment_name one;
-	struct bc_segment_name two;
-
-	return at > 0 && f->files[at].given == GIVEN_UNKNOWN &&
-	       f->files[at - 1].given == GIVEN_UNKNOWN &&
-	       bc_segment_name_read(&one, basename(f->files[at - 1].path)) &&
-	       bc_segment_name_read(&two, basename(f->files[at].path)) &&
-	       strcmp(one.recording, two.recording) == 0 && one.segment == two.segment;
+	return named_step(f, at) == 0 && f->files[at].given == GIVEN_UNKNOWN &&
+	       f->files[at - 1].given == GIVEN_UNKNOWN;
 }
 
 bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_page_query *query)
@@ -300,7 +294,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 		return false;
 	}
 	bool is_ruled_out = query != NULL && !may_have(f, fd, query);
-	if (is_ruled_out && !is_named_after_hole(f, at) && !is_named_after_hole(f, at + 1)) {
+	if (is_ruled_out && named_step(f, at) <= 1 && named_step(f, at + 1) <= 1) {
 		close(fd);
 		return false;
 	}

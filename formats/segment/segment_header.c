@@ -82,12 +82,7 @@ static char *header_text(const struct bc_segment_header *h, json_t *metadata)
 		{"metadata", metadata},
 		{NULL, NULL},
 	});
-	int rc = json_object_update_new(root, bc_segment_origin_json(h));
-	rc |= json_object_update_new(root, rest);
-	if (rc != 0) {
-		json_decref(root);
-		return NULL;
-	}
+	root = bc_json_merge(bc_json_merge(root, bc_segment_origin_json(h)), rest);
 	char *text = bc_json_print(root);
 
 	json_decref(root);
