@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "cli/term/column.h"
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/template.h"

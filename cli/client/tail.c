@@ -7,8 +7,8 @@
 
 #include "cli/client/live.h"
 #include "cli/io/client.h"
-#include "cli/io/gap_text.h"
-#include "cli/io/name_args.h"
+#include "cli/io/filter_args.h"
+#include "cli/io/record_text.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"

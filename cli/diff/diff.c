@@ -1,7 +1,7 @@
 /* buscap diff: compares two traces, of one or two formats.
  *
  * formats/diff/match.h finds the differences. Here they are collected, one at a time, and passed to
- * cli/diff/diff_text.c or cli/diff/diff_json.c for printing. */
+ * cli/diff/diff_print.c. */
 #include "cli/term/commands.h"
 
 #include <assert.h>
@@ -10,10 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/diff/diff_class.h"
-#include "cli/diff/diff_json.h"
 #include "cli/diff/diff_options.h"
-#include "cli/diff/diff_text.h"
+#include "cli/diff/diff_print.h"
 #include "cli/term/options.h"
 #include "formats/diff/compare.h"
 

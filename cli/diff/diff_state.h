@@ -6,15 +6,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/diff/diff_origin.h"
 #include "cli/io/operands.h"
-#include "cli/io/peek.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/diff/match.h"
 #include "formats/reader/entry_convert.h"
 #include "formats/trace/entry.h"
+#include "formats/trace/filter.h"
+
+/* ---- What the headers of two segments say about how their recordings are related. */
+
+struct bc_diff_origin {
+	bool is_known;
+	char recordings[1024]; /* ids of this recording and of those that it was made from */
+	char cut[1024];        /* the selection, if it was cut from another one; or empty */
+	bool has_filter;       /* it selects by address, type or processor: */
+	struct bc_filter filter;
+};
+
+/* Reads the header of the trace's current file, without reading on. */
+void bc_diff_origin_read(struct bc_diff_origin *origin, const struct bc_trace *trace);
+
+/* Whether both were made from one recording, so that they are on one clock. */
+bool bc_diff_origin_is_shared(const struct bc_diff_origin *a, const struct bc_diff_origin *b);
 
 /* An entry of a difference, or of its context. */
 struct bc_diff_line {

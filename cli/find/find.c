@@ -10,7 +10,6 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/name_args.h"
 #include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"

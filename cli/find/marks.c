@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/gap_text.h"
 #include "cli/io/operands.h"
+#include "cli/io/record_text.h"
 #include "cli/io/segment_input.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/term/console.h"
 #include "formats/base/fast_format.h"
 
 _Static_assert(8 + 27 + 11 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
@@ -87,4 +88,26 @@ size_t bc_record_text_print(
 {
 	return text->is_b2a ? print_records(text, out, records, n, true)
 			    : print_records(text, out, records, n, false);
+}
+
+const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact)
+{
+	if (lost == 0 && !is_exact)
+		return "an unknown number of samples lost";
+	snprintf(out, BC_LOST_TEXT_MAX, "%s%" PRIu64 " sample%s lost", is_exact ? "" : "at least ",
+		lost, bc_plural(lost));
+	return out;
+}
+
+const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap)
+{
+	const char *name = bc_gap_cause_name(gap->cause);
+	char lasted[32] = "";
+	char lost[BC_LOST_TEXT_MAX];
+
+	if (gap->duration_ns != 0)
+		snprintf(lasted, sizeof(lasted), ", %.6f s", (double)gap->duration_ns * 1e-9);
+	snprintf(out, BC_GAP_TEXT_MAX, "%s (%s%s)", bc_lost_text(lost, gap->value, gap->exact),
+		name, lasted);
+	return out;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/bus/chunk.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/record.h"
 #include "formats/trace/entry.h"
@@ -37,5 +38,18 @@ struct bc_text bc_record_text_middle(struct bc_record_text *text, const uint8_t 
  * bytes written. */
 size_t bc_record_text_print(
 	struct bc_record_text *text, char *out, const uint8_t *records, size_t n);
+
+/* ---- Gaps and losses, for people. */
+
+/* Bytes, with the terminating zero. */
+#define BC_LOST_TEXT_MAX 64
+#define BC_GAP_TEXT_MAX  128
+
+/* Returns "an unknown number of samples lost", or `out` with "at least 250 samples lost" or
+ * "250 samples lost". `lost` is a minimum unless it is exact; if that is 0, it is unknown. */
+const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact);
+
+/* Writes "at least 250 samples lost (buffer, 0.001200 s)". Returns `out`. */
+const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap);
 
 #endif

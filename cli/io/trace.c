@@ -7,7 +7,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/io/fault.h"
+#include "formats/base/number.h"
+#include "formats/reader/reader.h"
+
+/* Faults of a file that are printed individually. */
+#define FAULTS_MAX 10
+
+void bc_print_fault(const struct bc_console *console, const char *file,
+	const struct bc_fault *fault, uint64_t reported)
+{
+	if (reported >= FAULTS_MAX)
+		return;
+	if (fault->line != 0)
+		bc_print_error(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s",
+			fault->line, fault->column, fault->what);
+	else if (fault->is_before)
+		bc_print_error(console, file, "%s", fault->what);
+	else if (fault->bytes != 0)
+		bc_print_damage(console, file, fault->offset, fault->bytes, fault->what);
+	else
+		bc_print_error(console, file, "offset %" PRIu64 ": %s", fault->offset, fault->what);
+}
+
+void bc_print_notes(
+	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes)
+{
+	if (notes->skipped != 0)
+		bc_print_error(console, file,
+			"%" PRIu64 " line%s of messages and superblocks skipped", notes->skipped,
+			bc_plural(notes->skipped));
+	if (notes->unread != 0)
+		bc_print_error(console, file, "%" PRIu64 " line%s with more than was read",
+			notes->unread, bc_plural(notes->unread));
+	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
+		bc_print_error(console, file, "processor %u is %s", notes->named[i].proc,
+			notes->named[i].name);
+	if (notes->names > BC_NOTES_NAMES)
+		bc_print_error(console, file, "%u more processors are numbered by order",
+			notes->names - BC_NOTES_NAMES);
+	if (notes->unnumbered != 0)
+		bc_print_error(console, file,
+			"%" PRIu64 " line%s without processor: more than 256 names",
+			notes->unnumbered, bc_plural(notes->unnumbered));
+}
+
+void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
+{
+	if (faults > FAULTS_MAX)
+		bc_print_error(
+			console, file, "%" PRIu64 " more errors not shown", faults - FAULTS_MAX);
+}
 
 /* Opens the next file. Files that were deleted since they were listed are skipped. */
 static enum bc_exit open_next(struct bc_trace *t)
@@ -218,4 +267,64 @@ uint64_t bc_trace_clock_hz(const struct bc_trace *t)
 	struct bc_segment_header header;
 
 	return bc_trace_header(t, &header) ? header.clock_hz : 0;
+}
+
+struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
+	const struct bc_reader_options *options)
+{
+	struct bc_console silent;
+	struct bc_peek found = {.unit = BC_UNIT_TICK};
+	struct bc_trace trace;
+	struct bc_batch batch;
+
+	if (!bc_are_regular_files(&path, 1) || !bc_console_silence(&silent, console))
+		return found;
+	if (bc_trace_open(&trace, &silent, &path, 1, format, options) == BC_EXIT_OK &&
+		trace.format == BC_FORMAT_TARMAC && bc_trace_next(&trace, &batch)) {
+		found.is_known = true;
+		for (size_t i = 0; i < batch.count; i++) {
+			const struct bc_entry *entry = &batch.entries[i];
+			found.has |= entry->has;
+			if (found.unit == BC_UNIT_TICK && (entry->has & BC_HAS_TIME) != 0)
+				found.unit = entry->unit;
+		}
+	}
+	bc_trace_close(&trace);
+	fclose(silent.err);
+	return found;
+}
+
+enum bc_peek_units bc_peek_compare_units(struct bc_peek a, struct bc_peek b)
+{
+	if (a.unit == b.unit || a.unit == BC_UNIT_TICK || b.unit == BC_UNIT_TICK)
+		return BC_PEEK_SAME;
+	return bc_unit_picoseconds(a.unit) != 0 && bc_unit_picoseconds(b.unit) != 0
+		       ? BC_PEEK_CONVERTIBLE
+		       : BC_PEEK_UNRELATED;
+}
+
+enum bc_exit bc_count_entries(struct bc_kind_counts *counts, const struct bc_console *console,
+	struct bc_file *file, const struct bc_format_options *format)
+{
+	const struct bc_reader_options options = {.format = *format, .index_fd = -1};
+	struct bc_reader *reader;
+	struct bc_batch batch;
+	int rc = bc_reader_open(&reader, file->input, file->probe.format, &options);
+
+	memset(counts, 0, sizeof(*counts));
+	if (rc != 0)
+		return bc_print_read_error(console, file, rc);
+	while ((rc = bc_reader_next(reader, &batch)) > 0) {
+		for (size_t i = 0; i < batch.count; i++)
+			counts->kinds[batch.entries[i].kind]++;
+		if (batch.fault != NULL)
+			bc_print_fault(console, file->name, batch.fault, counts->faults++);
+	}
+	bc_print_faults_left(console, file->name, counts->faults);
+	bc_reader_notes(reader, &counts->notes);
+	bc_print_notes(console, file->name, &counts->notes);
+	bc_reader_close(reader);
+	if (rc < 0)
+		return bc_print_read_error(console, file, rc);
+	return counts->faults == 0 ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }

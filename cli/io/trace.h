@@ -1,6 +1,6 @@
 /* The input of a command: its files, read one after another as one sequence of batches.
  *
- * Faults are printed to standard error as they are found (cli/io/fault.h), and recorded in
+ * Faults are printed to standard error as they are found, and recorded in
  * `exit`. */
 #ifndef BC_CLI_IO_TRACE_H
 #define BC_CLI_IO_TRACE_H
@@ -11,7 +11,25 @@
 #include "cli/io/file.h"
 #include "cli/term/console.h"
 #include "cli/term/progress.h"
+#include "formats/base/options.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/entry.h"
+#include "formats/trace/parser.h"
+
+/* ---- Messages about the faults that a reader found (malformed, torn, missing): the first 10 of a
+ * file individually, then the number of the others. */
+
+/* Prints a fault, unless `reported`, the number of previous faults of the file, has reached the
+ * limit. */
+void bc_print_fault(const struct bc_console *console, const char *file,
+	const struct bc_fault *fault, uint64_t reported);
+
+/* At the end of the file: prints what its format's parser left out or decided. */
+void bc_print_notes(
+	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes);
+
+/* At the end of the file: prints how many of its `faults` were not printed, if any. */
+void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
 
 /* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
 struct bc_moment {
@@ -87,5 +105,40 @@ uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 
 /* Returns the traits that the trace's entries can have: the format's, and those set by options. */
 uint32_t bc_trace_has(const struct bc_trace *trace);
+
+/* ---- A look at the start of a trace whose format leaves open which fields an entry has, to find
+ * out what can be compared with another trace. */
+
+struct bc_peek {
+	bool is_known; /* false: not a Tarmac file, or it can't be read twice */
+	uint32_t has;  /* fields of any entry near the start: BC_HAS_* */
+	unsigned unit; /* of the first time that names one, or BC_UNIT_TICK */
+};
+
+/* Reads the start of a Tarmac trace, without messages. Other formats are not known, nor are files
+ * that can't be read twice. */
+struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
+	const struct bc_reader_options *options);
+
+/* How the times of two traces relate. */
+enum bc_peek_units {
+	BC_PEEK_SAME,        /* also if one of them names no unit */
+	BC_PEEK_CONVERTIBLE, /* such as ns and ps */
+	BC_PEEK_UNRELATED,   /* such as clk and ns */
+};
+enum bc_peek_units bc_peek_compare_units(struct bc_peek a, struct bc_peek b);
+
+/* ---- Entries of a trace by kind, for `buscap info` and `buscap verify`. */
+
+struct bc_kind_counts {
+	uint64_t kinds[BC_ENTRY_KINDS];
+	uint64_t faults;             /* malformed or torn entries; each was reported */
+	struct bc_parse_notes notes; /* each was reported too */
+};
+
+/* Reads an open file to its end. Returns BC_EXIT_OK; BC_EXIT_DAMAGED if there were faults, with the
+ * intact entries counted; or prints an error and returns BC_EXIT_FAILED. */
+enum bc_exit bc_count_entries(struct bc_kind_counts *counts, const struct bc_console *console,
+	struct bc_file *file, const struct bc_format_options *format);
 
 #endif

@@ -10,7 +10,6 @@
 #include <sys/ioctl.h>
 
 #include "cli/io/filter_args.h"
-#include "cli/io/name_args.h"
 #include "cli/io/operands.h"
 #include "cli/io/output_file.h"
 #include "cli/io/segment_input.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/gap_text.h"
+#include "cli/io/record_text.h"
 #include "cli/report/report_state.h"
 #include "cli/term/console.h"
 #include "cli/term/humanize.h"

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/name_args.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
 #include "cli/stats/stats_gather.h"
-#include "cli/stats/stats_json.h"
-#include "cli/stats/stats_text.h"
+#include "cli/stats/stats_print.h"
 #include "cli/term/options.h"
 
 enum {

@@ -15,4 +15,21 @@
 
 void bc_template_print(struct bc_output *output, const char *template, const json_t *object);
 
+/* ---- Table cells, for the daemon's lists. Each cell is padded to its width and followed by two
+ * spaces. A missing value is printed as "-". Text is escaped for the terminal. */
+
+/* Returns the width of the longest text of this member in the array: at least `min_width`, at most
+ * 128. */
+int bc_column_width(const json_t *array, const char *name, int min_width);
+
+/* Prints a string member, left-aligned. */
+void bc_column_text(struct bc_output *output, int width, const json_t *object, const char *name);
+
+/* Prints a number member, right-aligned, with thousands separators. */
+void bc_column_count(struct bc_output *output, int width, const json_t *object, const char *name);
+
+/* Prints a time member cut to whole seconds: "2026-11-20T09:15:00". */
+#define BC_COLUMN_TIME 19
+void bc_column_time(struct bc_output *output, const json_t *object, const char *name);
+
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/io/name_args.h"
+#include "cli/io/filter_args.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

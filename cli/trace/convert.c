@@ -1,6 +1,5 @@
 #include "cli/term/commands.h"
 
-#include "cli/io/convert_args.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/convert_args.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/name_args.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "cli/io/operands.h"
-#include "cli/trace/dump_plain.h"
+#include "cli/trace/dump_files.h"
 #include "cli/trace/dump_print.h"
-#include "cli/trace/dump_segments.h"
 #include "formats/bus/dialect.h"
 #include "formats/trace/printer.h"
 

@@ -2,8 +2,8 @@
 
 #include <inttypes.h>
 
-#include "cli/io/fault.h"
-#include "cli/io/gap_text.h"
+#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "formats/bus/dialect.h"
 #include "formats/codec/format.h"
 

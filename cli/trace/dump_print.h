@@ -8,7 +8,6 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/name_args.h"
 #include "cli/io/record_text.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"

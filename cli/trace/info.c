@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/io/entry_count.h"
 #include "cli/io/file.h"
-#include "cli/io/gap_text.h"
 #include "cli/io/operands.h"
-#include "cli/term/column.h"
+#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "cli/term/humanize.h"
 #include "cli/term/options.h"
+#include "cli/term/template.h"
 #include "cli/trace/segment_info.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"

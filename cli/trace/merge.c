@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/convert_args.h"
-#include "cli/io/peek.h"
 #include "cli/io/target.h"
+#include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/trace/merge_input.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/io/gap_text.h"
+#include "cli/io/record_text.h"
 #include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/entry_count.h"
 #include "cli/io/file.h"
 #include "cli/io/operands.h"
+#include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/bus/bcp1_file.h"

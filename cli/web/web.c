@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/io/name_args.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
 #include "cli/page/page.h"
 #include "cli/term/interrupt.h"

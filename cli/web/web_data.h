@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/io/byte_buffer.h"
+#include "cli/io/client.h"
 #include "cli/io/operands.h"
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"

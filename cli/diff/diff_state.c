@@ -1,4 +1,4 @@
-#include "cli/diff/diff_origin.h"
+#include "cli/diff/diff_state.h"
 
 #include <stdio.h>
 #include <string.h>
