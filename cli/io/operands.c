@@ -431,11 +431,10 @@ static struct row *add_row(struct rows *rows, char *path)
 static char *join(const char *dir, const char *file)
 {
 	size_t bytes = strlen(dir);
-	char *path = malloc(bytes + strlen(file) + 2);
+	const char *slash = bytes != 0 && dir[bytes - 1] == '/' ? "" : "/";
+	char *path;
 
-	if (path != NULL)
-		sprintf(path, "%s%s%s", dir, bytes != 0 && dir[bytes - 1] == '/' ? "" : "/", file);
-	return path;
+	return asprintf(&path, "%s%s%s", dir, slash, file) >= 0 ? path : NULL;
 }
 
 static int add_recording(struct rows *rows, const struct bc_operand *operand,
@@ -575,11 +574,6 @@ static void share_names(struct rows *rows)
 	}
 }
 
-static int compare_places(int a, int b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Segments by their keys, then the others as given. */
 static int compare_keys(const void *a, const void *b)
 {
@@ -591,7 +585,7 @@ static int compare_keys(const void *a, const void *b)
 		return x->key.is_segment ? -1 : 1;
 	if (x->key.is_segment)
 		order = compare_segment_keys(&x->key, &y->key);
-	return order != 0 ? order : compare_places(x->given, y->given);
+	return order != 0 ? order : (x->given > y->given) - (x->given < y->given);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -599,7 +593,8 @@ static int compare_groups(const void *a, const void *b)
 	const struct row *x = a;
 	const struct row *y = b;
 
-	return x->first != y->first ? compare_places(x->first, y->first) : compare_keys(a, b);
+	return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+				    : compare_keys(a, b);
 }
 
 static bool is_same_recording(const struct row *a, const struct row *b)
