@@ -1,12 +1,184 @@
-#include "cli/term/commands.h"
+#include "cli/client/events.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/event_text.h"
 #include "cli/client/live.h"
+#include "cli/client/response_text.h"
+#include "cli/client/status_lines.h"
 #include "cli/io/client.h"
+#include "cli/term/commands.h"
+#include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
+#include "cli/term/safe_text.h"
+#include "cli/term/template.h"
+#include "formats/base/json.h"
+
+static void print_status(struct bc_output *o, const json_t *event)
+{
+	const json_t *status = bc_json_path(event, "status");
+	bool is_inexact = bc_json_path_count(status, "counts.inexact_gaps") != 0;
+	uint64_t lost = bc_status_lost(status);
+	char text[BC_HUMANIZE_MAX];
+
+	bc_template_print(o, "{status.state}, ", event);
+	bc_output_format(o, "%s samples/s, ",
+		bc_humanize_rate(text, bc_json_path_number(status, "rates.samples_per_second")));
+	bc_template_print(o, "{status.counts.received sample} received", event);
+	if (lost == 0 && is_inexact)
+		bc_output_format(o, ", an unknown number lost");
+	else
+		bc_output_format(o, ", %s%s lost", is_inexact ? "at least " : "",
+			bc_humanize_count(text, lost));
+	if (bc_status_is_stuck(status)) {
+		bc_output_format(o, ", disk stuck: ");
+		bc_output_safe(o, bc_json_path_text(status, "disk.last_error"));
+	}
+}
+
+static void print_gap(struct bc_output *o, const json_t *event)
+{
+	bool is_exact = json_is_true(bc_json_path(event, "exact"));
+
+	if (!is_exact && bc_json_path_count(event, "lost") == 0)
+		bc_output_format(o, "an unknown number of samples");
+	else
+		bc_template_print(o, is_exact ? "{lost sample}" : "at least {lost sample}", event);
+	bc_template_print(o, " lost ({cause})", event);
+	if (bc_json_path_count(event, "gaps") > 1)
+		bc_template_print(o, " in {gaps gap}", event);
+}
+
+static void print_note(struct bc_output *o, const json_t *event)
+{
+	const char *key;
+	json_t *value;
+
+	bc_template_print(o, "{recording}", event);
+	json_object_foreach(bc_json_path(event, "metadata"), key, value)
+	{
+		bc_output_text(o, " ", 1);
+		bc_output_safe(o, key);
+		bc_output_text(o, "=", 1);
+		bc_output_safe(o, json_string_value(value));
+	}
+}
+
+static void print_disk(struct bc_output *o, const json_t *event)
+{
+	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
+
+	bc_template_print(o,
+		is_stuck ? "stuck[: {error}]" : "[write failed: {error}; ]writing resumed", event);
+}
+
+static void print_disk_low(struct bc_output *o, const json_t *event)
+{
+	char left[BC_HUMANIZE_MAX];
+
+	if (json_is_true(bc_json_path(event, "low")))
+		bc_output_format(o, "full in %s at the current rate",
+			bc_humanize_time(
+				left, (double)bc_json_path_count(event, "time_left_seconds")));
+	else
+		bc_output_format(o, "no longer nearly full");
+}
+
+static void print_hang(struct bc_output *o, const json_t *event)
+{
+	bool hangs = bc_json_path_text(event, "error") != NULL;
+
+	bc_template_print(o, hangs ? "{error}" : "the thread continues", event);
+}
+
+static void print_recording_ended(struct bc_output *o, const json_t *event)
+{
+	const char *reason = bc_json_path_text(event, "recording.reason");
+
+	bc_template_print(o,
+		"{recording.id}: {recording.records record} in {recording.segments segment}"
+		"[, {recording.lost sample} lost]",
+		event);
+	if (reason != NULL) {
+		bc_output_format(o, "; ended: ");
+		bc_output_safe(o, bc_recording_reason_text(reason));
+	}
+}
+
+static const struct {
+	const char *event;
+	const char *template; /* NULL: use print() */
+	void (*print)(struct bc_output *o, const json_t *event);
+} known[] = {
+	{"status", NULL, print_status},
+	{"state", "{from} -> {to}", NULL},
+	{"recording-started", "{recording.id}[, label {recording.label}]", NULL},
+	{"recording-ended", NULL, print_recording_ended},
+	{"segment-started", "{path}", NULL},
+	{"segment-sealed", "{path}: {records record}, {bytes B}[, {lost sample} lost], hash {hash}",
+		NULL},
+	{"mark", "{mark.text}[, before record {mark.record}], tick {mark.tick}", NULL},
+	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
+	{"trigger-armed", "{trigger.name}: {trigger.action} on {trigger.when}", NULL},
+	{"trigger-disarmed", "{name}", NULL},
+	{"gap", NULL, print_gap},
+	{"note", NULL, print_note},
+	{"disk", NULL, print_disk},
+	{"disk-low", NULL, print_disk_low},
+	{"hang", NULL, print_hang},
+	{"board", "{state}[: {error}]", NULL},
+	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
+	{"reload", "configuration reloaded", NULL},
+	{"missed", "{count event} (this program was too slow)", NULL},
+	{"stopping", "buscapd is stopping[: {signal}]", NULL},
+};
+
+/* Shortens "2026-11-20T09:15:00.123456789Z" to milliseconds. */
+static void print_time(struct bc_output *o, const json_t *event)
+{
+	const char *text = bc_json_path_text(event, "time");
+	char time[24];
+	char safe[100];
+
+	snprintf(time, sizeof(time), "%s", text != NULL ? text : "");
+	bc_output_format(o, "%s%s ", bc_safe_text(safe, sizeof(safe), time),
+		strlen(time) == 23 && time[22] != 'Z' ? "Z" : "");
+}
+
+bool bc_event_print(struct bc_output *o, const json_t *event)
+{
+	const char *name = json_string_value(bc_json_path(event, "event"));
+	size_t i = 0;
+
+	if (name == NULL)
+		return false;
+	print_time(o, event);
+	while (i < sizeof(known) / sizeof(known[0]) && strcmp(name, known[i].event) != 0)
+		i++;
+	if (i == sizeof(known) / sizeof(known[0])) {
+		char *json = bc_json_print(event);
+		if (json != NULL)
+			bc_output_json(o, json, strlen(json));
+		free(json);
+		return true;
+	}
+	char title[32];
+	snprintf(title, sizeof(title), "%s", name);
+	for (char *dash = title; (dash = strchr(dash, '-')) != NULL;)
+		*dash = ' ';
+	bc_output_format(o, "%-17s  ", title);
+	if (known[i].template != NULL)
+		bc_template_print(o, known[i].template, event);
+	else
+		known[i].print(o, event);
+	bc_output_text(o, "\n", 1);
+	return true;
+}
+
+/* ---- the command */
 
 /* The daemon sends a status every second. */
 #define SILENCE_MS 30000

@@ -1,10 +1,87 @@
 #include "cli/stats/stats_gather.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/cores.h"
 #include "formats/bus/record.h"
+
+/* ---- A second thread, for part of the work on each batch of a trace.
+ *
+ *     second_thread_open()
+ *     second_thread_start(), second_thread_wait() ...   for each batch
+ *     second_thread_close()
+ *
+ * Without a core or a thread for it, second_thread_start() does the work itself. */
+
+static void *run_thread(void *context)
+{
+	struct bc_second_thread *s = context;
+
+	pthread_mutex_lock(&s->mutex);
+	for (;;) {
+		while (s->work == NULL && !s->is_over)
+			pthread_cond_wait(&s->changed, &s->mutex);
+		if (s->work == NULL)
+			break;
+		pthread_mutex_unlock(&s->mutex);
+		s->work(s->context);
+		pthread_mutex_lock(&s->mutex);
+		s->work = NULL;
+		pthread_cond_signal(&s->changed);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+static void second_thread_open(struct bc_second_thread *s)
+{
+	*s = (struct bc_second_thread){.is_started = false};
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	if (bc_cores() > 1)
+		s->is_started = pthread_create(&s->thread, NULL, run_thread, s) == 0;
+}
+
+static void second_thread_close(struct bc_second_thread *s)
+{
+	if (s->is_started) {
+		pthread_mutex_lock(&s->mutex);
+		s->is_over = true;
+		pthread_cond_signal(&s->changed);
+		pthread_mutex_unlock(&s->mutex);
+		pthread_join(s->thread, NULL);
+	}
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->mutex);
+}
+
+/* Runs work() in the thread. Wait for its end before starting the next. */
+static void second_thread_start(
+	struct bc_second_thread *s, void (*work)(void *context), void *context)
+{
+	if (!s->is_started) {
+		work(context);
+		return;
+	}
+	pthread_mutex_lock(&s->mutex);
+	s->work = work;
+	s->context = context;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static void second_thread_wait(struct bc_second_thread *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	while (s->work != NULL)
+		pthread_cond_wait(&s->changed, &s->mutex);
+	pthread_mutex_unlock(&s->mutex);
+}
 
 struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
 {
@@ -14,7 +91,7 @@ struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
 		return NULL;
 	s->options = *options;
 	bc_interval_stats_init(&s->intervals, options->idle_ticks, options->burst_ticks);
-	bc_second_thread_open(&s->second);
+	second_thread_open(&s->second);
 	if (bc_footprint_open(&s->footprint, &options->footprint) == 0)
 		return s;
 	bc_stats_free(s);
@@ -25,7 +102,7 @@ void bc_stats_free(struct bc_stats *s)
 {
 	if (s == NULL)
 		return;
-	bc_second_thread_close(&s->second);
+	second_thread_close(&s->second);
 	bc_entry_counts_free(&s->counts);
 	bc_string_counter_free(&s->names);
 	bc_footprint_close(&s->footprint);
@@ -127,7 +204,7 @@ static void add_records(
 	const struct bc_segment_header *header;
 
 	if (!s->options.is_totals && batch->record_count != 0)
-		bc_second_thread_start(&s->second, count_footprint, &work);
+		second_thread_start(&s->second, count_footprint, &work);
 	if (batch->chunk != NULL) {
 		header = bc_reader_header(trace->reader);
 		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
@@ -136,7 +213,7 @@ static void add_records(
 	}
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
 	bc_tally_records(&s->tally, batch->records, batch->record_count);
-	bc_second_thread_wait(&s->second);
+	second_thread_wait(&s->second);
 }
 
 /* Counts a reference by the name of its address. */

@@ -2,16 +2,27 @@
 #ifndef BC_CLI_STATS_STATS_GATHER_H
 #define BC_CLI_STATS_STATS_GATHER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/io/trace.h"
-#include "cli/stats/second_thread.h"
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"
 #include "formats/stats/counts.h"
 #include "formats/stats/footprint.h"
 #include "formats/stats/interval_stats.h"
+
+/* A thread for part of the work on each batch. */
+struct bc_second_thread {
+	bool is_started;
+	bool is_over;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	void (*work)(void *context); /* NULL: none */
+	void *context;
+};
 
 struct bc_stats_options {
 	bool is_totals; /* without footprint, reuse, intervals and windows */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "cli/io/operands.h"
-#include "cli/trace/dump_files.h"
 #include "cli/trace/dump_print.h"
 #include "formats/bus/dialect.h"
 #include "formats/trace/printer.h"

@@ -1,4 +1,4 @@
-/* The state of a dump, shared by the modules for the kinds of files, and the printing of lines that
+/* The state of a dump, the kinds of files that dump.c does not print itself, and lines that
  * start with "# ". */
 #ifndef BC_CLI_TRACE_DUMP_PRINT_H
 #define BC_CLI_TRACE_DUMP_PRINT_H
@@ -84,5 +84,11 @@ void bc_dump_name(struct bc_dump *dump, char before, bool is_port, uint64_t addr
 /* Checks that a format other than segments has what the options need. Returns false after printing
  * an error, with dump->exit set. */
 bool bc_dump_check(struct bc_dump *dump, const struct bc_file *file);
+
+/* Print one file and set dump->exit: a segment, whose records are printed like b2a does; a plain
+ * file of records or samples (BYU and its dialects, raw6); bcp1 frames. */
+void bc_dump_segments(struct bc_dump *dump, struct bc_file *file);
+void bc_dump_plain(struct bc_dump *dump, struct bc_file *file);
+void bc_dump_frames(struct bc_dump *dump, struct bc_file *file);
 
 #endif

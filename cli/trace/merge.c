@@ -9,14 +9,225 @@
 #include "cli/term/commands.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/operands.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
-#include "cli/trace/merge_input.h"
+
+/* ---- The inputs of a merge: open traces whose next entries have keys to order by.
+ *
+ *     fill_input()     before the first entry, and when there are none left
+ *     peek_input()     sets the key of the next entry
+ *
+ * The caller consumes the entry of the input with the lowest key by advancing `at` and `left`. */
+
+enum merge_by {
+	BC_MERGE_BY_UNKNOWN,
+	BC_MERGE_BY_TICK, /* epoch and tick: the inputs share one clock */
+	BC_MERGE_BY_WALL, /* time of day, in ns */
+};
+
+/* The order of entries. */
+struct merge_key {
+	uint32_t epoch;
+	uint64_t time; /* tick, or ns since 1970 with the sign bit inverted */
+};
+
+static inline bool key_is_less(struct merge_key a, struct merge_key b)
+{
+	return a.epoch != b.epoch ? a.epoch < b.epoch : a.time < b.time;
+}
+
+struct merge_input {
+	const struct bc_console *console;
+	const char **paths; /* the caller's */
+	int count;
+	struct bc_trace trace;
+	uint64_t clock_hz; /* used if the trace has no clock rate; 0: unknown */
+	const struct bc_entry *at;
+	size_t left;
+	struct merge_key key; /* of the entry at `at` */
+	bool is_over;
+	bool has_key;        /* `key` is set: an entry had a time */
+	bool no_clock;       /* a time of day was needed but unknown */
+	uint64_t disorders;  /* entries with an earlier time than their predecessor */
+	uint64_t most_early; /* the largest such difference */
+};
+
+/* Zero-initialised: no inputs. */
+struct bc_merge_inputs {
+	struct merge_input *all;
+	size_t count;
+};
+
+#define NS_PER_S 1000000000u
+#define SIGN     (UINT64_C(1) << 63)
+
+/* Reads until there is an entry, or sets is_over at the end. */
+static void fill_input(struct merge_input *in)
+{
+	struct bc_batch batch;
+
+	while (in->left == 0 && !in->is_over) {
+		in->is_over = !bc_trace_next(&in->trace, &batch);
+		if (in->is_over)
+			break;
+		in->at = batch.entries;
+		in->left = batch.count;
+	}
+}
+
+/* Returns the time of day of a tick in ns, with the sign bit inverted so that unsigned comparison
+ * orders it. */
+static uint64_t wall_of(struct merge_input *in, uint64_t tick)
+{
+	const struct bc_moment *m = &in->trace.moment;
+	uint64_t clock_hz = m->clock_hz != 0 ? m->clock_hz : in->clock_hz;
+
+	if (!m->is_known || clock_hz == 0) {
+		in->no_clock = true;
+		return SIGN;
+	}
+	__int128 ns = ((__int128)tick - (__int128)m->tick) * NS_PER_S;
+	/* Round down, also for times before the moment. */
+	__int128 whole = ns / (__int128)clock_hz;
+	whole -= ns % (__int128)clock_hz < 0;
+	ns = whole + m->wall_ns;
+	if (ns > INT64_MAX)
+		ns = INT64_MAX;
+	if (ns < INT64_MIN)
+		ns = INT64_MIN;
+	return (uint64_t)(int64_t)ns ^ SIGN;
+}
+
+/* Sets the key of the next entry. An entry without a time, or with an earlier time than its
+ * predecessor, gets the predecessor's key. */
+static void peek_input(struct merge_input *in, enum merge_by by)
+{
+	const struct bc_entry *entry = in->at;
+	bool is_event = entry->kind == BC_ENTRY_EVENT;
+	struct merge_key key = {.epoch = entry->epoch, .time = entry->tick};
+
+	if ((entry->has & BC_HAS_TIME) == 0 && !(is_event && in->trace.format == BC_FORMAT_SEGMENT))
+		return;
+	if (by == BC_MERGE_BY_WALL)
+		key = (struct merge_key){.time = wall_of(in, entry->tick)};
+	if (in->has_key && key_is_less(key, in->key)) {
+		/* At the end of a chunk, an event has the tick of the previous entry: it is not out
+		 * of order. */
+		if (!is_event) {
+			uint64_t early = key.epoch == in->key.epoch ? in->key.time - key.time : 0;
+			in->disorders++;
+			in->most_early = early > in->most_early ? early : in->most_early;
+		}
+		return;
+	}
+	in->has_key = true;
+	in->key = key;
+}
+
+/* ---- all inputs */
+
+/* Makes an input of each group of the files, which must outlive them. Opens nothing. Returns false
+ * if out of memory. Close the inputs in either case. */
+static bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
+	const struct bc_files *files, uint64_t clock_hz)
+{
+	inputs->all = calloc((size_t)files->count + 1, sizeof(*inputs->all));
+	inputs->count = 0;
+	for (int i = 0; inputs->all != NULL && i < files->count; i++) {
+		bool is_first = i == 0 || files->groups[i] != files->groups[i - 1];
+		if (is_first)
+			inputs->all[inputs->count++] = (struct merge_input){.console = console,
+				.clock_hz = clock_hz,
+				.paths = (const char **)files->paths + i};
+		inputs->all[inputs->count - 1].count++;
+	}
+	return inputs->all != NULL;
+}
+
+static void bc_merge_inputs_close(struct bc_merge_inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->count; i++)
+		bc_trace_close(&inputs->all[i].trace);
+	free(inputs->all);
+	*inputs = (struct bc_merge_inputs){0};
+}
+
+/* Returns true if there are several inputs, and each is a different recording in segments. The
+ * inputs must be open. */
+static bool bc_merge_inputs_are_recordings(const struct bc_merge_inputs *inputs)
+{
+	bool is_different = inputs->count > 1;
+
+	for (size_t i = 0; i < inputs->count; i++) {
+		const struct bc_trace *a = &inputs->all[i].trace;
+		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
+		for (size_t j = 0; j < i; j++) {
+			const struct bc_trace *b = &inputs->all[j].trace;
+			is_different = is_different && (!a->has_header || !b->has_header ||
+							       strcmp(a->header.recording,
+								       b->header.recording) != 0);
+		}
+	}
+	return is_different;
+}
+
+/* Returns true if the first entry of each input had a time of day. Otherwise prints an error. Call
+ * it after peek_input() of each. */
+static bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->count; i++) {
+		const struct merge_input *in = &inputs->all[i];
+		if (!in->no_clock)
+			continue;
+		bc_print_error(in->console, in->paths[0],
+			"clock rate unknown, so times of day are too; give it with "
+			"--clock-hz, or use --by tick if the inputs share a clock");
+		return false;
+	}
+	return true;
+}
+
+/* Returns the index of the input that comes first, and in *rival that of the second; `count` if
+ * there is none. */
+static size_t bc_merge_inputs_first(const struct bc_merge_inputs *inputs, size_t *rival)
+{
+	size_t none = inputs->count;
+	size_t first = none;
+
+	*rival = none;
+	for (size_t i = 0; i < inputs->count; i++) {
+		const struct merge_input *in = &inputs->all[i];
+		if (in->is_over)
+			continue;
+		if (first == none || key_is_less(in->key, inputs->all[first].key)) {
+			*rival = first;
+			first = i;
+		} else if (*rival == none || key_is_less(in->key, inputs->all[*rival].key)) {
+			*rival = i;
+		}
+	}
+	return first;
+}
+
+/* Returns true if `first` still comes before `rival`. */
+static bool bc_merge_inputs_stays_first(
+	const struct bc_merge_inputs *inputs, size_t first, size_t rival)
+{
+	if (rival == inputs->count)
+		return true;
+	struct merge_key a = inputs->all[first].key;
+	struct merge_key b = inputs->all[rival].key;
+	return first < rival ? !key_is_less(b, a) : key_is_less(a, b);
+}
 
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
@@ -56,7 +267,6 @@ const struct bc_usage bc_merge_usage = {
 };
 
 #define MERGE_ENTRIES 256u
-#define NS_PER_S      1000000000u
 
 /* The value of an -I option. */
 struct input_format {
@@ -69,7 +279,7 @@ struct merge {
 	struct bc_convert_args args;
 	struct input_format *formats; /* none, one for all inputs, or one for each */
 	size_t format_count;
-	enum bc_merge_by by;
+	enum merge_by by;
 	uint64_t clock_hz;
 	uint64_t renumber; /* 0: keep processor numbers */
 	struct bc_merge_inputs inputs;
@@ -139,7 +349,7 @@ static enum bc_exit open_inputs(struct merge *m)
 	if (units == BC_PEEK_UNRELATED)
 		return BC_EXIT_USAGE;
 	for (size_t i = 0; i < m->inputs.count; i++) {
-		struct bc_merge_input *in = &m->inputs.all[i];
+		struct merge_input *in = &m->inputs.all[i];
 		struct bc_reader_options reader;
 		enum bc_format format = format_of(m, i, &reader);
 		reader.format.in_picoseconds = units == BC_PEEK_CONVERTIBLE;
@@ -152,7 +362,7 @@ static enum bc_exit open_inputs(struct merge *m)
 				bc_format_name(in->trace.format));
 			return BC_EXIT_USAGE;
 		}
-		bc_merge_input_fill(in);
+		fill_input(in);
 	}
 	return BC_EXIT_OK;
 }
@@ -195,7 +405,7 @@ static enum bc_exit check_clocks(const struct merge *m)
 	uint64_t out_hz = m->args.target.options.clock_hz;
 
 	for (size_t i = 0; i < m->inputs.count && m->by == BC_MERGE_BY_WALL; i++) {
-		const struct bc_merge_input *in = &m->inputs.all[i];
+		const struct merge_input *in = &m->inputs.all[i];
 		if (in->trace.format == BC_FORMAT_SEGMENT)
 			continue;
 		bc_print_error(m->console, in->paths[0],
@@ -217,10 +427,10 @@ static enum bc_exit start_merge(struct merge *m)
 {
 	m->base = UINT64_MAX;
 	for (size_t i = 0; i < m->inputs.count; i++) {
-		struct bc_merge_input *in = &m->inputs.all[i];
+		struct merge_input *in = &m->inputs.all[i];
 		if (in->is_over)
 			continue;
-		bc_merge_input_peek(in, m->by);
+		peek_input(in, m->by);
 		m->base = in->key.time < m->base ? in->key.time : m->base;
 	}
 	if (m->by != BC_MERGE_BY_WALL)
@@ -240,7 +450,7 @@ static void name_inputs(struct merge *m)
 	size_t used = 0;
 
 	for (size_t i = 0; i < m->inputs.count; i++) {
-		const struct bc_merge_input *in = &m->inputs.all[i];
+		const struct merge_input *in = &m->inputs.all[i];
 		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
 		size_t n = strlen(name);
 		if (used + n + 8 > sizeof(m->from_names)) {
@@ -315,7 +525,7 @@ static enum bc_exit open_targets(struct merge *m)
 
 /* Adapts an entry to the output. Returns false after printing an error. */
 static bool adapt(
-	struct merge *m, const struct bc_merge_input *in, size_t input, struct bc_entry *entry)
+	struct merge *m, const struct merge_input *in, size_t input, struct bc_entry *entry)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
@@ -341,7 +551,7 @@ static bool adapt(
 	return false;
 }
 
-static bool write_entries(struct merge *m, const struct bc_merge_input *in, size_t n)
+static bool write_entries(struct merge *m, const struct merge_input *in, size_t n)
 {
 	bool is_event = m->is_mixed && in->trace.format == BC_FORMAT_LAPLACE_EVENTS;
 	struct bc_target *target = is_event ? &m->events : &m->target;
@@ -361,7 +571,7 @@ static bool write_run(struct merge *m)
 
 	if (first == m->inputs.count)
 		return false;
-	struct bc_merge_input *in = &m->inputs.all[first];
+	struct merge_input *in = &m->inputs.all[first];
 	do {
 		struct bc_entry *entry = &m->entries[n];
 		*entry = *in->at++;
@@ -374,16 +584,16 @@ static bool write_run(struct merge *m)
 			n++;
 		}
 		if (in->left != 0)
-			bc_merge_input_peek(in, m->by);
+			peek_input(in, m->by);
 	} while (in->left != 0 && n < MERGE_ENTRIES &&
 		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
 	if (n != 0 && !write_entries(m, in, n))
 		return false;
 	if (in->left != 0)
 		return true;
-	bc_merge_input_fill(in);
+	fill_input(in);
 	if (!in->is_over)
-		bc_merge_input_peek(in, m->by);
+		peek_input(in, m->by);
 	return true;
 }
 
@@ -393,7 +603,7 @@ static enum bc_exit report_inputs(const struct merge *m)
 	enum bc_exit code = BC_EXIT_OK;
 
 	for (size_t i = 0; i < m->inputs.count; i++) {
-		const struct bc_merge_input *in = &m->inputs.all[i];
+		const struct merge_input *in = &m->inputs.all[i];
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_print_error(m->console, in->paths[0],

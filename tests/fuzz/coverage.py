@@ -26,7 +26,7 @@ REACHABLE = {
     "daemon/config": "- options.c",
     "daemon/trigger": "trigger.c",
     "daemon/api": "api_body.c api_params.c",
-    "cli/client": "event_text.c response_text.c status_lines.c",
+    "cli/client": "events.c response_text.c status_lines.c",
     "cli/io": "byte_buffer.c client.c",
     "cli/term": "json_path.c safe_text.c",
 }

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/client/event_text.h"
+#include "cli/client/events.h"
 #include "cli/client/status_lines.h"
 #include "cli/io/client.h"
 #include "tests/fuzz/scratch.h"
