@@ -15,7 +15,6 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/rfc3339.h"
-#include "formats/search/hit_json.h"
 #include "formats/search/search.h"
 #include "formats/trace/filter_parse.h"
 

@@ -10,7 +10,6 @@
 #include "formats/base/json.h"
 #include "formats/overview/overview_json.h"
 #include "formats/pages/page_counts.h"
-#include "formats/search/hit_json.h"
 
 /* Bytes of a search's text that are left for its last line. */
 #define END_BYTES 256u

@@ -3,6 +3,7 @@
 #ifndef BC_FORMATS_SEARCH_SEARCH_H
 #define BC_FORMATS_SEARCH_SEARCH_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,5 +47,9 @@ typedef bool (*bc_search_cb)(void *context, const struct bc_search_hit *hit);
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
 	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches,
 	const char **missing) BC_MUST_CHECK;
+
+/* What a search finds, as JSON; docs/find.md lists the members. Returns an object, or NULL if out
+ * of memory. `name` is that of the address, or null, and belongs to the object. */
+json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name) BC_MUST_CHECK;
 
 #endif
