@@ -10,11 +10,10 @@
 #include "cli/client/status_lines.h"
 #include "cli/io/client.h"
 #include "cli/term/commands.h"
-#include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
-#include "cli/term/safe_text.h"
 #include "cli/term/template.h"
+#include "cli/term/text.h"
 #include "formats/base/json.h"
 
 static void print_status(struct bc_output *o, const json_t *event)

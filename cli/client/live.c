@@ -3,7 +3,7 @@
 #include "cli/io/client.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 
 struct live_run {
 	const struct bc_live *live;

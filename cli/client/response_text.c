@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 #include "cli/term/template.h"
+#include "cli/term/text.h"
 
 bool bc_response_print_mark(struct bc_output *o, const json_t *response)
 {

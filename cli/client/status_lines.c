@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/bus/chunk.h"
 
 /* Thresholds for the time until the disk is full. */

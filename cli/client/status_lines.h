@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "cli/term/humanize.h"
 #include "cli/term/output.h"
+#include "cli/term/text.h"
 
 enum bc_status_line_id {
 	BC_STATUS_SOURCE,

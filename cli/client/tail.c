@@ -11,7 +11,7 @@
 #include "cli/io/record_text.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/bus/record.h"

@@ -46,7 +46,7 @@ void bc_byte_buffer_free(struct bc_byte_buffer *b)
 #include <unistd.h>
 
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/late_library.h"

@@ -14,9 +14,9 @@
 #include "cli/io/output_file.h"
 #include "cli/io/segment_input.h"
 #include "cli/report/report_state.h"
-#include "cli/term/humanize.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "cli/term/text.h"
 #include "formats/base/rfc3339.h"
 #include "formats/overview/overview_json.h"
 

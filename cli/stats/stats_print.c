@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/io/record_text.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/base/grow.h"
 #include "formats/base/utf8.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 
 /* Room for two file names of 4096 bytes. Longer messages are truncated. */
 #define MESSAGE_MAX 10000u

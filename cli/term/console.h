@@ -24,7 +24,7 @@ struct bc_console {
 bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
- * (cli/term/safe_text.h). `file` may be NULL. */
+ * (cli/term/text.h). `file` may be NULL. */
 void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

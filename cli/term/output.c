@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
 

@@ -40,7 +40,7 @@ void bc_output_vformat(struct bc_output *output, const char *format, va_list arg
 void bc_output_format(struct bc_output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Write untrusted text with control characters escaped (cli/term/safe_text.h). NULL writes nothing.
+/* Write untrusted text with control characters escaped (cli/term/text.h). NULL writes nothing.
  * bc_output_escaped() takes text whose backslashes already start escapes and leaves those alone. */
 void bc_output_safe(struct bc_output *output, const char *text);
 void bc_output_safe_bytes(struct bc_output *output, const char *text, size_t bytes);

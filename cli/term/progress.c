@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "cli/term/humanize.h"
+#include "cli/term/text.h"
 #include "formats/base/clock.h"
 
 #define SECOND_NS UINT64_C(1000000000)

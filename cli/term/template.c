@@ -4,9 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 
 /* A member named in braces, for example {path B}. */
 struct member {

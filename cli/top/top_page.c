@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "cli/client/status_lines.h"
-#include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "cli/top/top_grid.h"
 #include "cli/top/top_state.h"
 #include "cli/top/top_table.h"

@@ -6,7 +6,7 @@
 
 #include "cli/client/status_lines.h"
 #include "cli/term/json_path.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/bus/record.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/term/humanize.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 
 #define TABLES      3u
 #define GAP         3u

@@ -27,8 +27,8 @@ REACHABLE = {
     "daemon/trigger": "trigger.c",
     "daemon/api": "api_body.c api_params.c",
     "cli/client": "events.c response_text.c status_lines.c",
-    "cli/io": "byte_buffer.c client.c",
-    "cli/term": "json_path.c safe_text.c",
+    "cli/io": "client.c",
+    "cli/term": "json_path.c text.c",
 }
 
 

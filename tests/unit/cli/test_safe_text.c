@@ -4,9 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/term/humanize.h"
 #include "cli/term/output.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/text.h"
 #include "formats/base/json.h"
 #include "tests/support/test.h"
 

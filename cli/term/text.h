@@ -2,11 +2,12 @@
  * move the cursor, change colours, change the writing direction or end the line are printed as
  * their bytes: "\x1b". So are bytes that are not UTF-8, and the backslash itself, which keeps the
  * result unambiguous. */
-#ifndef BC_CLI_TERM_SAFE_TEXT_H
-#define BC_CLI_TERM_SAFE_TEXT_H
+#ifndef BC_CLI_TERM_TEXT_H
+#define BC_CLI_TERM_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Copies `text` (NULL: nothing) to `out`, truncated to fit including the terminating zero, but
@@ -21,5 +22,15 @@ size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bo
 
 /* Prints a string whose backslashes already start escapes. */
 void bc_safe_print_escaped(FILE *out, const char *text);
+
+/* ---- Human-readable amounts: three significant digits and a unit. */
+
+#define BC_HUMANIZE_MAX 40
+
+/* Each function writes to `out` and returns it. */
+const char *bc_humanize_bytes(char out[BC_HUMANIZE_MAX], double bytes);   /* "1.24 GB" */
+const char *bc_humanize_count(char out[BC_HUMANIZE_MAX], uint64_t count); /* "1,234,567" */
+const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s);    /* "5.01 M" */
+const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds);  /* "3 d 4 h", "12 s" */
 
 #endif
