@@ -78,36 +78,34 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, &file->probe);
 }
 
-/* Whether a segment was sealed, and so renamed, since it was listed. Writes its new path. */
-static bool was_sealed(const char *path, char sealed[PATH_MAX])
+/* The path of a file, which may have been sealed, and so renamed, since it was listed. NULL if it
+ * is gone. */
+static const char *find(const char *path, char now[PATH_MAX])
 {
-	size_t bytes = strlen(path);
-
-	if (bytes >= PATH_MAX || access(path, F_OK) == 0)
-		return false;
-	strcpy(sealed, path);
-	return bc_segment_path_find(sealed);
+	if (strlen(path) >= PATH_MAX)
+		return path;
+	strcpy(now, path);
+	return bc_segment_path_find(now) ? now : NULL;
 }
 
 bool bc_file_is_gone(const char *path)
 {
-	char sealed[PATH_MAX];
+	char now[PATH_MAX];
 
-	return strcmp(path, "-") != 0 && access(path, F_OK) != 0 && errno == ENOENT &&
-	       !was_sealed(path, sealed);
+	return strcmp(path, "-") != 0 && find(path, now) == NULL;
 }
 
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted)
 {
 	struct bc_segment_name name;
-	char sealed[PATH_MAX];
+	char now[PATH_MAX];
 	struct stat st;
 
 	*file = (struct bc_file){.name = path, .is_ours = strcmp(path, "-") != 0};
 	if (file->is_ours) {
-		if (was_sealed(path, sealed))
-			path = sealed;
+		const char *found = find(path, now);
+		path = found != NULL ? found : path;
 		file->fd = bc_open_readable(console, path);
 		if (file->fd < 0)
 			return BC_EXIT_FAILED;
