@@ -16,8 +16,7 @@
 #include "formats/recording/recording_summary.h"
 
 /* While the directory is listed for the first time. */
-#define COMPLETE_NS  UINT64_C(10000000000)
-#define CANCELLED_NS UINT64_C(100000000)
+#define PATIENCE_NS UINT64_C(250000000)
 
 /* A recording of more segments is summed up by its first and its last. */
 #define LONG_SEGMENTS 1000u
@@ -117,43 +116,66 @@ static int add_row(struct bc_listing *l, int dir_fd, const struct bc_recording_l
 	return json_array_append_new(l->rows, row) == 0 ? 0 : -ENOMEM;
 }
 
-static int add_rows(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list)
+/* Adds the recordings from `first` on, without `end`. */
+static int add_rows(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list,
+	uint32_t first, uint32_t end)
 {
 	struct bc_recording_summary *summary = malloc(sizeof(*summary));
 	int rc = summary == NULL ? -ENOMEM : 0;
 
-	for (uint32_t i = 0; rc == 0 && i < list->count; i++)
+	for (uint32_t i = first; rc == 0 && i < end; i++)
 		rc = add_row(l, dir_fd, list, &list->recordings[i], summary);
 	free(summary);
 	return rc;
 }
 
-/* Waits for the catalogue. If it is small, it is brought up to date. */
-static void prepare_catalogue(struct bc_listing *l)
+static int read_from_catalogue(
+	struct bc_listing *l, int dir_fd, const char *before, const struct bc_page *page)
 {
-	for (uint64_t ns = 0; ns < COMPLETE_NS && goes_on(l); ns += CANCELLED_NS)
-		if (bc_catalogue_wait(l->catalogue, CANCELLED_NS))
-			break;
+	struct bc_recording_list list;
+
 	bc_catalogue_refresh_small(l->catalogue);
+	int rc = bc_catalogue_page(l->catalogue, before, page->limit, &list, &l->omitted);
+	if (rc != 0)
+		return rc;
+	rc = add_rows(l, dir_fd, &list, 0, list.count);
+	bc_recording_list_free(&list);
+	return rc;
+}
+
+/* The catalogue of a large directory takes a while. Until then, names are listed, and the order is
+ * that of the ids. */
+static int read_by_name(
+	struct bc_listing *l, int dir_fd, const char *before, const struct bc_page *page)
+{
+	struct bc_recording_list list;
+	int rc = bc_recording_list_read(&list, dir_fd, false);
+
+	if (rc != 0)
+		return rc;
+	uint32_t end = list.count;
+	while (before != NULL && end != 0 && strcmp(list.recordings[end - 1].id, before) >= 0)
+		end--;
+	uint32_t first = end > page->limit ? end - page->limit : 0;
+	l->omitted = first;
+	rc = add_rows(l, dir_fd, &list, first, end);
+	bc_recording_list_free(&list);
+	return rc;
 }
 
 static void read_page(uv_work_t *work)
 {
 	struct bc_listing *l = work->data;
 	const struct bc_page *page = &l->running->page;
-	struct bc_recording_list list = {.count = 0};
+	const char *before = page->before[0] != '\0' ? page->before : NULL;
 	int dir_fd = open(l->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = dir_fd < 0 ? -errno : 0;
 
 	l->rows = json_array();
-	if (rc == 0) {
-		prepare_catalogue(l);
-		rc = bc_catalogue_page(l->catalogue, page->before[0] != '\0' ? page->before : NULL,
-			page->limit, &list, &l->omitted);
-	}
 	if (rc == 0)
-		rc = add_rows(l, dir_fd, &list);
-	bc_recording_list_free(&list);
+		rc = bc_catalogue_wait(l->catalogue, PATIENCE_NS)
+			     ? read_from_catalogue(l, dir_fd, before, page)
+			     : read_by_name(l, dir_fd, before, page);
 	if (dir_fd >= 0)
 		close(dir_fd);
 	if (rc != 0) {
