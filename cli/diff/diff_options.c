@@ -43,7 +43,8 @@ uint32_t bc_diff_class_of(const struct bc_entry *entry)
 	}
 }
 
-uint64_t bc_diff_class_by_name(const char *name, size_t bytes)
+/* An unknown name gives 0. */
+static uint64_t class_by_name(const char *name, size_t bytes)
 {
 	for (size_t i = 0; i < CLASS_COUNT; i++)
 		if (strlen(classes[i].name) == bytes && memcmp(classes[i].name, name, bytes) == 0)
@@ -149,8 +150,7 @@ struct names {
 	unsigned count;
 };
 
-static const struct names class_names = {
-	bc_diff_class_by_name, bc_diff_class_name, BC_DIFF_CLASS_COUNT};
+static const struct names class_names = {class_by_name, bc_diff_class_name, BC_DIFF_CLASS_COUNT};
 static const struct names fields = {bc_field_by_name, bc_field_name, BC_FIELD_COUNT};
 
 static void complain_name(const struct bc_console *console, const char *option,

@@ -30,9 +30,8 @@ uint32_t bc_diff_class_of(const struct bc_entry *entry);
 /* Returns the classes of entries with these traits. */
 uint32_t bc_diff_classes_of(uint32_t holds);
 
-/* Convert between a class and its name: "inst", "mem", ... An unknown name gives 0. */
+/* The name of a class: "inst", "mem", ... */
 const char *bc_diff_class_name(uint64_t one);
-uint64_t bc_diff_class_by_name(const char *name, size_t bytes);
 
 /* Options that are not stored in struct bc_diff, because they are first checked against the
  * traces. */

@@ -843,7 +843,8 @@ const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 	return bc_pipeline_stats(r->pipeline);
 }
 
-const struct bc_board *bc_recorder_board(const struct bc_recorder *r)
+/* NULL: the source is not a board. */
+static const struct bc_board *board_of(const struct bc_recorder *r)
 {
 	return bc_session_source(r->session)->board;
 }
@@ -909,7 +910,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.source_kind = source->kind,
 		.source_name = source->name,
 		.clock_hz = source->clock_hz,
-		.board = bc_recorder_board(r),
+		.board = board_of(r),
 		.recording = recording != NULL ? &recording->info : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),

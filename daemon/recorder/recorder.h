@@ -92,9 +92,6 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *re
 struct bc_counts *bc_recorder_counts(struct bc_recorder *recorder);
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *recorder);
 
-/* NULL: the source is not a board. */
-const struct bc_board *bc_recorder_board(const struct bc_recorder *recorder);
-
 /* Returns the exit code of the run and logs files that need attention. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *recorder);
 

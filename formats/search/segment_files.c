@@ -40,20 +40,20 @@ bool bc_segment_files_init(
 	return f->files != NULL;
 }
 
-void bc_segment_files_free(struct bc_segment_files *f)
-{
-	bc_segment_files_close(f);
-	free(f->files);
-	f->files = NULL;
-}
-
-void bc_segment_files_close(struct bc_segment_files *f)
+static void close_file(struct bc_segment_files *f)
 {
 	if (f->at < 0)
 		return;
 	close(f->table.fd);
 	bc_chunk_table_free(&f->table);
 	f->at = -1;
+}
+
+void bc_segment_files_free(struct bc_segment_files *f)
+{
+	close_file(f);
+	free(f->files);
+	f->files = NULL;
 }
 
 bool bc_segment_files_pace(struct bc_segment_files *f, uint64_t bytes)
@@ -286,7 +286,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	 * end. */
 	if (may_be_copy(f, at))
 		(void)bc_segment_files_open(f, at - 1, query);
-	bc_segment_files_close(f);
+	close_file(f);
 	int fd = bc_segment_path_open(f->files[at].path, f->io);
 	if (fd < 0) {
 		if (errno != ENOENT && errno != EXDEV)
@@ -312,7 +312,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 		know_by_table(f);
 	if (is_new && !is_ruled_out)
 		return true;
-	bc_segment_files_close(f);
+	close_file(f);
 	return false;
 }
 

@@ -90,7 +90,6 @@ void bc_segment_files_free(struct bc_segment_files *files);
  * time. */
 bool bc_segment_files_open(
 	struct bc_segment_files *files, int at, const struct bc_page_query *query);
-void bc_segment_files_close(struct bc_segment_files *files);
 
 /* Reads a chunk of the open file. Returns false if that failed, which is reported once, or the
  * search is stopped. */
