@@ -7,10 +7,14 @@
  * between, because then it asks again. So the writer, which looks after each of its own changes,
  * and the thread, which lists the directory for those of others, need no order between them.
  *
+ * What others change, inotify tells: bc_catalogue_notice() takes it in. It does not tell
+ * everything: not what another host changes on a file server, and not more than its queue holds. So
+ * the thread lists again and again, and at once after an overflow.
+ *
  * A listing asks for the status of each file: a second or two per million calls, and the thread
- * rests 200 times as long as it took. Headers take ten times as long. So a listing reads one of
- * each new recording, and a few others; the rest are assumed to be ours, too, until a later listing
- * has read them. Before a file is deleted, its header is read in any case.
+ * rests 200 times as long as it took, but at most a minute. Headers take ten times as long. So a
+ * listing reads one of each new recording, and a few others; the rest are assumed to be ours, too,
+ * until a later listing has read them. Before a file is deleted, its header is read in any case.
  *
  * The order is that of the sequence numbers in the headers. A recording whose number is unknown is
  * placed by its id: after the recordings with lower ids. If it were the first of all, it would be
@@ -24,8 +28,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,9 +43,18 @@
 #include "formats/recording/recording_list.h"
 #include "formats/segment/segment_owner.h"
 
-/* The thread rests so many times as long as a listing takes, and at least a second. */
+/* The thread rests so many times as long as a listing takes, within these limits. */
 #define REST_RATIO  200u
 #define REST_MIN_NS UINT64_C(1000000000)
+#define REST_MAX_NS UINT64_C(60000000000)
+
+/* After a failure, it rests the minimum; then twice as long after each, at most so long. */
+#define RETRY_MAX_NS UINT64_C(30000000000)
+
+/* bc_catalogue_notice() works at most so long. What it does not get to, it leaves for later. A new
+ * file is looked at when its writer closes it: before, its header may be incomplete. */
+#define NOTICE_NS UINT64_C(100000000)
+#define NOTICED   (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE)
 
 /* A listing works for so long, and then rests as long, so that it delays nothing on a machine that
  * has enough to do. */
@@ -107,7 +122,13 @@ struct bc_catalogue {
 	uint64_t took_ns; /* the last listing */
 	int next_fd;      /* for dir_fd; -1: none */
 	uint8_t listing;
+	uint64_t begun;    /* listings */
+	uint64_t listed;   /* the last one of them that was complete */
+	uint64_t needed;   /* after an overflow: that one, or a later one */
+	uint64_t retry_ns; /* the rest after a failure; 0: there was none */
 	bool is_stopping;
+
+	int notify_fd; /* the writer's; -1: none */
 
 	bool has_thread;
 	pthread_t thread;
@@ -714,11 +735,12 @@ static int list(struct bc_catalogue *c)
 	return rc;
 }
 
-static void take_new_dir(struct bc_catalogue *c)
+static void begin_listing(struct bc_catalogue *c)
 {
 	pthread_mutex_lock(&c->lock);
 	int fd = c->next_fd;
 	c->next_fd = -1;
+	c->begun++;
 	pthread_mutex_unlock(&c->lock);
 	if (fd < 0)
 		return;
@@ -732,13 +754,21 @@ int bc_catalogue_refresh(struct bc_catalogue *c)
 {
 	pthread_mutex_lock(&c->listing_lock);
 	uint64_t began_ns = bc_now_ns();
-	take_new_dir(c);
+	begin_listing(c);
 	int rc = list(c);
 	bc_log_limits_poll(&c->limits, began_ns);
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
 	c->took_ns = bc_now_ns() - began_ns;
-	c->sums.is_complete = c->sums.is_complete || rc == 0;
+	/* With a next_fd, it was of the old directory. */
+	if (rc == 0 && c->next_fd < 0) {
+		c->sums.is_complete = true;
+		c->listed = c->begun;
+	}
+	if (rc == 0)
+		c->retry_ns = 0;
+	else if (c->retry_ns < RETRY_MAX_NS)
+		c->retry_ns = c->retry_ns == 0 ? REST_MIN_NS : c->retry_ns * 2;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_unlock(&c->listing_lock);
@@ -781,10 +811,12 @@ static bool rest(struct bc_catalogue *c)
 	int rc = 0;
 
 	pthread_mutex_lock(&c->lock);
-	uint64_t rest_ns = REST_RATIO * c->took_ns;
+	uint64_t rest_ns = c->retry_ns != 0 ? c->retry_ns : REST_RATIO * c->took_ns;
+	rest_ns = rest_ns < REST_MIN_NS ? REST_MIN_NS : rest_ns;
 	struct timespec until = time_at(
-		bc_now_ns() + (rest_ns > REST_MIN_NS ? rest_ns : REST_MIN_NS));
-	while (!c->is_stopping && c->next_fd < 0 && rc == 0)
+		bc_now_ns() + (rest_ns < REST_MAX_NS ? rest_ns : REST_MAX_NS));
+	while (!c->is_stopping && c->next_fd < 0 && rc == 0 &&
+		(c->begun >= c->needed || c->retry_ns != 0))
 		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
 	bool goes_on = !c->is_stopping;
 	pthread_mutex_unlock(&c->lock);
@@ -824,6 +856,20 @@ static void *run(void *context)
 	return NULL;
 }
 
+/* Returns -1 if inotify is not available. */
+static int open_notify(int dir_fd)
+{
+	char path[32];
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	if (fd >= 0 && inotify_add_watch(fd, path, NOTICED | IN_ONLYDIR) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd)
 {
 	struct bc_catalogue *c = calloc(1, sizeof(*c));
@@ -834,6 +880,7 @@ int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd)
 	c->dir_fd = dir_fd;
 	c->own_fd = -1;
 	c->next_fd = -1;
+	c->notify_fd = open_notify(dir_fd);
 	c->is_sorted = true;
 	pthread_mutex_init(&c->listing_lock, NULL);
 	pthread_mutex_init(&c->lock, NULL);
@@ -865,6 +912,8 @@ static void free_catalogue(struct bc_catalogue *c)
 		close(c->own_fd);
 	if (c->next_fd >= 0)
 		close(c->next_fd);
+	if (c->notify_fd >= 0)
+		close(c->notify_fd);
 	pthread_mutex_destroy(&c->listing_lock);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
@@ -889,16 +938,67 @@ void bc_catalogue_stop(struct bc_catalogue *c)
 		free_catalogue(c);
 }
 
-void bc_catalogue_set_dir(struct bc_catalogue *c, int dir_fd)
+int bc_catalogue_set_dir(struct bc_catalogue *c, int dir_fd)
 {
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 
+	if (fd < 0)
+		return -errno;
+	if (c->notify_fd >= 0)
+		close(c->notify_fd);
+	c->notify_fd = open_notify(dir_fd);
 	pthread_mutex_lock(&c->lock);
 	if (c->next_fd >= 0)
 		close(c->next_fd);
 	c->next_fd = fd;
+	c->sums.is_complete = false;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+/* Changes by others */
+
+/* Has the thread list the directory again. */
+static void need_listing(struct bc_catalogue *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->needed = c->begun + 1;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void take_events(struct bc_catalogue *c, int dir_fd, const char *events, size_t bytes,
+	struct bc_log_limits *limits)
+{
+	struct bc_segment_name name;
+	struct inotify_event event;
+
+	for (size_t at = 0; at < bytes; at += sizeof(event) + event.len) {
+		memcpy(&event, &events[at], sizeof(event));
+		if ((event.mask & IN_Q_OVERFLOW) != 0)
+			need_listing(c);
+		else if (event.len != 0 && bc_segment_name_read(&name, &events[at + sizeof(event)]))
+			(void)look(c, dir_fd, &name, LOOK, NULL, limits);
+	}
+}
+
+bool bc_catalogue_notice(struct bc_catalogue *c, int dir_fd, struct bc_log_limits *limits)
+{
+	char events[2048];
+	uint64_t began_ns = bc_now_ns();
+	bool is_late = false;
+	ssize_t n = 0;
+
+	while (c->notify_fd >= 0 && !is_late &&
+		(n = read(c->notify_fd, events, sizeof(events))) > 0) {
+		take_events(c, dir_fd, events, (size_t)n, limits);
+		is_late = bc_now_ns() - began_ns >= NOTICE_NS;
+	}
+	pthread_mutex_lock(&c->lock);
+	bool is_current = !is_late && c->listed >= c->needed;
+	pthread_mutex_unlock(&c->lock);
+	return is_current;
 }
 
 /* Questions */

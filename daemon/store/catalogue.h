@@ -3,6 +3,7 @@
  *
  *     bc_catalogue_start()    starts a thread that lists it, first at once, then now and then
  *     bc_catalogue_look()     after each change that the daemon makes itself
+ *     bc_catalogue_notice()   for those of others, before the sums are used
  *     bc_catalogue_sums() ... for those who want to know
  *     bc_catalogue_stop()
  *
@@ -36,12 +37,20 @@ int bc_catalogue_start(struct bc_catalogue *catalogue, const char *dir) BC_MUST_
  * NULL is allowed. */
 void bc_catalogue_stop(struct bc_catalogue *catalogue);
 
-/* The daemon now uses another directory. */
-void bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd);
+/* The daemon now uses another directory: the catalogue is incomplete until that has been listed.
+ * Returns 0, or a negative errno if it stays at the old one. The writer's thread only. */
+int bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd) BC_MUST_CHECK;
+
+/* Takes in what others have added, renamed and deleted since the last call. Returns whether that is
+ * all, as far as this machine can tell. It is not if they do more in a moment than can be looked
+ * at, or than the kernel remembers; then the thread lists the directory. The writer's thread only.
+ * Blocks on the disk. */
+bool bc_catalogue_notice(
+	struct bc_catalogue *catalogue, int dir_fd, struct bc_log_limits *limits) BC_MUST_CHECK;
 
 /* Lists the directory and looks at what is new or has changed. The thread does this by itself, at
- * most so often that it takes half a percent of its time. Blocks on the disk. Returns 0 or a
- * negative errno. */
+ * least once a minute, and at most so often that it takes half a percent of its time. Blocks on the
+ * disk. Returns 0 or a negative errno. */
 int bc_catalogue_refresh(struct bc_catalogue *catalogue);
 
 /* The same, if that takes no longer than some milliseconds. */

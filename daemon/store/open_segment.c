@@ -89,11 +89,14 @@ static bool reopen_dir(struct bc_open_segment *o)
 	int fd = bc_dir_open(o->dir, err, sizeof(err));
 	if (fd < 0)
 		return false;
+	if (bc_catalogue_set_dir(o->catalogue, fd) != 0) {
+		close(fd);
+		return false;
+	}
 	if (o->owns_dir_fd)
 		close(o->dir_fd);
 	o->dir_fd = fd;
 	o->owns_dir_fd = true;
-	bc_catalogue_set_dir(o->catalogue, fd);
 	return true;
 }
 

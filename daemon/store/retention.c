@@ -1,10 +1,11 @@
 /* Deletes the oldest sealed segments until every rule holds.
  *
- * What is in the directory, the catalogue knows, so files of earlier runs count too, and files that
- * are added or deleted from outside are noticed in time. It may be wrong about a file of others: so
- * a file's header is read before it is deleted. While the catalogue is incomplete, the rules wait;
- * what they would delete may not be the oldest. A failed deletion ends the check: newer files must
- * not be deleted instead.
+ * What is in the directory, the catalogue knows, so files of earlier runs count too. Just before
+ * each deletion it takes in what others have changed, so none is made for files that are gone. If
+ * others change more than it can follow, the rules about what is there wait for it, for a minute at
+ * most; keep_free does not. It may be wrong about a file of others: so a file's header is read
+ * before it is deleted. While the catalogue is incomplete, all rules wait; what they would delete
+ * may not be the oldest. A failed deletion ends the check: newer files must not be deleted instead.
  *
  * What is free is what the file system says plus what was deleted and does not show there yet. That
  * shows when the figure grows, apart from what this process has written: at once on most file
@@ -45,6 +46,9 @@
 
 /* Between two looks at all ages. */
 #define AGE_CHECK_NS UINT64_C(1000000000)
+
+/* The rules about what is there wait at most so long for the catalogue. */
+#define BEHIND_NS UINT64_C(60000000000)
 
 /* Age */
 
@@ -239,6 +243,7 @@ static void set_slow(struct bc_retention *r, const struct bc_retention_check *ch
 /* Current usage, to compare with the rules. */
 struct usage {
 	struct bc_catalogue_sums sums;
+	bool is_current; /* the sums and `old` are of what is there now */
 	uint64_t files;
 	uint64_t used;
 	bool is_free_known;
@@ -259,9 +264,22 @@ static bool lacks_free(const struct usage *usage, const struct bc_retention_rule
 	return usage->inodes == 0 || (usage->is_free_known && usage->free < rules->keep_free_bytes);
 }
 
-/* Takes in what the catalogue says now. */
-static void count(struct usage *usage, const struct bc_retention_check *check)
+static bool uses_too_much(const struct usage *usage, const struct bc_retention_rules *rules)
 {
+	return usage->is_current && rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes;
+}
+
+/* Takes in what the catalogue says now. */
+static void count(
+	struct bc_retention *r, struct usage *usage, const struct bc_retention_check *check)
+{
+	bool is_current = bc_catalogue_notice(check->catalogue, check->dir_fd, check->limits);
+
+	if (is_current)
+		r->behind_since_ns = 0;
+	else if (r->behind_since_ns == 0)
+		r->behind_since_ns = check->boot_ns;
+	usage->is_current = is_current || check->boot_ns - r->behind_since_ns >= BEHIND_NS;
 	usage->sums = bc_catalogue_sums(check->catalogue);
 	usage->files = usage->sums.segments + check->coming_files;
 	usage->used = usage->sums.bytes + check->coming_bytes;
@@ -279,11 +297,11 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 {
 	const struct bc_retention_rules *rules = check->rules;
 
-	if (check->files != 0 && usage->files > check->files)
+	if (check->files != 0 && usage->is_current && usage->files > check->files)
 		return "files";
-	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
+	if (uses_too_much(usage, rules))
 		return "max_use";
-	if (usage->has_old && !bc_catalogue_is_after(place, &usage->old))
+	if (usage->has_old && usage->is_current && !bc_catalogue_is_after(place, &usage->old))
 		return "max_age";
 	if (!lacks_free(usage, rules))
 		return NULL;
@@ -320,15 +338,17 @@ static bool delete_file(struct bc_retention_state *state, const struct bc_retent
 	return true;
 }
 
-/* Whether a file is ours, and no link to it was made meanwhile that speaks against deleting it. */
-static bool is_victim(struct stat *status, struct usage *usage,
+/* Returns the rule for which a file must be deleted, now that all is looked at again; NULL if it is
+ * not ours, or if meanwhile a link to it was made, or others have deleted enough. */
+static const char *confirmed_rule(struct bc_retention *r, struct stat *status, struct usage *usage,
 	const struct bc_retention_check *check, const struct bc_catalogue_place *place)
 {
 	if (check->health != NULL)
 		bc_thread_health_start(check->health, "looking at", place->name.recording);
-	return bc_catalogue_look(check->catalogue, check->dir_fd, &place->name, true, status,
-		       check->limits) == 0 &&
-	       rule_for(usage, check, place, status->st_nlink > 1) != NULL;
+	int rc = bc_catalogue_look(
+		check->catalogue, check->dir_fd, &place->name, true, status, check->limits);
+	count(r, usage, check);
+	return rc == 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
 }
 
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
@@ -344,12 +364,12 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 			continue; /* passed over */
 		if (rule == NULL)
 			break;
-		bool is_deleted = is_victim(&status, usage, check, &place);
-		if (is_deleted && !delete_file(state, check, &place.name, rule))
-			break; /* never delete newer files instead */
-		count(usage, check);
-		if (!is_deleted)
+		rule = confirmed_rule(r, &status, usage, check, &place);
+		if (rule == NULL)
 			continue;
+		if (!delete_file(state, check, &place.name, rule))
+			break; /* never delete newer files instead */
+		count(r, usage, check);
 		if (status.st_nlink <= 1) {
 			uint64_t freed = status.st_blocks != 0 ? (uint64_t)status.st_blocks * 512
 							       : (uint64_t)status.st_size;
@@ -426,7 +446,7 @@ static uint64_t left_bytes(const struct bc_retention *r, const struct usage *usa
 /* Returns the rule that stops the recording, or NULL. */
 static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules)
 {
-	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
+	if (uses_too_much(usage, rules))
 		return "max_use";
 	if (lacks_free(usage, rules) && !usage->has_more)
 		return "keep_free";
@@ -457,7 +477,7 @@ static void find_old(
 {
 	uint64_t max_age_ns = check->rules->max_age_ns;
 
-	if (!is_age_known(r, check) || max_age_ns == 0 ||
+	if (!is_age_known(r, check) || max_age_ns == 0 || !usage->is_current ||
 		(r->aged_at_ns != 0 && check->boot_ns - r->aged_at_ns < AGE_CHECK_NS))
 		return;
 	r->aged_at_ns = check->boot_ns;
@@ -473,7 +493,7 @@ void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_st
 	const char *rule = NULL;
 
 	memset(state, 0, sizeof(*state));
-	count(&usage, check);
+	count(retention, &usage, check);
 	add_free(retention, &usage, &space, check);
 	if (usage.sums.is_complete) {
 		find_old(retention, &usage, check);

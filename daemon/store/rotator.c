@@ -33,7 +33,9 @@ static uint64_t space_left_of(
 	uint64_t left = UINT64_MAX;
 
 	if (rules->max_use_bytes != 0)
-		left = rules->max_use_bytes - state->used_bytes;
+		left = state->used_bytes < rules->max_use_bytes
+			       ? rules->max_use_bytes - state->used_bytes
+			       : 0;
 	return state->left_bytes < left ? state->left_bytes : left;
 }
 

@@ -1,7 +1,8 @@
 """Records into a directory with hundreds of recordings while another program adds files there, deletes, renames and
 replaces them: segments, copies under other names, text, damaged and torn ones. A rule limits the number of segments.
 
-When it is quiet, what the daemon counts must be what is there; no foreign file may be gone; and no sample lost.
+Then it deletes most of the old files at once: the rule must not delete what is left. When it is quiet, what the daemon
+counts must be what is there; no foreign file may be gone; and no sample lost.
 
 A round is one recording. Control: what is there, counted by names alone, must differ.
 """
@@ -88,20 +89,33 @@ class Other(threading.Thread):
             equal(path.read_bytes(), data, path.name)
 
 
+def delete_most(out, limit):
+    """Deletes from the middle. No other file may be gone, since the rule holds."""
+    for path in sorted(out.glob("2020*.lz4"))[10:]:
+        path.unlink(missing_ok=True)
+    left = set(out.glob("20*.lz4"))
+    time.sleep(1)
+    now = set(out.glob("20*.lz4"))
+    if len(left | now) < limit - 1:
+        equal(sorted(path.name for path in left - now), [], f"deleted below the limit of {limit}")
+
+
 def one_round(directory, options, number):
     rng = options.rng("round", number)
     out = directory / "out"
     other = Other(rng, out, many_files.make(directory, out, OLD))
-    argv = ("--source", "sim:rate=200k", "--set", "recording.record=on-demand", "-b", f"files:{OLD + rng.randrange(-50, 100)}",
+    limit = OLD + rng.randrange(-50, 100)
+    argv = ("--source", "sim:rate=200k", "--set", "recording.record=on-demand", "-b", f"files:{limit}",
             "-b", "filesize:100K", "-o", out)
     with Daemon(*argv, socket=directory / "socket") as daemon:
         daemon.wait_ready()
         equal(http(daemon.socket, "/v1/recordings", "POST", "{}")[0], 201)
         other.start()
         time.sleep(SECONDS)
-        equal(http(daemon.socket, "/v1/recordings/current", "DELETE")[0], 200)
         other.is_over.set()
         other.join()
+        delete_most(out, limit)
+        equal(http(daemon.socket, "/v1/recordings/current", "DELETE")[0], 200)
 
         def is_right():
             ring = status(daemon.socket)["disk"]["ring"]

@@ -473,8 +473,20 @@ TEST_F(another_directory_may_take_its_place)
 	header_file_make(&other, FILE_OF(SECOND), 10);
 	header_file_make(&other, FILE_OF(THIRD), 10);
 	refresh(f);
-	bc_catalogue_set_dir(f->catalogue, other.fd);
+	assert_int_equal(bc_catalogue_set_dir(f->catalogue, other.fd), 0);
+	assert_false(bc_catalogue_sums(f->catalogue).is_complete);
 	refresh(f);
+	assert_true(bc_catalogue_sums(f->catalogue).is_complete);
 	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 2);
+	assert_int_equal(unlinkat(other.fd, FILE_OF(THIRD), 0), 0);
+	assert_true(bc_catalogue_notice(f->catalogue, other.fd, &f->limits));
+	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 1);
 	temp_dir_remove(&other);
+}
+
+TEST_F(it_stays_at_the_old_directory_if_it_cannot_take_the_new_one)
+{
+	refresh(f);
+	assert_int_equal(bc_catalogue_set_dir(f->catalogue, -1), -EBADF);
+	assert_true(bc_catalogue_sums(f->catalogue).is_complete);
 }

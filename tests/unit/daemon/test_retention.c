@@ -83,17 +83,29 @@ static void make_four(struct fixture *f)
 	make(f, FILE_OF(FOURTH), 12, 6 * YEAR);
 }
 
-/* Applies the rules. Returns what was logged. */
-static const char *enforce(struct fixture *f, unsigned deleted)
+static const char *apply(struct fixture *f, bool is_listed, unsigned deleted)
 {
 	log_capture_start(&f->log);
 	f->retention.aged_at_ns = 0;
-	assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
+	if (is_listed)
+		assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
 	bc_retention_enforce(&f->retention, &f->state, &f->check);
 	const char *log = log_capture_stop(&f->log);
 
 	assert_int_equal(f->state.deleted, deleted);
 	return log;
+}
+
+/* Applies the rules. Returns what was logged. */
+static const char *enforce(struct fixture *f, unsigned deleted)
+{
+	return apply(f, true, deleted);
+}
+
+/* The same, but without another listing. */
+static void enforce_unlisted(struct fixture *f, unsigned deleted)
+{
+	(void)apply(f, false, deleted);
 }
 
 TEST_F(the_lowest_sequence_is_deleted_first)
@@ -125,6 +137,74 @@ TEST_F(segments_are_deleted_by_their_numbers_beyond_99999)
 		else
 			break;
 	}
+}
+
+/* Changes by others, between two listings */
+
+TEST_F(what_others_delete_is_not_deleted_again)
+{
+	make_four(f);
+	enforce(f, 0);
+	uint64_t bytes = f->state.used_bytes;
+	assert_int_equal(unlinkat(f->dir.fd, FILE_OF(SECOND), 0), 0);
+	assert_int_equal(renameat(f->dir.fd, FILE_OF(THIRD), f->dir.fd, "elsewhere"), 0);
+	f->check.files = 2;
+	enforce_unlisted(f, 0);
+	f->check.files = 0;
+	f->rules.max_use_bytes = bytes / 2 + 100;
+	enforce_unlisted(f, 0);
+	assert_true(temp_exists(&f->dir, FILE_OF(FIRST)));
+	assert_int_equal(renameat(f->dir.fd, "elsewhere", f->dir.fd, FILE_OF(THIRD)), 0);
+	make(f, FILE_OF(SECOND), 10, 18);
+	enforce_unlisted(f, 2);
+	assert_true(temp_exists(&f->dir, FILE_OF(THIRD)) && temp_exists(&f->dir, FILE_OF(FOURTH)));
+}
+
+TEST_F(recording_continues_once_damaged_files_are_deleted)
+{
+	make(f, FILE_OF(FIRST) ".damaged", 9, 1);
+	f->rules.max_use_bytes = 1;
+	enforce(f, 0);
+	assert_true(f->state.is_over);
+	assert_int_equal(unlinkat(f->dir.fd, FILE_OF(FIRST) ".damaged", 0), 0);
+	enforce_unlisted(f, 0);
+	assert_false(f->state.is_over);
+}
+
+/* More than the kernel remembers. */
+static void overflow(struct fixture *f)
+{
+	unsigned count = 0;
+	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+
+	assert_true(file != NULL && fscanf(file, "%u", &count) == 1);
+	fclose(file);
+	for (unsigned i = 0; i <= count / 2; i++) {
+		assert_int_equal(renameat(f->dir.fd, i % 2 == 0 ? "a" : "b", f->dir.fd,
+					 i % 2 == 0 ? "b" : "a"),
+			0);
+	}
+}
+
+TEST_F(the_rules_wait_a_minute_for_a_catalogue_that_cannot_follow)
+{
+	make_four(f);
+	enforce(f, 0);
+	assert_int_equal(mkdirat(f->dir.fd, "a", 0700), 0);
+	overflow(f);
+	assert_int_equal(unlinkat(f->dir.fd, FILE_OF(SECOND), 0), 0);
+	f->check.files = 3;
+	enforce_unlisted(f, 0);
+	f->check.boot_ns += UINT64_C(59000000000);
+	enforce_unlisted(f, 0);
+	enforce(f, 0);
+	f->check.files = 2;
+	enforce_unlisted(f, 1);
+	overflow(f);
+	f->check.files = 1;
+	enforce_unlisted(f, 0);
+	f->check.boot_ns += UINT64_C(61000000000);
+	enforce_unlisted(f, 1);
 }
 
 /* Foreign files */

@@ -497,6 +497,7 @@ static void start_rotator(struct fixture *f, struct bc_rotator *r)
 {
 	const struct bc_writer_rules rules = {.sync_ns = UINT64_MAX / 2};
 
+	assert_true(bc_catalogue_wait(f->catalogue, UINT64_C(60000000000)));
 	assert_int_equal(bc_rotator_init(r, f->dir.path, f->dir.fd, f->catalogue, &rules), 0);
 	bc_rotator_start(r, &f->recordings[0]);
 	bc_rotator_maintain(r, false);
