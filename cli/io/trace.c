@@ -51,6 +51,18 @@ void bc_print_notes(
 			notes->unnumbered, bc_plural(notes->unnumbered));
 }
 
+enum bc_exit bc_print_holes_before(
+	const struct bc_console *console, const char *file, struct bc_sequence_check *sequence)
+{
+	struct bc_missing_segments missing;
+	char what[BC_MISSING_TEXT];
+
+	if (!bc_sequence_check_named(sequence, file, &missing))
+		return BC_EXIT_OK;
+	bc_print_error(console, file, "%s", bc_missing_write(what, &missing));
+	return BC_EXIT_DAMAGED;
+}
+
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
 {
 	if (faults > FAULTS_MAX)
@@ -206,6 +218,12 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 			.clock_hz = header != NULL ? header->clock_hz : 0};
 }
 
+static void end_unread(struct bc_trace *t, const char *path)
+{
+	bc_trace_hide_progress(t);
+	t->exit = bc_exit_worse(t->exit, bc_print_holes_before(t->console, path, &t->sequence));
+}
+
 bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 {
 	for (;;) {
@@ -229,11 +247,15 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 		}
 		if (rc == 0 && t->is_open)
 			update_moment(t, batch);
+		if (t->is_open && bc_reader_header(t->reader) == NULL)
+			end_unread(t, t->file.name);
 		bc_trace_skip_file(t);
 		if (t->next >= t->count)
 			return false;
 		enum bc_exit opened = open_next(t);
 		t->exit = bc_exit_worse(t->exit, opened);
+		if (opened != BC_EXIT_OK)
+			end_unread(t, t->paths[t->next - 1]);
 	}
 }
 

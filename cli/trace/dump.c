@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/io/operands.h"
+#include "cli/io/trace.h"
 #include "cli/trace/dump_print.h"
 #include "formats/bus/dialect.h"
 #include "formats/trace/printer.h"
@@ -230,6 +231,8 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 
 	if (rc != BC_EXIT_OK) {
 		dump->exit = bc_exit_worse(dump->exit, rc);
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_print_holes_before(dump->console, path, &dump->sequence));
 		return;
 	}
 	switch (file.probe.format) {

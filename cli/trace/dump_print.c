@@ -113,6 +113,9 @@ void bc_dump_read(struct bc_dump *dump, const struct bc_file *file,
 	if (rc < 0)
 		dump->exit = bc_exit_worse(
 			dump->exit, bc_print_read_error(dump->console, file, rc));
+	if (is_more && (dump->reader == NULL || bc_reader_header(dump->reader) == NULL))
+		dump->exit = bc_exit_worse(dump->exit,
+			bc_print_holes_before(dump->console, file->name, &dump->sequence));
 	bc_reader_close(dump->reader);
 }
 

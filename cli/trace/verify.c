@@ -104,7 +104,7 @@ static void finish_segment(struct check *c)
 static void choose_sequence(struct check *c, uint64_t tag, uint32_t segment)
 {
 	bool is_copy = c->all->has_segment && c->all->tag == tag &&
-		       segment <= c->all->latest_segment;
+		       segment + c->all->is_unread <= c->all->latest_segment;
 
 	if (c->sequence == NULL)
 		c->sequence = is_copy ? &c->own : c->all;
@@ -224,7 +224,7 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 		return place;
 	c->is_started = true;
 	print_missing(c, info, &missing, offset);
-	check_numbers(c, info, missing.place.records, offset);
+	check_numbers(c, info, missing.records, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
 		print_chunk_damage(c, info, offset, "is a duplicate");
 		return 0;
@@ -426,6 +426,20 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 	return is_strange ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
+/* Prints which segments are missing before a file of which nothing was read. */
+static enum bc_exit end_unread(
+	struct bc_output *output, const char *path, struct bc_sequence_check *all)
+{
+	struct bc_missing_segments missing;
+	char what[BC_MISSING_TEXT];
+
+	if (!bc_sequence_check_named(all, path, &missing))
+		return BC_EXIT_OK;
+	bc_output_safe(output, path);
+	bc_output_format(output, ": %s\n", bc_missing_write(what, &missing));
+	return BC_EXIT_DAMAGED;
+}
+
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
 	const char *path, enum bc_format format, const struct bc_format_options *format_options,
 	struct bc_sequence_check *all)
@@ -433,8 +447,10 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, console, path, format);
 
-	if (code != BC_EXIT_OK)
-		return file.is_regular && file.bytes == 0 ? BC_EXIT_DAMAGED : code;
+	if (code != BC_EXIT_OK) {
+		code = file.is_regular && file.bytes == 0 ? BC_EXIT_DAMAGED : code;
+		return bc_exit_worse(code, end_unread(output, path, all));
+	}
 	struct check check = {.console = console,
 		.output = output,
 		.file = &file,
@@ -448,6 +464,8 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		code = verify_plain(&check);
 	else
 		code = verify_entries(&check, &file);
+	if (check.sequence == NULL)
+		code = bc_exit_worse(code, end_unread(output, path, all));
 	bc_file_close(&file);
 	bc_output_flush(output); /* the next file may take long */
 	return code;

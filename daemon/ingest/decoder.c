@@ -466,8 +466,8 @@ static void report_missing(
 	const struct bc_missing_segments *place = &missing->place;
 	char what[BC_MISSING_TEXT];
 
-	if (place->records != 0)
-		bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, place->records, true);
+	if (missing->records != 0)
+		bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, missing->records, true);
 	if (bc_is_missing(place))
 		report_damage(d, "%s", bc_missing_write(what, place));
 	if (missing->samples != 0)

@@ -72,8 +72,8 @@ struct bc_overview_recording {
 	int64_t ended_ns;  /* of its end, after an idle bus; to_ns if unknown or earlier */
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t segments;
-	uint32_t missing_segments; /* between them: not here, or unreadable */
-	uint64_t missing;          /* records in these */
+	uint32_t missing_segments; /* between them: not here */
+	uint64_t missing;          /* records in these, as far as known */
 	uint64_t first_record;     /* not 0: its first segments were deleted */
 	uint64_t records;
 	uint64_t bytes; /* of the files */

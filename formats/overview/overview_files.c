@@ -128,8 +128,6 @@ static void add_to_recording(
 	r->from_ns = s->from_ns < r->from_ns ? s->from_ns : r->from_ns;
 	r->to_ns = s->to_ns > r->to_ns ? s->to_ns : r->to_ns;
 	r->segments++;
-	r->missing_segments += s->hole.count;
-	r->missing += s->hole.records;
 	r->records += s->records;
 	r->bytes += s->bytes;
 	r->gaps += s->gaps;
@@ -167,7 +165,7 @@ static struct bc_segment_span *list_unread(const struct bc_overview *o, size_t *
 
 	*count = 0;
 	for (uint32_t i = 0; unread != NULL && i < o->file_count; i++)
-		if (o->files[i]->segment_count == 0 &&
+		if (o->files[i]->segment_count == 0 && !o->files[i]->is_foreign &&
 			bc_segment_name_read(&name, basename(o->files[i]->path)))
 			unread[(*count)++] = (struct bc_segment_span){
 				.tag = bc_recording_tag(name.recording), .segment = name.segment};
@@ -182,13 +180,33 @@ static void report_hole(struct bc_overview *o, const struct bc_overview_segment 
 	struct bc_missing_segments missing;
 	char what[BC_MISSING_TEXT];
 
-	if (o->hole_count == BC_OVERVIEW_DAMAGES || !bc_missing_between(&missing, before, after))
+	if (!bc_missing_between(&missing, before, after))
+		return;
+	o->recordings[s->recording].missing_segments += missing.count;
+	o->recordings[s->recording].missing += missing.records;
+	if (o->hole_count == BC_OVERVIEW_DAMAGES)
 		return;
 	o->holes[o->hole_count++] = (struct bc_overview_hole){
 		.recording = s->recording, .file = s->file->name, .missing = missing};
 	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
 					   .file = s->file->name,
 					   .what = bc_missing_write(what, &missing)});
+}
+
+/* Reports those that are not here between a segment and each one that can't be read up to number
+ * `end`. Returns the last of these. */
+static struct bc_segment_span pass_unread(struct bc_overview *o,
+	const struct bc_overview_segment *s, struct bc_segment_span last, uint64_t end,
+	const struct bc_segment_span *unread, size_t count)
+{
+	for (size_t u = 0; u < count; u++) {
+		bool is_later = last.tag != s->tag || unread[u].segment > last.segment;
+		if (unread[u].tag != s->tag || !is_later || unread[u].segment >= end)
+			continue;
+		report_hole(o, s, &last, &unread[u]);
+		last = unread[u];
+	}
+	return last;
 }
 
 /* Reports the segments that are not here. How many records these had is unknown next to one that
@@ -199,19 +217,18 @@ static int report_holes(struct bc_overview *o)
 	struct bc_segment_span *unread = list_unread(o, &count);
 
 	o->hole_count = 0;
-	for (uint32_t i = 1; unread != NULL && i < o->segment_count; i++) {
+	for (uint32_t i = 0; unread != NULL && i < o->segment_count; i++) {
 		const struct bc_overview_segment *s = o->segments[i];
 		const struct bc_segment_span end = span_of(s);
-		struct bc_segment_span last = span_of(o->segments[i - 1]);
-		for (size_t u = 0; s->hole.count != 0 && u < count; u++) {
-			if (unread[u].tag != s->tag || unread[u].segment <= last.segment ||
-				unread[u].segment >= s->number)
-				continue;
-			report_hole(o, s, &last, &unread[u]);
-			last = unread[u];
-		}
-		if (s->hole.count != 0)
-			report_hole(o, s, &last, &end);
+		bool is_first = i == 0 || o->segments[i - 1]->tag != s->tag;
+		struct bc_segment_span last = {.tag = ~s->tag};
+		if (!is_first)
+			last = span_of(o->segments[i - 1]);
+		if (is_first || s->hole.count != 0)
+			last = pass_unread(o, s, last, s->number, unread, count);
+		report_hole(o, s, &last, &end);
+		if (i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag)
+			pass_unread(o, s, end, UINT64_MAX, unread, count);
 	}
 	free(unread);
 	return unread != NULL ? 0 : -ENOMEM;

@@ -55,6 +55,7 @@ struct bc_overview_file {
 	struct stat st;
 	char *metadata;   /* of its last header; NULL: none */
 	bool is_written;  /* it is locked by its writer */
+	bool is_foreign;  /* by its header it is another segment than by its name */
 	bool is_repeated; /* a segment is in another file too, which was reported */
 	struct bc_overview_segment *segments;
 	uint32_t segment_count;

@@ -157,6 +157,7 @@ bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 	bc_overview_close_file(o);
 	o->fd = bc_segment_path_open(file->path, &o->io);
 	if (o->fd < 0) {
+		file->is_foreign = errno == EXDEV;
 		if (errno != ENOENT)
 			list_unreadable(o, file, errno);
 		return false;

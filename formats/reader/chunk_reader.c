@@ -173,8 +173,8 @@ static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		if (missing->lost[cause] != 0)
 			insert_gap(&c->chunk, cause, missing->lost[cause], false);
-	if (missing->place.records != 0)
-		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->place.records, true);
+	if (missing->records != 0)
+		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->records, true);
 	if (bc_is_missing(&missing->place)) {
 		bc_missing_write(what, &missing->place);
 	} else {
@@ -250,7 +250,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 		return set_fault(r, batch, bc_segment_reader_offset(c->reader),
 			bc_chunk_encoded_bytes(info), what);
 	}
-	if (missing->place.records != 0
+	if (missing->records != 0
 			? !c->is_after_hole
 			: !c->has_chunk || (missing->samples == 0 && missing->place.count == 0))
 		return 0;

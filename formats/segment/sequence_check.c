@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/base/grow.h"
+#include "formats/segment/segment_name.h"
 
 /* No honest hole between two chunks spans more epochs. */
 #define EPOCHS_MAX 65536u
@@ -31,10 +32,23 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->has_last = false;
 	c->has_segment = false;
 	c->absent_count = 0;
+	c->is_unread = false;
+	c->is_start_unknown = false;
 }
 
-/* Notes a segment that is here. Those between it and the one before are not. */
-static void note_segment(struct bc_sequence_check *c, uint32_t segment)
+/* Expects a recording's first record at `first`, unless records of it were read. */
+static void start_recording(struct bc_sequence_check *c, uint64_t tag, uint64_t first)
+{
+	if (!c->has_recording || c->tag != tag)
+		bc_sequence_check_jump(c, tag, first);
+	else if (c->is_start_unknown)
+		c->next = c->start = first;
+	c->is_start_unknown = false;
+}
+
+/* Notes a segment that is here, with its first record. Those between it and the one before are
+ * not. */
+static void note_segment(struct bc_sequence_check *c, uint32_t segment, uint64_t first)
 {
 	if (c->has_segment && segment <= c->latest_segment)
 		return;
@@ -42,6 +56,7 @@ static void note_segment(struct bc_sequence_check *c, uint32_t segment)
 		if (c->absent_count == 0)
 			c->absent_first = c->latest_segment + 1;
 		c->absent_count = segment - c->absent_first;
+		c->absent_end = first;
 	}
 	c->has_segment = true;
 	c->latest_segment = segment;
@@ -55,7 +70,7 @@ void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_i
 	c->number = info->number;
 	c->has_last = true;
 	c->last = *info;
-	note_segment(c, info->segment);
+	note_segment(c, info->segment, info->first_record);
 }
 
 /* The last tick that an earlier epoch can have had before a chunk starts. */
@@ -76,7 +91,8 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 	struct bc_chunk_info hole = *info;
 	bool is_one_epoch = c->has_last && c->last.epoch == info->epoch;
 
-	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
+	if (!c->has_recording || c->tag != info->recording_tag || c->is_start_unknown ||
+		info->first_record <= c->next)
 		return false;
 	hole.first_record = c->next;
 	/* More than a chunk can have, but the number is only compared and printed. */
@@ -121,11 +137,29 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 
 void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segment_header *header)
 {
-	uint64_t tag = bc_recording_tag(header->recording);
+	start_recording(c, bc_recording_tag(header->recording), header->first_record);
+	note_segment(c, header->segment, header->first_record);
+}
 
-	if (!c->has_recording || c->tag != tag)
-		bc_sequence_check_jump(c, tag, header->first_record);
-	note_segment(c, header->segment);
+bool bc_sequence_check_named(
+	struct bc_sequence_check *c, const char *path, struct bc_missing_segments *missing)
+{
+	struct bc_segment_name name;
+
+	if (!bc_segment_name_read(&name, basename(path)))
+		return false;
+	uint64_t tag = bc_recording_tag(name.recording);
+	if (!c->has_recording || c->tag != tag) {
+		bc_sequence_check_jump(c, tag, 0);
+		c->is_start_unknown = true;
+	} else if (c->has_segment && name.segment <= c->latest_segment) {
+		return false;
+	}
+	note_segment(c, name.segment, 0);
+	*missing = (struct bc_missing_segments){.first = c->absent_first, .count = c->absent_count};
+	c->absent_count = 0;
+	c->is_unread = true;
+	return missing->count != 0;
 }
 
 /* Forgets the first half of the holes. */
@@ -238,26 +272,40 @@ static bool skips_numbers(const struct bc_sequence_check *c, const struct bc_chu
 	return c->has_number && (info->number != number || info->segment - c->segment > 1);
 }
 
+/* Sets the place of what is missing before a chunk. */
+static void set_place(
+	struct bc_sequence_check *c, const struct bc_chunk_info *info, struct bc_missing *missing)
+{
+	struct bc_missing_segments *place = &missing->place;
+
+	*place = (struct bc_missing_segments){.first = c->absent_first,
+		.count = c->absent_count,
+		.records = missing->records,
+		.from = info->first_record - missing->records};
+	if (place->count != 0 && c->is_unread)
+		place->records = 0;
+	else if (place->count != 0 && c->absent_end - c->next < place->records)
+		place->records = c->absent_end - c->next;
+	c->absent_count = 0;
+	c->is_unread = false;
+}
+
 int bc_sequence_check_chunk(
 	struct bc_sequence_check *c, const struct bc_chunk *chunk, struct bc_missing *missing)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
 	memset(missing, 0, sizeof(*missing));
-	if (!c->has_recording || c->tag != info->recording_tag)
-		bc_sequence_check_jump(c, info->recording_tag, info->first_record);
+	start_recording(c, info->recording_tag, info->first_record);
 	bool is_later = !c->has_number || info->segment > c->segment ||
 			(info->segment == c->segment && info->number > c->number);
 	/* Only its number shows that a chunk without records is not the next one. */
 	if (info->first_record < c->next || (info->records == 0 && !is_later))
 		return precedes_start(c, info) ? extend_start(c, info) : fill_hole(c, info);
 
-	note_segment(c, info->segment);
-	missing->place = (struct bc_missing_segments){.first = c->absent_first,
-		.count = c->absent_count,
-		.records = bc_chunk_missing(chunk, c->next)};
-	missing->place.from = info->first_record - missing->place.records;
-	c->absent_count = 0;
+	note_segment(c, info->segment, info->first_record);
+	missing->records = bc_chunk_missing(chunk, c->next);
+	set_place(c, info, missing);
 	find_unreported(c, chunk, missing);
 	if (info->first_record > c->next || skips_numbers(c, info)) {
 		int rc = add_hole(c, c->next, info->first_record - c->next);

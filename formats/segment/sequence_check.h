@@ -40,7 +40,10 @@ struct bc_sequence_check {
 	uint32_t latest_segment;
 	uint32_t absent_first;
 	uint32_t absent_count;
-	bool has_last; /* `last` is the header of the chunk that ends before `next` */
+	uint64_t absent_end;   /* number of the first record after these */
+	bool is_unread;        /* nothing of the highest one could be read */
+	bool is_start_unknown; /* nor of the recording so far */
+	bool has_last;         /* `last` is the header of the chunk that ends before `next` */
 	struct bc_chunk_info last;
 	struct bc_hole *holes; /* sorted */
 	size_t hole_count;
@@ -53,7 +56,8 @@ struct bc_sequence_check {
 
 /* What is missing between a chunk and the previous one, without a gap that reports it. */
 struct bc_missing {
-	struct bc_missing_segments place;
+	struct bc_missing_segments place; /* its records are those of the segments, if known */
+	uint64_t records;
 	uint64_t samples;             /* lost according to the chunk's counts: the sum of lost[] */
 	uint64_t lost[BC_GAP_CAUSES]; /* by cause */
 };
@@ -73,6 +77,12 @@ void bc_sequence_check_reset(struct bc_sequence_check *check);
  * missing first chunk is noticed. */
 void bc_sequence_check_expect(
 	struct bc_sequence_check *check, const struct bc_segment_header *header);
+
+/* Tells the check that a file has been read, by its name: the segment is here, even if nothing of
+ * it could be read. Returns whether segments before it are not, and sets *missing to these, whose
+ * records are unknown. */
+bool bc_sequence_check_named(
+	struct bc_sequence_check *check, const char *path, struct bc_missing_segments *missing);
 
 /* Expects record `next` of recording `tag` next. What was skipped is not missing. */
 void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint64_t next);

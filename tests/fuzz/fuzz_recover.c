@@ -103,7 +103,7 @@ static void read_output(struct output *out, int dir_fd, const char *name)
 		if (found != BC_FOUND_CHUNK)
 			continue;
 		if (bc_sequence_check_chunk(&sequence, &chunk, &missing) < 0 ||
-			missing.place.records != 0)
+			missing.records != 0)
 			abort();
 		out->records += chunk.info.records;
 		if (out->count < 2 * CHUNKS_MAX)

@@ -160,20 +160,29 @@ def test_a_recording_whose_first_segments_are_gone_starts_at_a_record(tmp):
     equal((row["first_record"], row["missing"], row["missing_segments"]), (firsts[2], 0, 0))
 
 
-@pytest.mark.parametrize("unread", [2, 4])
-def test_next_to_an_unreadable_segment_the_number_is_unknown(tmp, unread):
-    directory, _ = prepare(tmp, [3], None)
+# Numbers of the segments that are removed, that of one that is here but can't be read, and the numbers that are named.
+@pytest.mark.parametrize("removed, unread, named", [([3], 2, [3]), ([3], 4, [3]), ([], 3, []), ([2, 4], 3, [2, 4]),
+                                                     ([1, 2], 0, ["1 to 2"]), ([5, 6], 7, ["5 to 6"])])
+def test_next_to_an_unreadable_segment_the_number_is_unknown(tmp, removed, unread, named):
+    directory, _ = prepare(tmp, removed, None)
     path = directory / harness.segments(recording())[unread].name
-    path.write_bytes(random.Random(1).randbytes(10000))
-    for command in ("find", "marks", "report", "info"):
-        operands = [word if word != "{}" else directory for word in COMMANDS[command]]
-        done = run(BUSCAP, command, *operands)
-        equal(said(done.stderr.decode()), ["segment 3 is not here"], (command, done.stderr.decode()))
-        assert path.name in done.stderr.decode() and done.returncode in (2, 3), (command, done.stderr.decode())
-    overview = json.loads(run(BUSCAP, "report", "--json", directory).stdout)["overview"]
-    equal([one["records"] for one in overview["holes"]], [None])
-    # The picture has both: nothing is known of either.
-    equal(sum(column["is_hole"] for column in overview["columns"]), 1)
+    wanted = [f"segment{'s' * (' ' in str(which))} {which} {'are' if ' ' in str(which) else 'is'} not here" for which in named]
+    for damage in (random.Random(1).randbytes(10000), b""):
+        path.write_bytes(damage)
+        for command, operands in COMMANDS.items():
+            words = {"{}": directory, "OTHER": other(), "SAME": directory}
+            done = run(BUSCAP, command, *(words.get(word, word) for word in operands))
+            text = (done.stdout if command == "verify" else b"").decode() + done.stderr.decode()
+            found = said(text)
+            equal(sorted(found) if command == "diff" else found, sorted(wanted * 2) if command == "diff" else wanted, (command, text))
+            if damage:
+                assert path.name in text and done.returncode in (1, 2, 3), (command, done.returncode, text)
+        overview = json.loads(run(BUSCAP, "report", "--json", directory).stdout)["overview"]
+        (one,) = overview["recordings"]
+        equal((one["missing"], one["missing_segments"]), (0, len(removed)))
+        equal([one["records"] for one in overview["holes"]], [None] * len(named))
+        # The picture has all in one: nothing is known of either.
+        equal(sum(column["is_hole"] for column in overview["columns"]), unread not in (0, 7))
 
 
 def test_a_search_names_only_the_holes_that_it_reached(tmp):
@@ -192,14 +201,13 @@ def test_a_search_names_only_the_holes_that_it_reached(tmp):
 def test_no_column_covers_a_hole(tmp):
     """Any holes, in pictures of any part in any number of columns."""
     dice = random.Random(1)
-    record(tmp, 1200, 80)
+    record(tmp, 1000, 80)
     paths = harness.segments(tmp)
     assert len(paths) > 30, len(paths)
-    segments = [reference.read_segment(path) for path in paths]
-    firsts = [segment.chunks[0].info["first_record"] for segment in segments]
-    ends = [segment.chunks[-1].info["first_record"] + segment.chunks[-1].info["records"] for segment in segments]
+    firsts = [json.loads(line)["first_record"] for line in run(BUSCAP, "info", "-j", *paths).stdout.splitlines()]
+    ends = [*firsts[1:], 512 * 1000]
     units = set()
-    for _ in harness.some(range(150), 6):
+    for _ in harness.some(range(150), 15):
         few = dice.randrange(1, 4)
         kept = sorted(dice.sample(range(len(paths)), dice.choice((dice.randrange(2, len(paths)), len(paths) - few))))
         holes = [(ends[a], firsts[b]) for a, b in zip(kept, kept[1:]) if b - a > 1]
@@ -228,4 +236,4 @@ def test_no_column_covers_a_hole(tmp):
             for one in columns:
                 if not one["is_hole"]:
                     assert one["to"] <= column["from"] or one["from"] >= column["to"], (one["from"], one["to"], column)
-    assert len(units) >= 3, units
+    assert len(units) >= 2, units

@@ -112,7 +112,7 @@ static void assert_follows(struct bc_sequence_check *sequence, const struct bc_c
 	struct bc_missing missing;
 
 	assert_int_equal(bc_sequence_check_chunk(sequence, chunk, &missing), BC_SEQUENCE_NEXT);
-	assert_int_equal(missing.place.records, 0);
+	assert_int_equal(missing.records, 0);
 }
 
 /* Reads the copy, which must be intact and sealed, and deletes it. */

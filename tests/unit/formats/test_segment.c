@@ -235,7 +235,7 @@ static uint64_t missing_before(struct fixture *f)
 	struct bc_missing missing;
 
 	assert_true(bc_sequence_check_chunk(&f->sequence, &f->chunk, &missing) >= 0);
-	return missing.place.records;
+	return missing.records;
 }
 
 /* Reads a whole segment of the plan. */

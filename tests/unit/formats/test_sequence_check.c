@@ -129,7 +129,7 @@ TEST(a_segment_without_whole_chunks_is_not_missing)
 		chunk.info.segment = 5;
 		chunk.info.first_record = 50;
 		assert_int_equal(bc_sequence_check_chunk(&c, &chunk, &missing), BC_SEQUENCE_NEXT);
-		assert_int_equal(missing.place.records, 40);
+		assert_int_equal(missing.records, 40);
 		assert_int_equal(missing.place.from, 10);
 		assert_int_equal(missing.place.count != 0, count != 0);
 		if (is_one && count != 0) {
