@@ -71,6 +71,9 @@
 
 #define STOP_SECONDS 2
 
+/* No recorder gets there. A header that has such a number says nothing about the next one. */
+#define SEQUENCE_END (UINT64_C(1) << 63)
+
 enum owner {
 	OURS,
 	ASSUMED,         /* ours, as far as is known: others of its recording are */
@@ -410,7 +413,8 @@ static int put_file(
 		r->sequence = answer->sequence;
 		c->is_sorted = false;
 	}
-	c->highest = answer->sequence > c->highest ? answer->sequence : c->highest;
+	if (answer->sequence > c->highest && answer->sequence < SEQUENCE_END)
+		c->highest = answer->sequence;
 	return is_changed && !is_own(file);
 }
 
@@ -1159,6 +1163,7 @@ static uint32_t count_readable(const struct recording *r)
 	return count;
 }
 
+/* A file is left out if another one of its number comes before it: readers skip it. */
 static void copy_readable(struct bc_recording_list *list, const struct recording *r)
 {
 	struct bc_recording *copy = &list->recordings[list->count++];
@@ -1168,16 +1173,13 @@ static void copy_readable(struct bc_recording_list *list, const struct recording
 	memcpy(copy->id, r->id, strlen(r->id) + 1);
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct file *file = &r->files[i];
-		if (!is_readable(r, file))
+		if (!is_readable(r, file) || (before != NULL && before->number == file->number))
 			continue;
-		bool is_copy = before != NULL && before->number == file->number;
 		before = &list->files[list->file_count++];
 		list->files[list->file_count - 1] = (struct bc_recording_file){
 			.number = file->number,
 			.is_partial = file->is_partial,
-			.state = is_copy            ? BC_FILE_COPY
-				 : file->is_partial ? BC_FILE_UNSEALED
-						    : BC_FILE_SEALED,
+			.state = file->is_partial ? BC_FILE_UNSEALED : BC_FILE_SEALED,
 		};
 		copy->count++;
 	}

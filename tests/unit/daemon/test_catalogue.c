@@ -124,6 +124,9 @@ TEST_F(each_header_is_read_once)
 	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 3);
 	assert_int_equal(bc_catalogue_sums(f->catalogue).bytes, bytes + 1);
 	assert_int_equal(bc_catalogue_highest(f->catalogue), 11);
+	header_file_make(&f->dir, FILE_OF("20261103T000000Z-000005"), UINT64_MAX);
+	refresh(f);
+	assert_int_equal(bc_catalogue_highest(f->catalogue), 11);
 }
 
 TEST_F(a_file_that_has_changed_is_looked_at_again)
@@ -286,6 +289,20 @@ TEST_F(pages_follow_the_order_of_the_recordings)
 	assert_page(f, FIRST, 10, "", 0);
 	/* One that is gone. */
 	assert_page(f, "20261101T120000Z-000000", 10, "000001", 0);
+}
+
+TEST_F(a_page_has_one_file_of_each_number)
+{
+	struct bc_recording_list list;
+	uint64_t omitted;
+
+	header_file_make(&f->dir, FILE_OF(FIRST), 9);
+	header_file_make(&f->dir, FILE_OF(FIRST) ".partial", 9);
+	refresh(f);
+	assert_int_equal(bc_catalogue_page(f->catalogue, NULL, 1, &list, &omitted), 0);
+	assert_int_equal(list.recordings[0].count, 1);
+	assert_int_equal(list.files[0].state, BC_FILE_SEALED);
+	bc_recording_list_free(&list);
 }
 
 /* The truth */
