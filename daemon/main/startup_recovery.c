@@ -48,6 +48,9 @@
 #define NUMBER_BYTES 24
 #define RUN_NUMBERS  (UINT64_C(1) << 30)
 
+/* No run makes such a number. */
+#define NUMBER_END (UINT64_C(1) << 63)
+
 struct recovery {
 	const char *dir;
 	int dir_fd;
@@ -55,6 +58,7 @@ struct recovery {
 	void (*on_progress)(void *context, const char *file);
 	void *context;
 	struct bc_recording_list list;
+	uint64_t *origins; /* of the list: the sequence number + 1; 0: not yet read; may be NULL */
 	char file[BC_SEGMENT_NAME_MAX]; /* the current one */
 	struct bc_progress_cb progress;
 	struct bc_log_limits limits;
@@ -284,7 +288,11 @@ static uint64_t order_before(const struct recovery *r, uint32_t at)
 	uint64_t highest = 0;
 
 	for (uint32_t i = at > RECENT ? at - RECENT : 0; i < at; i++) {
-		uint64_t sequence = read_origin(r, &r->list.recordings[i]).sequence;
+		uint64_t known = r->origins != NULL ? r->origins[i] : 0;
+		uint64_t sequence = known != 0 ? known - 1
+					       : read_origin(r, &r->list.recordings[i]).sequence;
+		if (r->origins != NULL)
+			r->origins[i] = sequence + 1;
 		highest = sequence > highest ? sequence : highest;
 	}
 	return highest;
@@ -436,6 +444,7 @@ static bool recover_all(struct recovery *r, struct bc_startup_found *found)
 	uint64_t unknown = 0;
 	bool has_open = false;
 
+	r->origins = calloc(r->list.count + 1, sizeof(*r->origins));
 	for (uint32_t i = 0; i < r->list.count; i++) {
 		const struct bc_recording *recording = &r->list.recordings[i];
 		bool is_recent = r->list.count - i <= RECENT;
@@ -445,7 +454,8 @@ static bool recover_all(struct recovery *r, struct bc_startup_found *found)
 		struct origin origin = read_origin(r, recording);
 		if (origin.sequence == 0)
 			origin.order = is_recent && highest != 0 ? highest : order_before(r, i);
-		highest = origin.sequence > highest ? origin.sequence : highest;
+		if (origin.sequence > highest && origin.sequence < NUMBER_END)
+			highest = origin.sequence;
 		/* An unknown number may be any: leave one for each. */
 		unknown += origin.sequence == 0 && (origin.is_ours || is_open);
 		has_open = has_open || is_open;
@@ -454,8 +464,19 @@ static bool recover_all(struct recovery *r, struct bc_startup_found *found)
 			memcpy(found->newest, recording->id, BC_RECORDING_ID_MAX);
 		}
 	}
+	free(r->origins);
+	r->origins = NULL;
 	found->sequence = highest + unknown;
 	return has_open;
+}
+
+/* Returns 0 if the text is no number of ours. */
+static uint64_t parse_number(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	uint64_t number = digits != 0 && digits <= 20 ? strtoull(text, NULL, 10) : 0;
+
+	return number < NUMBER_END ? number : 0;
 }
 
 /* Raises the number above those of recordings whose headers were not read, and keeps it for the
@@ -464,16 +485,19 @@ static void raise_number(struct recovery *r, struct bc_startup_found *found)
 {
 	char text[NUMBER_BYTES] = "";
 	int fd = openat(r->dir_fd, NUMBER_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	int error = fd < 0 ? errno : 0;
 
 	if (fd >= 0 && pread(fd, text, sizeof(text) - 1, 0) > 0) {
-		uint64_t number = strtoull(text, NULL, 10);
+		uint64_t number = parse_number(text);
 		found->sequence = number > found->sequence ? number : found->sequence;
 	}
 	found->sequence += RUN_NUMBERS;
 	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", found->sequence);
-	if (fd >= 0 && pwrite(fd, text, (size_t)n, 0) != n)
+	if (fd >= 0 && (pwrite(fd, text, (size_t)n, 0) != n || fdatasync(fd) != 0))
+		error = errno;
+	if (error != 0)
 		bc_log_limited(&r->limits, BC_LOG_WARNING, "%s/%s: can't write: %s", r->dir,
-			NUMBER_FILE, strerror(errno));
+			NUMBER_FILE, strerror(error));
 	if (fd >= 0)
 		close(fd);
 }
@@ -490,8 +514,11 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	memset(found, 0, sizeof(*found));
 	int rc = bc_recording_list_read(&r.list, dir_fd, false);
-	if (rc != 0)
+	if (rc != 0) {
+		raise_number(&r, found);
+		bc_log_limits_end(&r.limits);
 		return rc;
+	}
 	bool is_large = r.list.count > RECENT;
 	if (recover_all(&r, found)) {
 		bc_recording_list_free(&r.list);

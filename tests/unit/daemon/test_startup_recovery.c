@@ -522,3 +522,24 @@ TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_nex
 	assert_end(f, 1, "crash", 0);
 	assert_false(temp_exists(&f->dir, SMALL_RECORDING "-00001.byu.lz4.recovering"));
 }
+
+/* More recordings than those whose headers are read: a file has the number to begin above. */
+TEST_F(the_number_in_the_file_is_used_only_if_it_is_one)
+{
+	static const struct {
+		const char *text;
+		uint64_t sequence;
+	} cases[] = {{"5000000000\n", UINT64_C(5000000000)}, {"-5\n", 9}, {"", 9},
+		{"18446744073709551615\n", 9}, {"999999999999999999999\n", 9}};
+	char name[64];
+
+	for (unsigned i = 0; i < 101; i++) {
+		snprintf(name, sizeof(name), "20261101T000000Z-%06u-00000.byu.lz4", i);
+		header_file_make(&f->dir, name, 9);
+	}
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		temp_write(&f->dir, ".buscapd.sequence", cases[i].text, strlen(cases[i].text));
+		start(f, 0);
+		assert_int_equal(f->found.sequence, cases[i].sequence + (UINT64_C(1) << 30));
+	}
+}
