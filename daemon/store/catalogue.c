@@ -898,6 +898,11 @@ int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd)
 
 int bc_catalogue_start(struct bc_catalogue *c, const char *dir)
 {
+	if (c->notify_fd < 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: inotify is not available (fs.inotify.max_user_instances?); what "
+			"others add or delete is noticed within a minute",
+			dir);
 	c->dir = strdup(dir);
 	int rc = c->dir == NULL ? -ENOMEM : -pthread_create(&c->thread, NULL, run, c);
 

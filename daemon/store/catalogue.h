@@ -49,8 +49,8 @@ bool bc_catalogue_notice(
 	struct bc_catalogue *catalogue, int dir_fd, struct bc_log_limits *limits) BC_MUST_CHECK;
 
 /* Lists the directory and looks at what is new or has changed. The thread does this by itself, at
- * least once a minute, and at most so often that it takes half a percent of its time. Blocks on the
- * disk. Returns 0 or a negative errno. */
+ * the latest after a minute of rest, and otherwise so rarely that it takes half a percent of its
+ * time. Blocks on the disk. Returns 0 or a negative errno. */
 int bc_catalogue_refresh(struct bc_catalogue *catalogue);
 
 /* The same, if that takes no longer than some milliseconds. */

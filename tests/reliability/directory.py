@@ -106,7 +106,7 @@ def one_round(directory, options, number):
     other = Other(rng, out, many_files.make(directory, out, OLD))
     limit = OLD + rng.randrange(-50, 100)
     argv = ("--source", "sim:rate=200k", "--set", "recording.record=on-demand", "-b", f"files:{limit}",
-            "-b", "filesize:100K", "-o", out)
+            "-b", "filesize:20K", "-o", out)
     with Daemon(*argv, socket=directory / "socket") as daemon:
         daemon.wait_ready()
         equal(http(daemon.socket, "/v1/recordings", "POST", "{}")[0], 201)
