@@ -506,9 +506,6 @@ static json_t *more_json(const struct bc_recording_summary *s)
 	return bc_json_object((struct bc_json_member[]){
 		{"duration_ns",
 			s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()},
-		{"missing_segments", bc_json_u64(s->missing_segments)},
-		{"missing", bc_json_u64(s->missing)},
-		{"first_record", bc_json_u64(s->first_record)},
 		{NULL, NULL},
 	});
 }

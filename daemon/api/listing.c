@@ -53,11 +53,17 @@ static bool goes_on(void *context)
 	return !atomic_load(&l->is_cancelled);
 }
 
-static bool has_hole(const struct bc_recording_list *list, const struct bc_recording *recording)
+/* Counts the segments that are not here, between those that are. */
+static uint64_t count_missing(
+	const struct bc_recording_list *list, const struct bc_recording *recording)
 {
 	const struct bc_recording_file *files = &list->files[recording->first];
+	uint64_t missing = 0;
 
-	return files[recording->count - 1].number - files[0].number + 1 != recording->count;
+	for (uint32_t i = 1; i < recording->count; i++)
+		if (files[i].number > files[i - 1].number)
+			missing += files[i].number - files[i - 1].number - 1;
+	return missing;
 }
 
 /* Reads the number of a recording's first record that is there. Returns false if it can't. */
@@ -83,17 +89,19 @@ static int summarize_long(struct bc_recording_summary *summary, struct bc_listin
 	const struct bc_summary_io *io)
 {
 	struct bc_recording last = *recording;
-	uint64_t first_record;
+	uint64_t first_record = 0;
 
 	last.first += recording->count - 1;
 	last.count = 1;
 	int rc = bc_recording_summarize(summary, dir_fd, list, &last, io);
 	if (rc != 0)
 		return rc;
-	summary->is_counted = summary->is_counted && !has_hole(list, recording) &&
-			      read_first_record(&first_record, dir_fd, list, recording);
+	bool is_read = read_first_record(&first_record, dir_fd, list, recording);
+	summary->is_counted = summary->is_counted && is_read && count_missing(list, recording) == 0;
 	if (summary->is_counted)
 		summary->records += summary->header.first_record - first_record;
+	summary->missing_segments = count_missing(list, recording);
+	summary->first_record = first_record;
 	summary->segments = recording->count;
 	summary->bytes = bc_catalogue_bytes(l->catalogue, recording->id);
 	return 0;

@@ -343,6 +343,9 @@ json_t *bc_recording_summary_json(
 		{"lost", s->is_counted ? bc_json_u64(s->lost) : json_null()},
 		{"metadata", bc_metadata_parse(s->header.metadata)},
 		{"path", bc_json_text(path)},
+		{"missing_segments", bc_json_u64(s->missing_segments)},
+		{"missing", bc_json_u64(s->missing)},
+		{"first_record", bc_json_u64(s->first_record)},
 		{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
 		{NULL, NULL},
 	});

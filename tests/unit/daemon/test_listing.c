@@ -114,6 +114,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "segments", "2");
 	assert_member(r, "records", "92");
 	assert_member(r, "lost", "258");
+	assert_member(r, "missing_segments", "0");
 	snprintf(expected, sizeof(expected), "%llu", (unsigned long long)bytes);
 	assert_member(r, "bytes", expected);
 	assert_member(r, "metadata", "{\"who\":\"me\",\"n\":[1,2]}");
@@ -122,7 +123,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "path", expected);
 	assert_member(r, "reason", "null");
 	assert_true(json_is_string(json_object_get(r, "ended")));
-	assert_int_equal(json_object_size(r), 13);
+	assert_int_equal(json_object_size(r), 16);
 }
 
 TEST_F(recordings_are_listed_oldest_first)
@@ -247,6 +248,7 @@ TEST_F(a_recording_of_many_segments_is_summed_up_by_its_ends)
 	r = row(f, 1, 0);
 	assert_member(r, "records", "null");
 	assert_member(r, "lost", "null");
+	assert_member(r, "missing_segments", "1");
 }
 
 /* Makes a segment of chunks with a note and, by their counts, 10 more samples lost in each. */
