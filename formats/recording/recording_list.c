@@ -129,6 +129,9 @@ static void sort(struct rows *rows)
 		qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_rows);
 }
 
+/* More segments than are sealed while a directory is read. */
+#define OVERLOOKED_MAX 8u
+
 /* A segment that is sealed, and so renamed, while its directory is read may be found under neither
  * name. It would look as if it were missing, so it is looked for. */
 static int add_overlooked(struct rows *rows, const struct bc_recording_list *list, int dir_fd)
@@ -141,14 +144,17 @@ static int add_overlooked(struct rows *rows, const struct bc_recording_list *lis
 		struct row row = rows->rows[i];
 		char path[BC_RECORDING_PATH_MAX];
 		if (strcmp(before->recording, row.name.recording) != 0 ||
-			row.name.segment - before->segment != 2)
+			row.name.segment - before->segment > OVERLOOKED_MAX + 1)
 			continue;
-		row.name.segment--;
 		row.name.is_partial = false;
 		row.name.damaged = 0;
-		write_path(path, list->dirs[row.dir].name, &row.name);
-		if (faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			rc = add_row(rows, &row.name, row.dir);
+		uint32_t end = row.name.segment;
+		row.name.segment = before->segment;
+		while (rc == 0 && ++row.name.segment < end) {
+			write_path(path, list->dirs[row.dir].name, &row.name);
+			if (faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+				rc = add_row(rows, &row.name, row.dir);
+		}
 	}
 	if (rows->count != count)
 		sort(rows);
