@@ -30,9 +30,8 @@ const struct bc_usage bc_verify_usage = {
 	.summary = "check the integrity of files",
 	.text = "Checks segments (all checksums, the index against the chunks, the ticks in the "
 		"chunks' headers, that no chunk or record is missing, also between files, and that "
-		"a gap reports each loss), raw "
-		"captures (all checksums, that no block is missing) and bcp1 "
-		"streams (all checksums, the sequence numbers). Plain formats have no checksums: "
+		"a gap reports each loss) and bcp1 streams (all checksums, the sequence numbers). "
+		"Plain formats have no checksums: "
 		"only a torn end and values too large for a record are found. In text formats, "
 		"malformed lines are found.\n"
 		"Prints a line for each damage and one for each file. The order of the files does "
