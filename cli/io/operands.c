@@ -415,9 +415,10 @@ struct rows {
 /* Adds a file, whose path becomes the rows'. Returns NULL if out of memory. */
 static struct row *add_row(struct rows *rows, char *path)
 {
+	if (path == NULL)
+		return NULL;
 	struct row *grown = bc_grow(rows->rows, &rows->capacity, rows->count, sizeof(*grown));
-
-	if (path == NULL || grown == NULL) {
+	if (grown == NULL) {
 		free(path);
 		return NULL;
 	}

@@ -252,7 +252,8 @@ TEST(permissions_are_parsed_by_name)
 
 	assert_true(bc_permissions_parse(&permissions, "", err, sizeof(err)));
 	assert_int_equal(permissions, 0);
-	assert_true(bc_permissions_parse(&permissions, " record,mark ,, trigger", err, sizeof(err)));
+	assert_true(
+		bc_permissions_parse(&permissions, " record,mark ,, trigger", err, sizeof(err)));
 	assert_int_equal(permissions, bc_permission_bit(BC_PERMISSION_RECORD) |
 					      bc_permission_bit(BC_PERMISSION_MARK) |
 					      bc_permission_bit(BC_PERMISSION_TRIGGER));
