@@ -210,6 +210,7 @@ enum bc_exit bc_operands_open(struct bc_operands *o, const struct bc_console *co
 			continue;
 		}
 		free(operand.path);
+		free(operand.id);
 		o->exit = bc_exit_worse(o->exit, code);
 	}
 	return o->count != 0 && o->exit <= BC_EXIT_FAILED ? BC_EXIT_OK : o->exit;
@@ -412,23 +413,6 @@ struct rows {
 	size_t capacity;
 };
 
-/* Adds a file, whose path becomes the rows'. Returns NULL if out of memory. */
-static struct row *add_row(struct rows *rows, char *path)
-{
-	if (path == NULL)
-		return NULL;
-	struct row *grown = bc_grow(rows->rows, &rows->capacity, rows->count, sizeof(*grown));
-	if (grown == NULL) {
-		free(path);
-		return NULL;
-	}
-	rows->rows = grown;
-	grown += rows->count;
-	*grown = (struct row){.path = path};
-	rows->count++;
-	return grown;
-}
-
 static char *join(const char *dir, const char *file)
 {
 	size_t bytes = strlen(dir);
@@ -436,6 +420,18 @@ static char *join(const char *dir, const char *file)
 	char *path;
 
 	return asprintf(&path, "%s%s%s", dir, slash, file) >= 0 ? path : NULL;
+}
+
+/* Adds a row without a path. Returns NULL if out of memory. */
+static struct row *add_row(struct rows *rows)
+{
+	struct row *grown = bc_grow(rows->rows, &rows->capacity, rows->count, sizeof(*grown));
+
+	if (grown == NULL)
+		return NULL;
+	rows->rows = grown;
+	grown[rows->count] = (struct row){.path = NULL};
+	return &grown[rows->count++];
 }
 
 static int add_recording(struct rows *rows, const struct bc_operand *operand,
@@ -448,8 +444,8 @@ static int add_recording(struct rows *rows, const struct bc_operand *operand,
 		if (!bc_recording_file_is_read(file))
 			continue;
 		bc_recording_file_path(path, list, recording, file);
-		struct row *row = add_row(rows, join(operand->path, path));
-		if (row == NULL)
+		struct row *row = add_row(rows);
+		if (row == NULL || (row->path = join(operand->path, path)) == NULL)
 			return -ENOMEM;
 		const struct bc_segment_name name = bc_recording_file_name(recording, file);
 		row->key = key_of_name(&name);
@@ -470,7 +466,8 @@ static int add_operand(struct rows *rows, const struct bc_operands *o,
 	if (!operand->is_dir) {
 		if (exit != NULL)
 			bc_give_way(operand->path);
-		return add_row(rows, strdup(operand->path)) != NULL ? 0 : -ENOMEM;
+		struct row *row = add_row(rows);
+		return row != NULL && (row->path = strdup(operand->path)) != NULL ? 0 : -ENOMEM;
 	}
 	if (exit != NULL)
 		*exit = bc_exit_worse(*exit, bc_operand_list(o, operand, &list, &at, &end));

@@ -329,7 +329,7 @@ static void remove_recording(struct bc_catalogue *c, size_t at)
 /* Returns NULL if out of memory. */
 static struct file *insert_file(struct recording *r, uint32_t at)
 {
-	if (r->count == r->capacity) {
+	if (r->files == NULL || r->count == r->capacity) {
 		uint32_t capacity = r->capacity + r->capacity / 2 + 1;
 		struct file *files = reallocarray(r->files, capacity, sizeof(*files));
 		if (files == NULL)

@@ -43,11 +43,9 @@ static int add_dir(struct bc_recording_list *list, const char *name)
 	if (dirs == NULL)
 		return -ENOMEM;
 	list->dirs = dirs;
-	dirs[list->dir_count] = (struct bc_recording_dir){.name = strdup(name)};
-	if (dirs[list->dir_count].name == NULL)
-		return -ENOMEM;
-	list->dir_count++;
-	return 0;
+	struct bc_recording_dir *dir = &dirs[list->dir_count++];
+	*dir = (struct bc_recording_dir){.name = strdup(name)};
+	return dir->name != NULL ? 0 : -ENOMEM;
 }
 
 static bool is_subdirectory(int dir_fd, const struct dirent *item)
