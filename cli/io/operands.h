@@ -2,9 +2,9 @@
  *
  * A word is a file; a directory, which stands for the segments in it and in its subdirectories; or
  * the id of a recording in the daemon's directory, or the beginning of one. A file or directory of
- * that name wins. What a directory has is told by the names of its files: none is opened, so that a
- * search from the end opens only the newest ones. Files that were named one by one may have any
- * name; their headers tell their order.
+ * that name wins. The files of a directory are known by their names, without opening them, so a
+ * search from the end opens only the newest ones. Files that are named one by one may have any
+ * name; their order comes from their headers.
  *
  *     bc_operands_read() -> bc_files_free(), bc_operands_close()
  *
@@ -51,7 +51,7 @@ bool bc_operands_accept(const struct bc_operands *operands, const char *path,
 	const struct bc_segment_header *header);
 
 /* Opens a regular file, and reads its header if that is intact. Returns a descriptor; or -1 with
- * errno set, EINVAL if it is no regular file. Doesn't wait for a pipe. */
+ * errno set, EINVAL if it is not a regular file. Doesn't wait for a pipe. */
 int bc_segment_open(struct bc_segment_header *header, bool *has_header, const char *path);
 
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
@@ -92,8 +92,8 @@ enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *fil
 	const struct bc_console *console, const char *const *words, int count,
 	unsigned how) BC_MUST_CHECK;
 
-/* Lists the files again, for a command that goes on: prints nothing, and there may be none. Returns
- * 0 or a negative errno. */
+/* Lists the files again, for a command that keeps running. Prints nothing; there may be no files.
+ * Returns 0 or a negative errno. */
 int bc_operands_list_again(
 	const struct bc_operands *operands, struct bc_files *files) BC_MUST_CHECK;
 void bc_files_free(struct bc_files *files);

@@ -53,7 +53,7 @@ struct check {
 	struct bc_sequence_check *all;      /* that of all files */
 	struct bc_sequence_check own;       /* of a copy of a segment */
 	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
-	bool is_after_loss; /* something is missing before the file, which is no damage of it */
+	bool is_after_loss; /* something is missing before the file; the file itself is whole */
 	struct bc_page_check *pages;
 	const struct bc_segment_reader *reader;
 	uint64_t segments;
