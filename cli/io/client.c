@@ -112,8 +112,8 @@ static void write_connect_error(
 	case ENOENT:
 	case ENOTDIR:
 		snprintf(err, errlen,
-			"no such socket; is buscapd running? Start it, or pass its socket with "
-			"--socket PATH or $BUSCAP_SOCKET");
+			"no such socket; is buscapd running? Start it, or set "
+			"$BUSCAP_SOCKET to its socket");
 		break;
 	case EACCES:
 	case EPERM:

@@ -1,5 +1,5 @@
-/* One job reads a page at a time; requests wait in a queue for it. A job that runs while the
- * listing closes is told to stop, and frees the listing when it has. */
+/* Pages are read by one job at a time; requests wait for it in a queue. If a job is running when
+ * the listing is closed, it is cancelled, and then frees the listing. */
 #include "daemon/api/listing.h"
 
 #include <errno.h>

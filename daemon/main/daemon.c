@@ -124,7 +124,7 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-/* Events. There is no need to make one if there are no listeners. */
+/* Events, which are made only if there are listeners. */
 
 static void emit(void *context, const char *name, json_t *object)
 {

@@ -8,7 +8,7 @@
  *   last segment without end    that has only the end
  *
  * At every moment each whole chunk is readable in at least one file: an original goes only after
- * its copy is sealed. So a start that is killed is repeated by the next, with the same result.
+ * its copy is sealed. So if a start is killed, the next one repeats it with the same result.
  *
  * The directory may have 100,000 recordings, and nothing is recorded before this is over. So only
  * names are listed. Headers are read of recordings with an open file, and of the last RECENT ones
@@ -470,7 +470,7 @@ static bool recover_all(struct recovery *r, struct bc_startup_found *found)
 	return has_open;
 }
 
-/* Returns 0 if the text is no number of ours. */
+/* Returns 0 if the text is not a number that buscapd writes. */
 static uint64_t parse_number(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");

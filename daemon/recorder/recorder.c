@@ -8,8 +8,8 @@
  * thread reads the description. on_over() is called once, after the last recording is sealed.
  *
  * A recording has four phases: start_recording(), end_recording(), on_session_ending(), which the
- * session calls, and on_recording_ended(), when it is sealed. If the source ends it, the session
- * ends too: then there is no end_recording(), and its counts are those at the end of the sealing.
+ * session calls, and on_recording_ended(), when it is sealed. If the source ends, so does the
+ * session: end_recording() is not called, and the counts are those when the recording is sealed.
  */
 #include "daemon/recorder/recorder.h"
 

@@ -1,10 +1,10 @@
 /* Keeps a table of the recordings, sorted by id, each with a sorted table of its files. Another
- * table has the recordings in their order; it is made anew when it is needed after a change that is
- * not at its end.
+ * table has the recordings in their order; after a change that is not at its end, it is sorted
+ * again when it is next needed.
  *
  * What is in the tables is what the disk said, never what someone intended: bc_catalogue_look()
- * asks the disk about one name and puts the answer into the tables, unless another answer came in
- * between, because then it asks again. So the writer, which looks after each of its own changes,
+ * asks the disk about one name and puts the answer into the tables. If another answer has arrived
+ * meanwhile, it asks again. So the writer, which looks after each of its own changes,
  * and the thread, which lists the directory for those of others, need no order between them.
  *
  * What others change, inotify tells: bc_catalogue_notice() takes it in. It does not tell
@@ -43,7 +43,7 @@
 #include "formats/recording/recording_list.h"
 #include "formats/segment/segment_owner.h"
 
-/* The thread rests so many times as long as a listing takes, within these limits. */
+/* The thread rests this many times as long as a listing takes, within these limits. */
 #define REST_RATIO  200u
 #define REST_MIN_NS UINT64_C(1000000000)
 #define REST_MAX_NS UINT64_C(60000000000)
@@ -51,13 +51,13 @@
 /* After a failure, it rests the minimum; then twice as long after each, at most so long. */
 #define RETRY_MAX_NS UINT64_C(30000000000)
 
-/* bc_catalogue_notice() works at most so long. What it does not get to, it leaves for later. A new
- * file is looked at when its writer closes it: before, its header may be incomplete. */
+/* bc_catalogue_notice() works at most this long, and leaves the rest for later. A new file is
+ * looked at when its writer closes it: until then, its header may be incomplete. */
 #define NOTICE_NS UINT64_C(100000000)
 #define NOTICED   (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE)
 
-/* A listing works for so long, and then rests as long, so that it delays nothing on a machine that
- * has enough to do. */
+/* A listing works for this long, then rests as long, so that it delays nothing on a busy machine.
+ */
 #define TURN_NS UINT64_C(5000000)
 
 /* bc_catalogue_refresh_small() */
