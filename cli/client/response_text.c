@@ -123,7 +123,7 @@ bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 		if (json_is_number(bc_json_path(r, "bytes")))
 			bc_humanize_bytes(size, (double)bc_json_path_count(r, "bytes"));
 		bc_output_format(o, "%8s  ", size);
-		bc_template_print(o, "{label}\n", r);
+		bc_template_print(o, "{label}[  {missing_segments segment} missing]\n", r);
 	}
 	return true;
 }
