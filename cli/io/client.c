@@ -112,8 +112,8 @@ static void write_connect_error(
 	case ENOENT:
 	case ENOTDIR:
 		snprintf(err, errlen,
-			"no such socket; is buscapd running? Start it, or set "
-			"$BUSCAP_SOCKET to its socket");
+			"no such socket; is buscapd running? Start it, or pass its socket with "
+			"--socket PATH or $BUSCAP_SOCKET");
 		break;
 	case EACCES:
 	case EPERM:
