@@ -8,8 +8,8 @@
 
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
+#include "formats/bus/page_counts.h"
 #include "formats/overview/overview_json.h"
-#include "formats/pages/page_counts.h"
 
 /* Bytes of a search's text that are left for its last line. */
 #define END_BYTES 256u

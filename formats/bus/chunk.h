@@ -2,7 +2,7 @@
  * encoding, writing, seeking and recovery.
  *
  * The recorder gets a chunk from its pool, calls bc_chunk_reset(), and fills it with bc_stamp_*()
- * and bc_chunk_add_event(). bc_chunk_describe() (formats/pages/describe.h) then computes the fields
+ * and bc_chunk_add_event(). bc_chunk_describe() (formats/bus/describe.h) then computes the fields
  * that follow from the records. A segment reader fills a chunk in the same way. A chunk is one
  * allocation that includes records, events and their text. */
 #ifndef BC_FORMATS_BUS_CHUNK_H
@@ -90,7 +90,7 @@ struct bc_chunk {
 	struct bc_event events[BC_CHUNK_EVENTS]; /* info.events of them, sorted by position */
 	char text[BC_CHUNK_TEXT_BYTES];
 	uint32_t text_bytes;
-	uint8_t pages[BC_CHUNK_PAGE_BYTES]; /* page counts: formats/pages/page_counts.h */
+	uint8_t pages[BC_CHUNK_PAGE_BYTES]; /* page counts: formats/bus/page_counts.h */
 	uint8_t records[BC_CHUNK_BYTES];
 };
 

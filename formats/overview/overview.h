@@ -17,7 +17,7 @@
  * than that is replaced by those below it, down to its records.
  *
  * Every count is exact. A record counts once, at its address, as in the page counts
- * (formats/pages/page_counts.h). Its time is the time of day of its tick, computed from its chunk;
+ * (formats/bus/page_counts.h). Its time is the time of day of its tick, computed from its chunk;
  * if the clock rate is unknown, it is that of its chunk.
  *
  * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, and
@@ -30,7 +30,7 @@
 
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 #include "formats/search/segment_files.h"
 
 #define BC_OVERVIEW_COLUMNS 512u
@@ -116,7 +116,7 @@ const struct bc_overview_hole *bc_overview_holes(
 struct bc_overview_options {
 	int64_t from_ns; /* times are inclusive; INT64_MIN, INT64_MAX: everything */
 	int64_t to_ns;
-	uint32_t place_from; /* only rows that overlap these places (formats/pages/page_counts.h) */
+	uint32_t place_from; /* only rows that overlap these places (formats/bus/page_counts.h) */
 	uint32_t place_to;   /* inclusive */
 	unsigned columns;    /* 1 .. BC_OVERVIEW_COLUMNS */
 	unsigned rows;       /* 2 .. BC_OVERVIEW_ROWS */

@@ -4,8 +4,8 @@
 
 #include <sys/stat.h>
 
+#include "formats/bus/describe.h"
 #include "formats/overview/overview.h"
-#include "formats/pages/describe.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/page_search.h"
 #include "formats/segment/segment_name.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "formats/pages/describe.h"
+#include "formats/bus/describe.h"
 #include "formats/segment/page_summary.h"
 
 /* The most regions that counts of this many bytes can have. */

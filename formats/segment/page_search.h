@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/page_summary.h"
 

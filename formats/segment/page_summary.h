@@ -15,7 +15,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/must_check.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 #include "formats/segment/segment.h"
 
 #define BC_SUMMARY_FANOUT 16u

@@ -21,7 +21,7 @@
 
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
-#include "formats/pages/describe.h"
+#include "formats/bus/describe.h"
 #include "formats/segment/frame.h"
 
 #define BC_SEGMENT_VERSION 3u

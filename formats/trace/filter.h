@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "formats/bus/chunk.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 #include "formats/trace/entry.h"
 
 struct bc_span {

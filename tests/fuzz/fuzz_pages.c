@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 #include "formats/segment/page_search.h"
 #include "tests/fuzz/repair.h"
 

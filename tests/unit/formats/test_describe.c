@@ -3,7 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "formats/pages/describe.h"
+#include "formats/bus/describe.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
@@ -13,7 +13,7 @@
 #define bc_chunk_describe portable_describe
 void portable_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
 void portable_describe(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
-#include "formats/pages/describe.c" /* NOLINT(bugprone-suspicious-include) */
+#include "formats/bus/describe.c" /* NOLINT(bugprone-suspicious-include) */
 #undef bc_chunk_count
 #undef bc_chunk_describe
 

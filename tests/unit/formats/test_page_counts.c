@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/pages/describe.h"
+#include "formats/bus/describe.h"
 #include "formats/trace/filter.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

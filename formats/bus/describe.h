@@ -1,10 +1,10 @@
 /* Describes the records of a chunk: the fields of its header that follow from them, and which pages
  * and ports they touch. */
-#ifndef BC_FORMATS_PAGES_DESCRIBE_H
-#define BC_FORMATS_PAGES_DESCRIBE_H
+#ifndef BC_FORMATS_BUS_DESCRIBE_H
+#define BC_FORMATS_BUS_DESCRIBE_H
 
 #include "formats/bus/chunk.h"
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 
 /* The page counts of a chunk, with room for more regions than a chunk's header has. */
 #define BC_CHUNK_REGIONS 4096u

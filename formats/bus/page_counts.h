@@ -6,8 +6,8 @@
  * power of two of pages, or of ports, are counted instead. A record counts once, at its address.
  *
  * Counts are exact: their sum is the number of records. */
-#ifndef BC_FORMATS_PAGES_PAGE_COUNTS_H
-#define BC_FORMATS_PAGES_PAGE_COUNTS_H
+#ifndef BC_FORMATS_BUS_PAGE_COUNTS_H
+#define BC_FORMATS_BUS_PAGE_COUNTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

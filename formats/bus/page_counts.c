@@ -1,4 +1,4 @@
-#include "formats/pages/page_counts.h"
+#include "formats/bus/page_counts.h"
 
 #include <errno.h>
 #include <stdlib.h>

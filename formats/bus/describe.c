@@ -11,7 +11,7 @@
  * A full table is added to the counts, which become coarser if they have to; counting then goes on
  * with regions of that size, of which there are fewer. The keys are sorted by radix, in two passes
  * of 11 bits. */
-#include "formats/pages/describe.h"
+#include "formats/bus/describe.h"
 
 #include <string.h>
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(BC_NO_SIMD)
