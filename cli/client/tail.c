@@ -15,7 +15,7 @@
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/bus/record.h"
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
 

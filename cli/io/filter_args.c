@@ -13,8 +13,8 @@
 #include "cli/term/options.h"
 #include "formats/base/fail.h"
 #include "formats/base/rfc3339.h"
-#include "formats/names/name_file.h"
 #include "formats/trace/filter_parse.h"
+#include "formats/trace/name_file.h"
 
 void bc_filter_args_init(struct bc_filter_args *s)
 {

@@ -8,9 +8,9 @@
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
-#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 #include "formats/trace/filter_parse.h"
+#include "formats/trace/name_map.h"
 
 enum {
 	BC_FILTER_OPT_FROM = 1100,

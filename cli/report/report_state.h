@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "formats/names/name_map.h"
 #include "formats/overview/overview.h"
+#include "formats/trace/name_map.h"
 
 /* Text that grows up to a limit. Once it is full, or memory has run out, nothing more is added. */
 struct bc_report_text {

@@ -8,10 +8,10 @@
 
 #include "cli/io/trace.h"
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/stats/counts.h"
 #include "formats/stats/footprint.h"
 #include "formats/stats/interval_stats.h"
+#include "formats/trace/name_map.h"
 
 /* A thread for part of the work on each batch. */
 struct bc_second_thread {

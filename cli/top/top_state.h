@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 #define BC_TOP_KINDS 256u /* maximum number of types, and of processors */
 #define BC_TOP_PAGES 32u

@@ -16,9 +16,9 @@
 #include "cli/io/client.h"
 #include "cli/io/operands.h"
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/overview/overview.h"
 #include "formats/search/search.h"
+#include "formats/trace/name_map.h"
 
 struct bc_web_data;
 

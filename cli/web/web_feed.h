@@ -10,7 +10,7 @@
 
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 /* Events that are kept, and the bytes of their text. */
 #define BC_WEB_FEED_EVENTS 1000u

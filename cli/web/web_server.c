@@ -22,9 +22,9 @@
 #include "formats/base/late_library.h"
 #include "formats/base/must_check.h"
 #include "formats/base/number.h"
-#include "formats/names/name_map.h"
 #include "formats/search/search.h"
 #include "formats/trace/filter_parse.h"
+#include "formats/trace/name_map.h"
 
 /* ---- A search as query parameters of /data/find (docs/web.md, "Paths"). */
 

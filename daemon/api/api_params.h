@@ -8,9 +8,9 @@
 #include "daemon/recorder/recorder.h"
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
+#include "formats/trace/name_map.h"
 
 enum bc_api_params_kind {
 	BC_PARAMS_START,

@@ -18,10 +18,10 @@
 #include "formats/base/must_check.h"
 #include "formats/base/tcp_address.h"
 #include "formats/bus/mapping.h"
-#include "formats/names/name_map.h"
 #include "formats/segment/record_encoder.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
+#include "formats/trace/name_map.h"
 
 #define BC_WORKERS_MAX 64u
 

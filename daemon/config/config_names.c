@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "formats/base/fail.h"
-#include "formats/names/name_file.h"
+#include "formats/trace/name_file.h"
 
 static int add_file(struct bc_name_map *map, const char *path, uint64_t offset, bool is_symbols,
 	char *err, size_t errlen)

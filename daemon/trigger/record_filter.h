@@ -20,8 +20,8 @@
 #include "daemon/base/rules.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/stamp.h"
-#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
+#include "formats/trace/name_map.h"
 
 #define BC_RECORD_FILTER_RULES 8u
 

@@ -13,8 +13,8 @@
 #include "daemon/base/rules.h"
 #include "daemon/base/time_or_size.h"
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
+#include "formats/trace/name_map.h"
 
 #define BC_TRIGGER_NAME_MAX BC_SETTING_NAME_MAX
 #define BC_TRIGGER_TEXT_MAX 256u

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/overview/overview.h"
+#include "formats/trace/name_map.h"
 
 /* Receives pieces of the text, which is UTF-8 without line ends. Returns false to stop. */
 typedef bool (*bc_overview_write_cb)(void *context, const char *text, size_t bytes);

@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
+#include "formats/trace/name_map.h"
 
 /* Initializes a filter and adds the conditions in `text`. An empty text is an error. The error
  * names the condition. */

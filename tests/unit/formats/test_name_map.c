@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

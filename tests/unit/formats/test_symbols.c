@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/names/name_file.h"
+#include "formats/trace/name_file.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -1,12 +1,12 @@
 /* Reads files of names into a map. */
-#ifndef BC_FORMATS_NAMES_NAME_FILE_H
-#define BC_FORMATS_NAMES_NAME_FILE_H
+#ifndef BC_FORMATS_TRACE_NAME_FILE_H
+#define BC_FORMATS_TRACE_NAME_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 /* Splits "FILE" or "FILE:OFFSET"; the offset is hexadecimal and may be negative,
  * "vmlinux:-c0000000". Returns the length of the file's name. */

@@ -1,4 +1,4 @@
-#include "formats/names/name_file.h"
+#include "formats/trace/name_file.h"
 
 #include <errno.h>
 #include <gelf.h>
@@ -14,7 +14,7 @@
 
 #include "formats/base/fail.h"
 #include "formats/base/number.h"
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 /* The longest range of a symbol without a size. */
 #define REACH_MAX UINT64_C(0x10000)

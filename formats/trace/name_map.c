@@ -1,7 +1,7 @@
 /* A search starts at the last range that begins at or below the address and goes back. From one
  * that ends before the address, `up` leads past all that do not end later; from one that has it,
  * only those that start within its size can be smaller. So it visits only ranges that overlap. */
-#include "formats/names/name_map.h"
+#include "formats/trace/name_map.h"
 
 #include <ctype.h>
 #include <errno.h>

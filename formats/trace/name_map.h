@@ -2,15 +2,15 @@
  *
  * A map has layers. A name of a later layer hides those of earlier ones; within a layer, the
  * smallest range that has the address counts. A layer comes from the built-in map of the PC, from
- * the symbols of a program (formats/names/name_file.h), or from a file with one name per line and
+ * the symbols of a program (formats/trace/name_file.h), or from a file with one name per line and
  * hexadecimal addresses:
  *
  *     # the test fixture
  *     a0000-bffff   VGA memory
  *     port 80       POST
  *     port 3f8-3ff  COM1 */
-#ifndef BC_FORMATS_NAMES_NAME_MAP_H
-#define BC_FORMATS_NAMES_NAME_MAP_H
+#ifndef BC_FORMATS_TRACE_NAME_MAP_H
+#define BC_FORMATS_TRACE_NAME_MAP_H
 
 #include <jansson.h>
 #include <stdbool.h>
