@@ -15,7 +15,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/rfc3339.h"
-#include "formats/search/search.h"
+#include "formats/recording/search.h"
 #include "formats/trace/filter_parse.h"
 
 #define CONTEXT_MAX 10000u

@@ -11,7 +11,7 @@
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per line"},

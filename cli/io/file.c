@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 #include "formats/segment/segment_name.h"
 
 static const char *advice(int error)

@@ -22,7 +22,7 @@
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
 #include "formats/reader/input.h"
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 #include "formats/segment/segment_index.h"
 
 /* ---- next to a recorder */

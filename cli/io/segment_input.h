@@ -3,7 +3,7 @@
 #define BC_CLI_IO_SEGMENT_INPUT_H
 
 #include "cli/io/operands.h"
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 
 struct bc_segment_input {
 	struct bc_operands operands; /* that named the files */

@@ -17,7 +17,7 @@
 #include "cli/io/operands.h"
 #include "formats/base/must_check.h"
 #include "formats/overview/overview.h"
-#include "formats/search/search.h"
+#include "formats/recording/search.h"
 #include "formats/trace/name_map.h"
 
 struct bc_web_data;

@@ -22,7 +22,7 @@
 #include "formats/base/late_library.h"
 #include "formats/base/must_check.h"
 #include "formats/base/number.h"
-#include "formats/search/search.h"
+#include "formats/recording/search.h"
 #include "formats/trace/filter_parse.h"
 #include "formats/trace/name_map.h"
 

@@ -31,7 +31,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/page_counts.h"
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 
 #define BC_OVERVIEW_COLUMNS 512u
 #define BC_OVERVIEW_ROWS    1024u

@@ -1,14 +1,14 @@
 /* Searches segment files for the records that match a filter, forwards or from the end. Reads the
  * page counts first (formats/segment/page_search.h), then only chunks that may have a match. */
-#ifndef BC_FORMATS_SEARCH_SEARCH_H
-#define BC_FORMATS_SEARCH_SEARCH_H
+#ifndef BC_FORMATS_RECORDING_SEARCH_H
+#define BC_FORMATS_RECORDING_SEARCH_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/filter.h"
 

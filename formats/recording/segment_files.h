@@ -1,6 +1,6 @@
 /* Segment files, one of which is open at a time, with a list of its chunks. */
-#ifndef BC_FORMATS_SEARCH_SEGMENT_FILES_H
-#define BC_FORMATS_SEARCH_SEGMENT_FILES_H
+#ifndef BC_FORMATS_RECORDING_SEGMENT_FILES_H
+#define BC_FORMATS_RECORDING_SEGMENT_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "formats/search/search.h"
+#include "formats/recording/search.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "formats/search/segment_files.h"
+#include "formats/recording/segment_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
