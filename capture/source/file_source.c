@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "formats/base/fail.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/segment/sequence_check.h"
 
 #define PIECES      3u

@@ -10,8 +10,8 @@
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
+#include "formats/codec/entry_convert.h"
 #include "formats/diff/match.h"
-#include "formats/reader/entry_convert.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/filter.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cli/term/console.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 
 struct bc_file {
 	const char *name; /* for messages */

@@ -21,7 +21,7 @@
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/recording/segment_files.h"
 #include "formats/segment/segment_index.h"
 

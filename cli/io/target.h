@@ -18,8 +18,8 @@
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/reader/entry_convert.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/entry_convert.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/printer.h"
 
 struct bc_target {

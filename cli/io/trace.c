@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "formats/base/number.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 
 /* Faults of a file that are printed individually. */
 #define FAULTS_MAX 10

@@ -12,7 +12,7 @@
 #include "cli/term/console.h"
 #include "cli/term/progress.h"
 #include "formats/base/options.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
 

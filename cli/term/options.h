@@ -12,7 +12,7 @@
 #include "cli/term/console.h"
 #include "formats/base/options.h"
 #include "formats/base/usage.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 
 /* The state of option parsing. */
 struct bc_options {

@@ -13,7 +13,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/options.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/segment/sequence_check.h"
 
 /* What follows each record. */

@@ -18,7 +18,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/page_map.h"
 #include "formats/bus/stamp.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 
 /* ---- The programs of `buscap sim TRACE...`: the memory accesses of traces, for the processors of
  * the simulated bus.

@@ -5,8 +5,8 @@
  * kernel event. An instruction implies a fetch; a micro-op may imply a fetch, a load or a store:
  * bc_entry_references() returns these references.
  *
- * Readers (formats/reader/reader.h) produce entries, and printers (formats/trace/printer.h) write
- * them. formats/reader/entry_convert.h, between the two, determines what a target format cannot
+ * Readers (formats/codec/reader.h) produce entries, and printers (formats/trace/printer.h) write
+ * them. formats/codec/entry_convert.h, between the two, determines what a target format cannot
  * hold. It works with traits: a trait is a property that an entry may have and that a format may be
  * able to hold. */
 #ifndef BC_FORMATS_TRACE_ENTRY_H

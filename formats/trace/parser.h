@@ -1,4 +1,4 @@
-/* Parser interface: how a format's module turns bytes into entries for formats/reader/reader.h.
+/* Parser interface: how a format's module turns bytes into entries for formats/codec/reader.h.
  *
  * A parser receives whole lines, or whole records of a binary format, and converts as many to
  * entries as fit. The reader does the rest: it splits the input, keeps incomplete lines for the

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
 #include "tests/support/cpu_time.h"

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/reader/entry_convert.h"
-#include "formats/reader/input.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/entry_convert.h"
+#include "formats/codec/input.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/filter_parse.h"
 #include "formats/trace/printer.h"
 

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/reader/input.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/input.h"
+#include "formats/codec/reader.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/filter_parse.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/segment/segment_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/reader/entry_convert.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/entry_convert.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/printer.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"

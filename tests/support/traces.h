@@ -11,7 +11,7 @@
 #include "formats/base/bytes.h"
 #include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "tests/support/test.h"
 
 struct trace {

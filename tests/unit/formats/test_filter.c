@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "formats/bus/describe.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/filter.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

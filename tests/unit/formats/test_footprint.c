@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/bus/record.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/stats/footprint.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
 #include "tests/support/packed.h"

@@ -4,7 +4,7 @@
 #include "tests/support/small_segment.h"
 
 #include "formats/bus/dialect.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/parser.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/segment/frame.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"

@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "formats/reader/unpack.h"
+#include "formats/codec/unpack.h"
 #include "tests/support/dice.h"
 #include "tests/support/failing_heap.h"
 #include "tests/support/test.h"

@@ -1,11 +1,11 @@
-/* A reader (formats/reader/reader.h), and the interface of its three kinds: for lines and
+/* A reader (formats/codec/reader.h), and the interface of its three kinds: for lines and
  * fixed-size records and for frames (both in reader.c), and for chunks (chunk_reader.c). Private to
  * these. */
-#ifndef BC_FORMATS_READER_READER_INTERNAL_H
-#define BC_FORMATS_READER_READER_INTERNAL_H
+#ifndef BC_FORMATS_CODEC_READER_INTERNAL_H
+#define BC_FORMATS_CODEC_READER_INTERNAL_H
 
 #include "formats/codec/format.h"
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 #include "formats/trace/parser.h"
 
 #define BC_READER_ENTRIES 192

@@ -1,6 +1,6 @@
 /* Reads bcp1, whose samples become entries, gaps and damage between frames events and faults; and
  * text lines and fixed-size records. Chunks are in chunk_reader.c. */
-#include "formats/reader/reader.h"
+#include "formats/codec/reader.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/mapping.h"
-#include "formats/reader/reader_internal.h"
+#include "formats/codec/reader_internal.h"
 #include "formats/trace/parser.h"
 
 struct frame_state {

@@ -1,4 +1,4 @@
-#include "formats/reader/unpack.h"
+#include "formats/codec/unpack.h"
 
 #include <errno.h>
 #include <lz4.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "formats/bus/chunk.h"
-#include "formats/reader/reader_internal.h"
+#include "formats/codec/reader_internal.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 

@@ -1,4 +1,4 @@
-#include "formats/reader/entry_convert.h"
+#include "formats/codec/entry_convert.h"
 
 void bc_entry_converter_init(struct bc_entry_converter *c, enum bc_format target,
 	const struct bc_format_options *target_options)

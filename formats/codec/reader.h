@@ -6,8 +6,8 @@
  *
  * Malformed, damaged or missing data does not end the trace: it is returned as a fault with its
  * position, and reading continues. But nothing can be read after damage to the compression. */
-#ifndef BC_FORMATS_READER_READER_H
-#define BC_FORMATS_READER_READER_H
+#ifndef BC_FORMATS_CODEC_READER_H
+#define BC_FORMATS_CODEC_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "formats/base/must_check.h"
 #include "formats/base/options.h"
 #include "formats/bus/chunk.h"
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"

@@ -3,8 +3,8 @@
  * An entry of a kind that the target lacks becomes the references that it implies, or is left out.
  * A reference of a type that the target lacks becomes a read, a write or a fetch, or is left out. A
  * field that the target lacks is dropped. Each loss is counted by trait. */
-#ifndef BC_FORMATS_READER_ENTRY_CONVERT_H
-#define BC_FORMATS_READER_ENTRY_CONVERT_H
+#ifndef BC_FORMATS_CODEC_ENTRY_CONVERT_H
+#define BC_FORMATS_CODEC_ENTRY_CONVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>

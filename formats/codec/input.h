@@ -5,8 +5,8 @@
  *     bc_input_read() ...                   plain formats: the decompressed bytes
  *     bc_input_segments()                   segments: a reader of chunks instead
  *     bc_input_close() */
-#ifndef BC_FORMATS_READER_INPUT_H
-#define BC_FORMATS_READER_INPUT_H
+#ifndef BC_FORMATS_CODEC_INPUT_H
+#define BC_FORMATS_CODEC_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "formats/base/input_stream.h"
 #include "formats/base/must_check.h"
 #include "formats/codec/format.h"
-#include "formats/reader/unpack.h"
+#include "formats/codec/unpack.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_reader.h"
 

@@ -1,4 +1,4 @@
-#include "formats/reader/foreign.h"
+#include "formats/codec/foreign.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * Call bc_unpack_open(), then bc_unpack() with the bytes as they arrive. All output before damage
  * is good. */
-#ifndef BC_FORMATS_READER_UNPACK_H
-#define BC_FORMATS_READER_UNPACK_H
+#ifndef BC_FORMATS_CODEC_UNPACK_H
+#define BC_FORMATS_CODEC_UNPACK_H
 
 #include <stdbool.h>
 #include <stddef.h>

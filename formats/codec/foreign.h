@@ -1,13 +1,13 @@
 /* Names what a file is that buscap can't read, so that a message can say how to get at the trace in
  * it: other compressions, archives, UTF-16. */
-#ifndef BC_FORMATS_READER_FOREIGN_H
-#define BC_FORMATS_READER_FOREIGN_H
+#ifndef BC_FORMATS_CODEC_FOREIGN_H
+#define BC_FORMATS_CODEC_FOREIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/reader/unpack.h"
+#include "formats/codec/unpack.h"
 
 /* Describes the content of a file, which may be compressed with `packing`, from the first bytes of
  * its content. Returns false if they are none of these; otherwise sets *err to a clause. Two bytes

@@ -1,4 +1,4 @@
-#include "formats/reader/input.h"
+#include "formats/codec/input.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -17,8 +17,8 @@
 #include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
+#include "formats/codec/foreign.h"
 #include "formats/codec/format.h"
-#include "formats/reader/foreign.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "formats/trace/parser.h"
