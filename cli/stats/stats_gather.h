@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "cli/io/trace.h"
+#include "cli/stats/counts.h"
+#include "cli/stats/footprint.h"
+#include "cli/stats/interval_stats.h"
 #include "formats/base/must_check.h"
-#include "formats/stats/counts.h"
-#include "formats/stats/footprint.h"
-#include "formats/stats/interval_stats.h"
 #include "formats/trace/name_map.h"
 
 /* A thread for part of the work on each batch. */

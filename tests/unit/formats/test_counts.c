@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/stats/counts.h"
 #include "formats/bus/record.h"
-#include "formats/stats/counts.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

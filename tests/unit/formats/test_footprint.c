@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/stats/footprint.h"
 #include "formats/bus/record.h"
 #include "formats/codec/reader.h"
-#include "formats/stats/footprint.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

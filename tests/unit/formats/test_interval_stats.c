@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/stats/interval_stats.h"
+#include "cli/stats/interval_stats.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -1,4 +1,4 @@
-#include "formats/stats/counts.h"
+#include "cli/stats/counts.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * A touch is O(1) on average: doubling the table moves every slot once. A block takes 21 to 43
  * bytes, and 64 while the table grows. Blocks are counted by their set of touches, so reading the
  * counts does not scan the table. */
-#include "formats/stats/footprint.h"
+#include "cli/stats/footprint.h"
 
 #include <errno.h>
 #include <stdlib.h>

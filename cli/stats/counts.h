@@ -2,8 +2,8 @@
  *
  * Memory is bounded: once there are BC_STRING_COUNTER_MAX different strings, or
  * BC_STRING_COUNTER_TEXT_MAX bytes of them, new strings are counted together in `others`. */
-#ifndef BC_FORMATS_STATS_COUNTS_H
-#define BC_FORMATS_STATS_COUNTS_H
+#ifndef BC_CLI_STATS_COUNTS_H
+#define BC_CLI_STATS_COUNTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  *
  * Each touch is one lookup in a hash table of lines. A table that reaches its memory limit stops
  * growing: lines that do not fit are counted as untracked. */
-#ifndef BC_FORMATS_STATS_FOOTPRINT_H
-#define BC_FORMATS_STATS_FOOTPRINT_H
+#ifndef BC_CLI_STATS_FOOTPRINT_H
+#define BC_CLI_STATS_FOOTPRINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "formats/stats/interval_stats.h"
+#include "cli/stats/interval_stats.h"
 
 #include <math.h>
 

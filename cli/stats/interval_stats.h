@@ -9,8 +9,8 @@
  * Windows divide the elapsed time into equal parts of 2^n ticks. When the last of
  * BC_INTERVAL_STATS_WINDOWS is used up, neighbours are joined and the length doubles. So a long
  * trace has between half and all of the windows, at constant cost per reference. */
-#ifndef BC_FORMATS_STATS_INTERVAL_STATS_H
-#define BC_FORMATS_STATS_INTERVAL_STATS_H
+#ifndef BC_CLI_STATS_INTERVAL_STATS_H
+#define BC_CLI_STATS_INTERVAL_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>
