@@ -1,6 +1,6 @@
 /* buscap diff: compares two traces, of one or two formats.
  *
- * formats/diff/match.h finds the differences. Here they are collected, one at a time, and passed to
+ * cli/diff/match.h finds the differences. Here they are collected, one at a time, and passed to
  * cli/diff/diff_print.c. */
 #include "cli/term/commands.h"
 
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/diff/compare.h"
 #include "cli/diff/diff_options.h"
 #include "cli/diff/diff_print.h"
 #include "cli/term/options.h"
-#include "formats/diff/compare.h"
 
 /* Returns the traits that a trace's entries can be converted to. */
 static uint32_t can_be(const struct bc_trace *trace)

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/diff/compare.h"
 #include "cli/term/options.h"
 #include "formats/base/number.h"
-#include "formats/diff/compare.h"
 
 /* The traits of each class, given that micro-ops and instructions also count as references. */
 static const struct {

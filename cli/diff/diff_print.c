@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/diff/compare.h"
 #include "formats/base/json.h"
-#include "formats/diff/compare.h"
 
 #define RED   "\033[31m"
 #define GREEN "\033[32m"

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/match.h"
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/codec/entry_convert.h"
-#include "formats/diff/match.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/filter.h"
 

@@ -1,7 +1,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "formats/diff/align.h"
+#include "cli/diff/align.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

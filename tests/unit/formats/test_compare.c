@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/diff/compare.h"
+#include "cli/diff/compare.h"
 #include "formats/trace/entry.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/diff/compare.h"
-#include "formats/diff/far.h"
-#include "formats/diff/match.h"
+#include "cli/diff/compare.h"
+#include "cli/diff/far.h"
+#include "cli/diff/match.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -1,15 +1,15 @@
 /* Which entries of the windows of two traces match: by their contents, or by their times.
- * formats/diff/match.h reports it. */
-#ifndef BC_FORMATS_DIFF_PLAN_H
-#define BC_FORMATS_DIFF_PLAN_H
+ * cli/diff/match.h reports it. */
+#ifndef BC_CLI_DIFF_PLAN_H
+#define BC_CLI_DIFF_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/align.h"
+#include "cli/diff/window.h"
 #include "formats/base/must_check.h"
-#include "formats/diff/align.h"
-#include "formats/diff/window.h"
 
 struct bc_plan {
 	const struct bc_match_options *options; /* the owner's, and the windows */

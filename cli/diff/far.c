@@ -1,11 +1,11 @@
-#include "formats/diff/far.h"
+#include "cli/diff/far.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "formats/diff/align.h"
-#include "formats/diff/compare.h"
+#include "cli/diff/align.h"
+#include "cli/diff/compare.h"
 
 /* A sample is a run of this many entries. Whether a run is one depends only on its contents, so
  * that the samples of a common part are the same in both traces. */

@@ -1,12 +1,12 @@
 /* Finds where two traces meet again after a difference longer than the look-ahead, by reading both
  * a second time. */
-#ifndef BC_FORMATS_DIFF_FAR_H
-#define BC_FORMATS_DIFF_FAR_H
+#ifndef BC_CLI_DIFF_FAR_H
+#define BC_CLI_DIFF_FAR_H
 
 #include <stdint.h>
 
+#include "cli/diff/compare.h"
 #include "formats/base/must_check.h"
-#include "formats/diff/compare.h"
 
 /* How many entries of each trace are searched. */
 #define BC_FAR_MAX (UINT64_C(16) << 20)

@@ -1,4 +1,4 @@
-#include "formats/diff/compare.h"
+#include "cli/diff/compare.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,15 +1,15 @@
-/* One of the two traces that formats/diff/match.h compares: its source, and a window of entries
+/* One of the two traces that cli/diff/match.h compares: its source, and a window of entries
  * that are kept, with their strings, while the traces are aligned. */
-#ifndef BC_FORMATS_DIFF_WINDOW_H
-#define BC_FORMATS_DIFF_WINDOW_H
+#ifndef BC_CLI_DIFF_WINDOW_H
+#define BC_CLI_DIFF_WINDOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/compare.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/record.h"
-#include "formats/diff/compare.h"
 #include "formats/trace/entry.h"
 
 /* The entry before another one, as far as the time between them needs it. */

@@ -1,10 +1,10 @@
-#include "formats/diff/plan.h"
+#include "cli/diff/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/diff/window.h"
+#include "cli/diff/window.h"
 
 /* A block ends a difference, without looking further ahead, if it has at least SURE_BLOCK matches
  * and SURE_RATIO times as many as there are unmatched entries before it. */

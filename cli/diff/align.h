@@ -2,8 +2,8 @@
  * few items remain without a partner. docs/diff.md explains the method.
  *
  * Equal items have equal keys. */
-#ifndef BC_FORMATS_DIFF_ALIGN_H
-#define BC_FORMATS_DIFF_ALIGN_H
+#ifndef BC_CLI_DIFF_ALIGN_H
+#define BC_CLI_DIFF_ALIGN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
-#include "formats/diff/window.h"
+#include "cli/diff/window.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/diff/compare.h"
 #include "formats/bus/record.h"
-#include "formats/diff/compare.h"
 #include "formats/trace/parser.h"
 
 /* The strings of an entry come from one line or from a mark. */

@@ -1,9 +1,9 @@
 /* Compares two entries field by field.
  *
  * The time has a field bit, but is not compared here: the permitted difference depends on the
- * clocks of both traces (formats/diff/match.h). */
-#ifndef BC_FORMATS_DIFF_COMPARE_H
-#define BC_FORMATS_DIFF_COMPARE_H
+ * clocks of both traces (cli/diff/match.h). */
+#ifndef BC_CLI_DIFF_COMPARE_H
+#define BC_CLI_DIFF_COMPARE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,19 +1,19 @@
 /* Compares two traces and reports what is the same and what differs. Memory is bounded by the
  * look-ahead. docs/diff.md explains the method.
  *
- * Entries match if the selected fields are equal (formats/diff/compare.h) and so are their times.
+ * Entries match if the selected fields are equal (cli/diff/compare.h) and so are their times.
  * Times are equal if they differ by at most a window of ticks, after correction for the offset
  * between the clocks, or if the same time has passed since the previous entry; then the offset has
  * changed. Traces on the same clock have no offset. */
-#ifndef BC_FORMATS_DIFF_MATCH_H
-#define BC_FORMATS_DIFF_MATCH_H
+#ifndef BC_CLI_DIFF_MATCH_H
+#define BC_CLI_DIFF_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/compare.h"
 #include "formats/base/must_check.h"
-#include "formats/diff/compare.h"
 #include "formats/trace/entry.h"
 
 struct bc_match;

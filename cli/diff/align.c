@@ -1,4 +1,4 @@
-#include "formats/diff/align.h"
+#include "cli/diff/align.h"
 
 #include <assert.h>
 #include <errno.h>

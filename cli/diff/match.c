@@ -1,4 +1,4 @@
-#include "formats/diff/match.h"
+#include "cli/diff/match.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "cli/diff/compare.h"
+#include "cli/diff/far.h"
+#include "cli/diff/plan.h"
+#include "cli/diff/window.h"
 #include "formats/base/must_check.h"
-#include "formats/diff/compare.h"
-#include "formats/diff/far.h"
-#include "formats/diff/plan.h"
-#include "formats/diff/window.h"
 
 /* Recognizes blocks that are missing at one place and additional at another: they were moved. It
  * remembers the last entries of each trace that had no partner. */
