@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/ingest/trigger.h"
 #include "daemon/recorder/recorder.h"
-#include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"

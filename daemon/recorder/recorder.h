@@ -21,11 +21,11 @@
 #include "capture/source/source.h"
 #include "daemon/config/config.h"
 #include "daemon/ingest/channel.h"
+#include "daemon/ingest/trigger.h"
+#include "daemon/ingest/trigger_engine.h"
 #include "daemon/recorder/exit_status.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/status.h"
-#include "daemon/trigger/trigger.h"
-#include "daemon/trigger/trigger_engine.h"
 #include "formats/base/must_check.h"
 
 struct bc_catalogue;

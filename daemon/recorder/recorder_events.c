@@ -5,8 +5,8 @@
 
 #include "capture/usb/board.h"
 #include "daemon/ingest/channel.h"
+#include "daemon/ingest/trigger_engine.h"
 #include "daemon/recorder/recording.h"
-#include "daemon/trigger/trigger_engine.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/trigger/record_filter.h"
+#include "daemon/ingest/record_filter.h"
 #include "formats/trace/filter_parse.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/trigger/trigger.h"
+#include "daemon/ingest/trigger.h"
 #include "formats/base/json.h"
 #include "tests/support/test.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/trigger/trigger_engine.h"
+#include "daemon/ingest/trigger_engine.h"
 #include "formats/bus/chunk.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -10,8 +10,8 @@
  * Afterwards the chunk is as if the removed samples had never become records: the ticks, anchors
  * and events of the others are exact, here and in later chunks. The state is only valid between
  * these two calls; chunks, epochs, recordings and rules may change in between. */
-#ifndef BC_DAEMON_TRIGGER_RECORD_FILTER_H
-#define BC_DAEMON_TRIGGER_RECORD_FILTER_H
+#ifndef BC_DAEMON_INGEST_RECORD_FILTER_H
+#define BC_DAEMON_INGEST_RECORD_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* A trigger: a condition on the bus and the action to perform when it occurs. It comes from the
  * configuration, `[trigger NAME]`, or from a request; docs/configuration.md lists the keys.
  *
- * This module parses triggers; daemon/trigger/trigger_engine.h searches for them. */
-#ifndef BC_DAEMON_TRIGGER_TRIGGER_H
-#define BC_DAEMON_TRIGGER_TRIGGER_H
+ * This module parses triggers; daemon/ingest/trigger_engine.h searches for them. */
+#ifndef BC_DAEMON_INGEST_TRIGGER_H
+#define BC_DAEMON_INGEST_TRIGGER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "daemon/trigger/record_filter.h"
+#include "daemon/ingest/record_filter.h"
 
 #include <assert.h>
 #include <stdio.h>

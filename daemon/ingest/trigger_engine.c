@@ -1,4 +1,4 @@
-#include "daemon/trigger/trigger_engine.h"
+#include "daemon/ingest/trigger_engine.h"
 
 #include <errno.h>
 #include <stdbool.h>

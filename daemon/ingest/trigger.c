@@ -1,4 +1,4 @@
-#include "daemon/trigger/trigger.h"
+#include "daemon/ingest/trigger.h"
 
 #include <stdio.h>
 #include <string.h>

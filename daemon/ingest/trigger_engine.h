@@ -23,13 +23,13 @@
  *
  * Records are filtered before they are searched, so a trigger sees only records that are kept.
  * Nothing is allocated; without armed triggers a batch costs one comparison. Not thread-safe. */
-#ifndef BC_DAEMON_TRIGGER_TRIGGER_ENGINE_H
-#define BC_DAEMON_TRIGGER_TRIGGER_ENGINE_H
+#ifndef BC_DAEMON_INGEST_TRIGGER_ENGINE_H
+#define BC_DAEMON_INGEST_TRIGGER_ENGINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/trigger/trigger.h"
+#include "daemon/ingest/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
