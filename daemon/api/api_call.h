@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/api/event_broadcast.h"
+#include "daemon/api/history.h"
 #include "daemon/api/listing.h"
+#include "daemon/api/page_sampler.h"
+#include "daemon/api/tap.h"
 #include "daemon/http/request.h"
-#include "daemon/live/event_broadcast.h"
-#include "daemon/live/history.h"
-#include "daemon/live/page_sampler.h"
-#include "daemon/live/tap.h"
 #include "daemon/recorder/recorder.h"
 
 #define BC_JSON_TYPE "application/json"

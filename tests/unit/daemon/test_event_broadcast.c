@@ -1,6 +1,6 @@
 #include "tests/support/server_rig.h"
 
-#include "daemon/live/event_broadcast.h"
+#include "daemon/api/event_broadcast.h"
 #include "formats/base/json.h"
 #include "tests/support/test.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "daemon/live/history.h"
+#include "daemon/api/history.h"
 #include "tests/support/test.h"
 
 #define SECOND_NS UINT64_C(1000000000)

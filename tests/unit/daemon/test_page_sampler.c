@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/live/page_sampler.h"
+#include "daemon/api/page_sampler.h"
 #include "formats/base/json.h"
 #include "formats/bus/record.h"
 #include "tests/support/dice.h"

@@ -2,8 +2,8 @@
 
 #include <poll.h>
 
-#include "daemon/live/tap.h"
-#include "daemon/live/tap_queue.h"
+#include "daemon/api/tap.h"
+#include "daemon/api/tap_queue.h"
 #include "formats/base/json.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

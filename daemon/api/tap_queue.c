@@ -1,4 +1,4 @@
-#include "daemon/live/tap_queue.h"
+#include "daemon/api/tap_queue.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The output queue of one tap: records, events, and counts of what was skipped between them, in
  * order. 240 KiB. What does not fit is counted, and reported at its position. */
-#ifndef BC_DAEMON_LIVE_TAP_QUEUE_H
-#define BC_DAEMON_LIVE_TAP_QUEUE_H
+#ifndef BC_DAEMON_API_TAP_QUEUE_H
+#define BC_DAEMON_API_TAP_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

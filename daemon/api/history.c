@@ -1,4 +1,4 @@
-#include "daemon/live/history.h"
+#include "daemon/api/history.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/live/event_broadcast.h"
+#include "daemon/api/event_broadcast.h"
 
 #include <assert.h>
 #include <errno.h>

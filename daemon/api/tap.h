@@ -17,14 +17,14 @@
  * are formatted only when the client can accept them.
  *
  * Memory: 280 KiB per tap. Loop thread only. */
-#ifndef BC_DAEMON_LIVE_TAP_H
-#define BC_DAEMON_LIVE_TAP_H
+#ifndef BC_DAEMON_API_TAP_H
+#define BC_DAEMON_API_TAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/live/tap_queue.h"
+#include "daemon/api/tap_queue.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/trace/filter.h"

@@ -1,4 +1,4 @@
-#include "daemon/live/page_sampler.h"
+#include "daemon/api/page_sampler.h"
 
 #include <assert.h>
 #include <errno.h>

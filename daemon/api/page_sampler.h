@@ -19,8 +19,8 @@
  * Agrawal and El Abbadi, applied to each set).
  *
  * Allocates 0.1 MiB in bc_page_sampler_open() and nothing later. Not thread-safe. */
-#ifndef BC_DAEMON_LIVE_PAGE_SAMPLER_H
-#define BC_DAEMON_LIVE_PAGE_SAMPLER_H
+#ifndef BC_DAEMON_API_PAGE_SAMPLER_H
+#define BC_DAEMON_API_PAGE_SAMPLER_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * BC_EVENT_BROADCAST_BYTES of text. New events push out the oldest; readers that have not read
  * those yet miss them. An event longer than BC_EVENT_BROADCAST_OBJECT_BYTES is missed by all.
  * A reader also holds the object of which it has been sent a part. Loop thread only. */
-#ifndef BC_DAEMON_LIVE_EVENT_BROADCAST_H
-#define BC_DAEMON_LIVE_EVENT_BROADCAST_H
+#ifndef BC_DAEMON_API_EVENT_BROADCAST_H
+#define BC_DAEMON_API_EVENT_BROADCAST_H
 
 #include "formats/base/must_check.h"
 

@@ -10,8 +10,8 @@
  * polls do not shift them.
  *
  * Allocates 160 KiB in bc_history_open(). Not thread-safe. */
-#ifndef BC_DAEMON_LIVE_HISTORY_H
-#define BC_DAEMON_LIVE_HISTORY_H
+#ifndef BC_DAEMON_API_HISTORY_H
+#define BC_DAEMON_API_HISTORY_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/live/tap.h"
+#include "daemon/api/tap.h"
 
 #include <assert.h>
 #include <errno.h>
