@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/hook/hook.h"
+#include "daemon/main/hook.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

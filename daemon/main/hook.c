@@ -7,7 +7,7 @@
  *
  * Invariant: at most one command runs; `running` belongs to it, and each file is run, or counted as
  * failed, exactly once. */
-#include "daemon/hook/hook.h"
+#include "daemon/main/hook.h"
 
 #include <assert.h>
 #include <errno.h>

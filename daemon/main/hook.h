@@ -20,8 +20,8 @@
  *     bc_hook_close()
  *
  * Loop thread only; callbacks run there too. */
-#ifndef BC_DAEMON_HOOK_HOOK_H
-#define BC_DAEMON_HOOK_HOOK_H
+#ifndef BC_DAEMON_MAIN_HOOK_H
+#define BC_DAEMON_MAIN_HOOK_H
 
 #include <stdbool.h>
 #include <stdint.h>
