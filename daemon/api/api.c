@@ -8,7 +8,7 @@
 #include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
-#include "daemon/http/permissions.h"
+#include "daemon/base/permissions.h"
 #include "formats/base/clock.h"
 #include "formats/base/number.h"
 #include "formats/base/tcp_address.h"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "daemon/http/permissions.h"
+#include "daemon/base/permissions.h"
 #include "formats/base/json.h"
 
 void bc_call_respond_object(

@@ -10,9 +10,9 @@
 
 #include "capture/usb/usb_source.h"
 #include "daemon/base/log.h"
+#include "daemon/base/permissions.h"
 #include "daemon/base/rules.h"
 #include "daemon/config/source_spec.h"
-#include "daemon/http/permissions.h"
 #include "daemon/ingest/record_filter.h"
 #include "daemon/ingest/trigger.h"
 #include "formats/base/must_check.h"

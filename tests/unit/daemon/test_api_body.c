@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/api/api_body.h"
-#include "daemon/http/permissions.h"
+#include "daemon/base/permissions.h"
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 

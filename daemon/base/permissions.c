@@ -1,4 +1,4 @@
-#include "daemon/http/permissions.h"
+#include "daemon/base/permissions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The operations that the configuration can reserve for the owner ([socket] reserve). The owner is
  * root or the user that buscapd runs as. */
-#ifndef BC_DAEMON_HTTP_PERMISSIONS_H
-#define BC_DAEMON_HTTP_PERMISSIONS_H
+#ifndef BC_DAEMON_BASE_PERMISSIONS_H
+#define BC_DAEMON_BASE_PERMISSIONS_H
 
 #include "formats/base/must_check.h"
 
