@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/client/events.h"
-#include "cli/client/status_lines.h"
 #include "cli/io/client.h"
+#include "cli/live/events.h"
+#include "cli/live/status_lines.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/answered.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/top_grid.h"
-#include "cli/top/top_page.h"
-#include "cli/top/top_state.h"
-#include "cli/top/top_table.h"
+#include "cli/live/top_grid.h"
+#include "cli/live/top_page.h"
+#include "cli/live/top_state.h"
+#include "cli/live/top_table.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -1,4 +1,4 @@
-#include "cli/top/top_page.h"
+#include "cli/live/top_page.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/client/status_lines.h"
+#include "cli/live/status_lines.h"
+#include "cli/live/top_grid.h"
+#include "cli/live/top_state.h"
+#include "cli/live/top_table.h"
 #include "cli/term/json_path.h"
 #include "cli/term/text.h"
-#include "cli/top/top_grid.h"
-#include "cli/top/top_state.h"
-#include "cli/top/top_table.h"
 
 /* ---- Lines of phrases on buscap top's page: a label, then as many phrases as fit. */
 

@@ -1,4 +1,4 @@
-#include "cli/top/top_screen.h"
+#include "cli/live/top_screen.h"
 
 #include <errno.h>
 #include <ncurses.h>

@@ -3,11 +3,11 @@
  *
  * If there is little space, less important lines are omitted, and so are the phrases at the end of
  * a line. Truncated phrases and names end with an ellipsis. */
-#ifndef BC_CLI_TOP_TOP_PAGE_H
-#define BC_CLI_TOP_TOP_PAGE_H
+#ifndef BC_CLI_LIVE_TOP_PAGE_H
+#define BC_CLI_LIVE_TOP_PAGE_H
 
-#include "cli/top/top_grid.h"
-#include "cli/top/top_state.h"
+#include "cli/live/top_grid.h"
+#include "cli/live/top_state.h"
 #include "formats/base/must_check.h"
 
 /* ---- Graphs over time, drawn with block characters. A column is one or more seconds. */

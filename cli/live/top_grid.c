@@ -1,4 +1,4 @@
-#include "cli/top/top_grid.h"
+#include "cli/live/top_grid.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,13 +13,13 @@
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
+#include "cli/live/top_page.h"
+#include "cli/live/top_screen.h"
+#include "cli/live/top_state.h"
+#include "cli/live/top_table.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "cli/top/top_page.h"
-#include "cli/top/top_screen.h"
-#include "cli/top/top_state.h"
-#include "cli/top/top_table.h"
 #include "formats/base/clock.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client/status_lines.h"
 #include "cli/io/client.h"
+#include "cli/live/status_lines.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
 

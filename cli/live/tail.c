@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/live.h"
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/record_text.h"
+#include "cli/live/live.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"

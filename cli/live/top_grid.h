@@ -4,8 +4,8 @@
  * Texts are UTF-8. Characters without a width and control characters become '?', and without
  * `is_utf8` all characters that are not ASCII. wcwidth() determines the width of a character, so
  * the caller must set LC_CTYPE. */
-#ifndef BC_CLI_TOP_TOP_GRID_H
-#define BC_CLI_TOP_TOP_GRID_H
+#ifndef BC_CLI_LIVE_TOP_GRID_H
+#define BC_CLI_LIVE_TOP_GRID_H
 
 #include "formats/base/must_check.h"
 

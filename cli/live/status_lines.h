@@ -1,7 +1,7 @@
 /* The daemon's status (docs/api.md, /v1/status) as lines of short phrases. `buscap status` prints
  * all of them, `buscap top` those that fit. */
-#ifndef BC_CLI_CLIENT_STATUS_LINES_H
-#define BC_CLI_CLIENT_STATUS_LINES_H
+#ifndef BC_CLI_LIVE_STATUS_LINES_H
+#define BC_CLI_LIVE_STATUS_LINES_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "cli/client/live.h"
+#include "cli/live/live.h"
 
 #include "cli/io/client.h"
 #include "cli/term/interrupt.h"

@@ -1,8 +1,8 @@
 /* The data shown by buscap top: the latest status, the recent bus mix, and one sample per second of
  * the last minutes. It is updated from the daemon's responses (docs/api.md). Members that are
- * missing or invalid become 0, empty or unknown. cli/top/top_page.h draws it. */
-#ifndef BC_CLI_TOP_TOP_STATE_H
-#define BC_CLI_TOP_TOP_STATE_H
+ * missing or invalid become 0, empty or unknown. cli/live/top_page.h draws it. */
+#ifndef BC_CLI_LIVE_TOP_STATE_H
+#define BC_CLI_LIVE_TOP_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>

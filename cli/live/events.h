@@ -1,6 +1,6 @@
 /* Prints an event of the daemon (docs/api.md) as a line of text. */
-#ifndef BC_CLI_CLIENT_EVENTS_H
-#define BC_CLI_CLIENT_EVENTS_H
+#ifndef BC_CLI_LIVE_EVENTS_H
+#define BC_CLI_LIVE_EVENTS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* The tables of bus traffic: types, processors, hottest pages. */
-#ifndef BC_CLI_TOP_TOP_TABLE_H
-#define BC_CLI_TOP_TOP_TABLE_H
+#ifndef BC_CLI_LIVE_TOP_TABLE_H
+#define BC_CLI_LIVE_TOP_TABLE_H
 
-#include "cli/top/top_grid.h"
-#include "cli/top/top_state.h"
+#include "cli/live/top_grid.h"
+#include "cli/live/top_state.h"
 
 /* Minimum height of the tables: a heading, titles, three rows. */
 #define BC_TOP_TABLES_MIN 5u

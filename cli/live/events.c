@@ -1,14 +1,14 @@
-#include "cli/client/events.h"
+#include "cli/live/events.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/live.h"
-#include "cli/client/response_text.h"
-#include "cli/client/status_lines.h"
 #include "cli/io/client.h"
+#include "cli/live/live.h"
+#include "cli/live/response_text.h"
+#include "cli/live/status_lines.h"
 #include "cli/term/commands.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"

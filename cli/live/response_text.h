@@ -2,8 +2,8 @@
  * Members that are missing or of another type are omitted.
  *
  * If the response lacks its main member, the functions print nothing and return false. */
-#ifndef BC_CLI_CLIENT_RESPONSE_TEXT_H
-#define BC_CLI_CLIENT_RESPONSE_TEXT_H
+#ifndef BC_CLI_LIVE_RESPONSE_TEXT_H
+#define BC_CLI_LIVE_RESPONSE_TEXT_H
 
 #include <jansson.h>
 #include <stdbool.h>

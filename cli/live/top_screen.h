@@ -1,11 +1,11 @@
 /* The terminal of buscap top, with curses. Only changes are sent to the terminal. A process can
  * have one screen at a time. */
-#ifndef BC_CLI_TOP_TOP_SCREEN_H
-#define BC_CLI_TOP_TOP_SCREEN_H
+#ifndef BC_CLI_LIVE_TOP_SCREEN_H
+#define BC_CLI_LIVE_TOP_SCREEN_H
 
 #include <stdbool.h>
 
-#include "cli/top/top_grid.h"
+#include "cli/live/top_grid.h"
 #include "formats/base/must_check.h"
 
 /* Results of bc_top_screen_key() other than characters. */

@@ -1,4 +1,4 @@
-#include "cli/top/top_table.h"
+#include "cli/live/top_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Each line is a function that reads the members it needs from the status and writes phrases. A
  * member that is missing or of another type is 0, empty or false, because the status may come from
  * another version of the daemon. Texts are escaped. */
-#include "cli/client/status_lines.h"
+#include "cli/live/status_lines.h"
 
 #include <inttypes.h>
 #include <math.h>

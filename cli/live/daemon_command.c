@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/response_text.h"
 #include "cli/io/client.h"
+#include "cli/live/response_text.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "formats/base/json.h"

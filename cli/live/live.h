@@ -1,6 +1,6 @@
 /* Prints a stream of the daemon until it ends, the output is closed, or Ctrl-C. */
-#ifndef BC_CLI_CLIENT_LIVE_H
-#define BC_CLI_CLIENT_LIVE_H
+#ifndef BC_CLI_LIVE_LIVE_H
+#define BC_CLI_LIVE_LIVE_H
 
 #include <jansson.h>
 #include <stdbool.h>

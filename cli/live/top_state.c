@@ -1,10 +1,10 @@
-#include "cli/top/top_state.h"
+#include "cli/live/top_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/status_lines.h"
+#include "cli/live/status_lines.h"
 #include "cli/term/json_path.h"
 #include "cli/term/text.h"
 #include "formats/bus/record.h"

@@ -1,4 +1,4 @@
-#include "cli/client/response_text.h"
+#include "cli/live/response_text.h"
 
 #include <string.h>
 
