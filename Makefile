@@ -99,12 +99,12 @@ $(foreach layer,$(LAYERS),$(eval $(call archive,$(layer))))
 
 # The page of `buscap web` and of reports: one document, part of the program. Every build directory shares it.
 PAGE := build/cli/page/page.html
-PAGE_SOURCES := cli/page/page.html cli/page/style.css $(sort $(wildcard cli/page/*.js))
+PAGE_SOURCES := cli/overview/page.html cli/overview/style.css $(sort $(wildcard cli/page/*.js))
 
-$(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
+$(PAGE): cli/overview/bundle.py $(D3) $(PAGE_SOURCES)
 	@mkdir -p $(@D)
 	$(say) GEN $@
-	$(Q)$(PYTHON) cli/page/bundle.py $(D3) $(PAGE_SOURCES) >$@
+	$(Q)$(PYTHON) cli/overview/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
 $(BUILD)/cli/page/page.o analyze/cli/page/page.c: $(PAGE)
 

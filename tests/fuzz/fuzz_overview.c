@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/overview/overview.h"
-#include "formats/overview/overview_json.h"
+#include "cli/overview/overview.h"
+#include "cli/overview/overview_json.h"
 #include "tests/fuzz/repair.h"
 
 #define SIZE_MAX_BYTES (1u << 16)

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/overview/overview.h"
-#include "formats/overview/overview_json.h"
+#include "cli/overview/overview.h"
+#include "cli/overview/overview_json.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"

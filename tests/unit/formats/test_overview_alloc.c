@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/overview/overview.h"
-#include "formats/overview/overview_json.h"
+#include "cli/overview/overview.h"
+#include "cli/overview/overview_json.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/failing_heap.h"

@@ -6,7 +6,7 @@
  *
  * Event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, and the number of the last one
  * never falls: a page that asks for events after those that are kept sees a jump. */
-#include "cli/web/web_feed.h"
+#include "cli/overview/web_feed.h"
 
 #include <errno.h>
 #include <inttypes.h>

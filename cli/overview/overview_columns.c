@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/overview/overview_internal.h"
+#include "cli/overview/overview_internal.h"
 
 /* So few records touch few enough blocks for counts of any capacity. */
 #define FEW_RECORDS (BC_CHUNK_REGIONS / 2)

@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "cli/io/record_text.h"
-#include "cli/report/report_state.h"
+#include "cli/overview/overview_json.h"
+#include "cli/overview/report_state.h"
 #include "cli/term/console.h"
 #include "cli/term/text.h"
 #include "formats/base/grow.h"
 #include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
-#include "formats/overview/overview_json.h"
 
 #define LABEL_COLUMNS 20
 #define NAME_COLUMNS  24

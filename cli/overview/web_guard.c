@@ -1,4 +1,4 @@
-#include "cli/web/web_guard.h"
+#include "cli/overview/web_guard.h"
 
 #include <errno.h>
 #include <stdint.h>

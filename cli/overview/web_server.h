@@ -1,12 +1,12 @@
 /* The HTTP server of `buscap web`: one thread per connection, GET only. docs/web.md lists the
  * paths. */
-#ifndef BC_CLI_WEB_WEB_SERVER_H
-#define BC_CLI_WEB_WEB_SERVER_H
+#ifndef BC_CLI_OVERVIEW_WEB_SERVER_H
+#define BC_CLI_OVERVIEW_WEB_SERVER_H
 
+#include "cli/overview/web_data.h"
+#include "cli/overview/web_feed.h"
+#include "cli/overview/web_guard.h"
 #include "cli/term/console.h"
-#include "cli/web/web_data.h"
-#include "cli/web/web_feed.h"
-#include "cli/web/web_guard.h"
 #include "formats/base/must_check.h"
 
 /* More connections are closed at once. */

@@ -1,4 +1,4 @@
-#include "formats/overview/overview_json.h"
+#include "cli/overview/overview_json.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,11 +8,11 @@
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/page/page.h"
+#include "cli/overview/page.h"
+#include "cli/overview/web_server.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "cli/web/web_server.h"
 
 #define LISTEN_DEFAULT "127.0.0.1:0"
 

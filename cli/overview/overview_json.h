@@ -1,11 +1,11 @@
 /* An overview as JSON. docs/report.md describes the members. */
-#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_JSON_H
-#define BC_FORMATS_OVERVIEW_OVERVIEW_JSON_H
+#ifndef BC_CLI_OVERVIEW_OVERVIEW_JSON_H
+#define BC_CLI_OVERVIEW_OVERVIEW_JSON_H
 
 #include <stddef.h>
 
+#include "cli/overview/overview.h"
 #include "formats/base/must_check.h"
-#include "formats/overview/overview.h"
 #include "formats/trace/name_map.h"
 
 /* Receives pieces of the text, which is UTF-8 without line ends. Returns false to stop. */

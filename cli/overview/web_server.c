@@ -1,4 +1,4 @@
-#include "cli/web/web_server.h"
+#include "cli/overview/web_server.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* What the files of an overview have in common. */
-#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_INTERNAL_H
-#define BC_FORMATS_OVERVIEW_OVERVIEW_INTERNAL_H
+#ifndef BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
+#define BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
 
 #include <sys/stat.h>
 
+#include "cli/overview/overview.h"
 #include "formats/bus/describe.h"
-#include "formats/overview/overview.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/page_search.h"
 #include "formats/segment/segment_name.h"

@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "formats/overview/overview_internal.h"
+#include "cli/overview/overview_internal.h"
 #include "formats/segment/segment_index.h"
 
 /* The time of events in the middle of further chunks is estimated. */

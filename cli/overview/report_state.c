@@ -1,4 +1,4 @@
-#include "cli/report/report_state.h"
+#include "cli/overview/report_state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/page/page.h"
+#include "cli/overview/overview_json.h"
+#include "cli/overview/page.h"
 #include "formats/base/clock.h"
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
-#include "formats/overview/overview_json.h"
 
 bool bc_report_add(struct bc_report_text *t, const char *bytes, size_t count)
 {

@@ -1,13 +1,14 @@
 /* The page that `buscap web` serves and `buscap report` fills: one HTML document that loads
  * nothing.
  *
- * cli/page/bundle.py makes it from the modules next to this header: cli/page/README.md. Its element
+ * cli/overview/bundle.py makes it from the modules next to this header: cli/overview/README.md. Its
+ * element
  *
  *     <script type="application/json" id="report"></script>
  *
  * is empty, which means that the data comes from a server: docs/web.md. */
-#ifndef BC_CLI_PAGE_PAGE_H
-#define BC_CLI_PAGE_PAGE_H
+#ifndef BC_CLI_OVERVIEW_PAGE_H
+#define BC_CLI_OVERVIEW_PAGE_H
 
 #include <stddef.h>
 

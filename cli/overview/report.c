@@ -13,12 +13,12 @@
 #include "cli/io/operands.h"
 #include "cli/io/output_file.h"
 #include "cli/io/segment_input.h"
-#include "cli/report/report_state.h"
+#include "cli/overview/overview_json.h"
+#include "cli/overview/report_state.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/text.h"
 #include "formats/base/rfc3339.h"
-#include "formats/overview/overview_json.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
 #define WIDTH_MAX         500u

@@ -2,8 +2,8 @@
  * last of each. It connects only while a page is watching, and again when the connection is lost.
  *
  * Functions may be called by any thread, except open and close. */
-#ifndef BC_CLI_WEB_WEB_FEED_H
-#define BC_CLI_WEB_WEB_FEED_H
+#ifndef BC_CLI_OVERVIEW_WEB_FEED_H
+#define BC_CLI_OVERVIEW_WEB_FEED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/overview/overview_internal.h"
 #include "formats/base/atomic_file.h"
-#include "formats/overview/overview_internal.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"

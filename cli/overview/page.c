@@ -1,5 +1,5 @@
 /* See page.h. */
-#include "cli/page/page.h"
+#include "cli/overview/page.h"
 
 /* The assembler copies the file: a compiler would need minutes and much memory for an array. Paths
  * are relative to the root of the sources, as all compilers are started there. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/overview/overview_internal.h"
+#include "cli/overview/overview_internal.h"
 
 static int compare_text(const void *a, const void *b)
 {

@@ -22,8 +22,8 @@
  *
  * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, and
  * about 500 bytes per segment. Not thread-safe: one thread at a time. */
-#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_H
-#define BC_FORMATS_OVERVIEW_OVERVIEW_H
+#ifndef BC_CLI_OVERVIEW_OVERVIEW_H
+#define BC_CLI_OVERVIEW_OVERVIEW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* A report that is being made, and the text that it becomes. */
-#ifndef BC_CLI_REPORT_REPORT_STATE_H
-#define BC_CLI_REPORT_REPORT_STATE_H
+#ifndef BC_CLI_OVERVIEW_REPORT_STATE_H
+#define BC_CLI_OVERVIEW_REPORT_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "formats/overview/overview.h"
+#include "cli/overview/overview.h"
 #include "formats/trace/name_map.h"
 
 /* Text that grows up to a limit. Once it is full, or memory has run out, nothing more is added. */

@@ -1,8 +1,8 @@
 /* Decides which requests are served: those that have the token of the link, and that neither
  * another web site nor another name of this host sent. There are no cookies: browsers send those of
  * a host to all its ports, and so to servers of other users. */
-#ifndef BC_CLI_WEB_WEB_GUARD_H
-#define BC_CLI_WEB_WEB_GUARD_H
+#ifndef BC_CLI_OVERVIEW_WEB_GUARD_H
+#define BC_CLI_OVERVIEW_WEB_GUARD_H
 
 #include <stdbool.h>
 

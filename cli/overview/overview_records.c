@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/overview/overview_internal.h"
+#include "cli/overview/overview_internal.h"
 
 #define NONE UINT32_MAX
 

@@ -1,4 +1,4 @@
-#include "cli/web/web_data.h"
+#include "cli/overview/web_data.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/overview/overview_json.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/bus/page_counts.h"
-#include "formats/overview/overview_json.h"
 
 /* Bytes of a search's text that are left for its last line. */
 #define END_BYTES 256u

@@ -4,12 +4,12 @@
  * the rows are added last, by finer counts or by their records: only those, so the work does not
  * grow with the recording. If it would be too much, the least coarse are added as they are, and the
  * rows become as large. */
-#include "formats/overview/overview.h"
+#include "cli/overview/overview.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "formats/overview/overview_internal.h"
+#include "cli/overview/overview_internal.h"
 #include "formats/segment/segment_index.h"
 
 /* A picture decodes this many records, about 0.2 s; one from page counts only those of chunks whose

@@ -6,8 +6,8 @@
  *
  * One picture is drawn at a time. What is known about the files is kept for the next one. All
  * functions may be called by any thread. */
-#ifndef BC_CLI_WEB_WEB_DATA_H
-#define BC_CLI_WEB_WEB_DATA_H
+#ifndef BC_CLI_OVERVIEW_WEB_DATA_H
+#define BC_CLI_OVERVIEW_WEB_DATA_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 #include "cli/io/client.h"
 #include "cli/io/operands.h"
+#include "cli/overview/overview.h"
 #include "formats/base/must_check.h"
-#include "formats/overview/overview.h"
 #include "formats/recording/search.h"
 #include "formats/trace/name_map.h"
 
