@@ -98,15 +98,15 @@ endef
 $(foreach layer,$(LAYERS),$(eval $(call archive,$(layer))))
 
 # The page of `buscap web` and of reports: one document, part of the program. Every build directory shares it.
-PAGE := build/cli/page/page.html
-PAGE_SOURCES := cli/overview/page.html cli/overview/style.css $(sort $(wildcard cli/page/*.js))
+PAGE := build/cli/overview/page.html
+PAGE_SOURCES := cli/overview/page.html cli/overview/style.css $(sort $(wildcard cli/overview/*.js))
 
 $(PAGE): cli/overview/bundle.py $(D3) $(PAGE_SOURCES)
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)$(PYTHON) cli/overview/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
-$(BUILD)/cli/page/page.o analyze/cli/page/page.c: $(PAGE)
+$(BUILD)/cli/overview/page.o analyze/cli/overview/page.c: $(PAGE)
 
 $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 
@@ -116,7 +116,7 @@ build/d3.min.js:
 $(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
 
-$(BUILD)/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
+$(BUILD)/buscap: $(BUILD)/cli/term/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
 	$(call link,$(CLI_PKGS))
 
 # Shell completions come from the programs' own option tables.

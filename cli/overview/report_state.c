@@ -91,7 +91,7 @@ int bc_report_json(struct bc_report *r, struct bc_report_text *t)
 	return bc_report_result(t, rc);
 }
 
-/* ---- the page (cli/page) with the JSON in it */
+/* ---- the page (page.c) with the JSON in it */
 
 static const char element[] = "<script type=\"application/json\" id=\"report\">";
 

@@ -1,4 +1,4 @@
-/* Gathers the statistics of a trace: passes each batch to the counting modules (formats/stats). */
+/* Gathers the statistics of a trace: passes each batch to the counting modules. */
 #ifndef BC_CLI_STATS_STATS_GATHER_H
 #define BC_CLI_STATS_STATS_GATHER_H
 

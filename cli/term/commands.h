@@ -1,5 +1,5 @@
 /* buscap's commands: for each, what --help prints, and the function that runs it. The function
- * takes argv[0], the command's name, and returns enum bc_exit. cli/main/commands.c has the table.
+ * takes argv[0], the command's name, and returns enum bc_exit. commands.c has the table.
  */
 #ifndef BC_CLI_TERM_COMMANDS_H
 #define BC_CLI_TERM_COMMANDS_H
@@ -53,5 +53,9 @@ int bc_cmd_web(const struct bc_console *console, int argc, char **argv);
 int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);
 int bc_cmd_tail(const struct bc_console *console, int argc, char **argv);
 int bc_cmd_events(const struct bc_console *console, int argc, char **argv);
+
+/* Runs "buscap ARGUMENT...", for example argv = {"buscap", "info", "--json", "x.byu.lz4"}. Permutes
+ * argv. The console has no command. Returns the exit code. */
+int bc_commands_run(const struct bc_console *console, int argc, char **argv);
 
 #endif

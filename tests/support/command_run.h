@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/main/commands.h"
+#include "cli/term/commands.h"
 #include "cli/term/console.h"
 
 #define COMMAND_WORDS 40

@@ -129,7 +129,7 @@ def source_formats():
     """The string literals in daemon/, in capture/ and where files are opened that contain words: {format: levels}. The
     levels are not empty for the first such literal of a statement that logs."""
     found = {}
-    for folder in ("daemon", "capture", "formats/reader"):
+    for folder in ("daemon", "capture", "formats/codec"):
         for path in (harness.ROOT / folder).rglob("*.c"):
             text = re.sub(rf"/\*.*?\*/|({LITERAL})", lambda m: m.group(1) or " ", path.read_text(), flags=re.S)
             levels = set()

@@ -1,14 +1,13 @@
 /* A table of commands, and what "buscap" does without one: --help, --options, --version, "help". A
  * command runs with a console that has its name. The console given to bc_commands_run() has none,
  * so its errors begin with "buscap: ". */
-#include "cli/main/commands.h"
+#include "cli/term/commands.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/term/commands.h"
 #include "cli/term/options.h"
 
 static const struct {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/main/commands.h"
+#include "cli/term/commands.h"
 
 /* Opens /dev/null for each standard stream that is closed, in the wrong direction so that using it
  * fails. Otherwise a socket or file opened later would get its descriptor. */
