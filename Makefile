@@ -66,13 +66,14 @@ LIB_DAEMON  := $(BUILD)/libdaemon.a $(LIB_CAPTURE)
 SIM_OBJECTS := $(filter $(BUILD)/capture/sim/%,$(OBJECTS))
 
 COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash _buscap buscapd.bash _buscapd)
+MANUALS     := $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
 .PHONY: all demo demo-lackey picture dist clean help FORCE
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into build/
+all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) $(MANUALS) ## build both programs into build/
 
 # How much is tested: test, ci or nightly.
 LEVEL ?= test
@@ -129,6 +130,14 @@ $(BUILD)/completion/_%: $(BUILD)/% cli/completion.sh
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)cli/completion.sh zsh $< >$@
+
+# So do the options and settings in the manual pages.
+$(BUILD)/man/buscap.1: $(BUILD)/buscap
+$(filter-out %/buscap.1,$(MANUALS)): $(BUILD)/buscapd
+$(BUILD)/man/%: docs/man/%.in docs/man/manual.py docs/tables.py
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)$(PYTHON) -B docs/man/manual.py $< $(filter $(BUILD)/buscap%,$^) >$@
 
 demo: deps all ## record the simulated bus for a few seconds and look at the result
 	@tests/tools/demo.sh $(BUILD)

@@ -32,13 +32,13 @@ DAEMON_FILES := \
 	$(BUILD)/buscapd:$(PREFIX)/sbin/buscapd \
 	$(BUILD)/completion/buscapd.bash:$(BASHDIR)/buscapd \
 	$(BUILD)/completion/_buscapd:$(ZSHDIR)/_buscapd \
-	$(call manual,$(wildcard docs/man/buscapd*.[1-9])) \
+	$(call manual,$(filter %.8 %.5,$(MANUALS))) \
 	$(call into,$(DAEMON_DOCS),$(DOCDIR)/buscapd)
 TOOL_FILES := \
 	$(BUILD)/buscap:$(PREFIX)/bin/buscap \
 	$(BUILD)/completion/buscap.bash:$(BASHDIR)/buscap \
 	$(BUILD)/completion/_buscap:$(ZSHDIR)/_buscap \
-	$(call manual,$(filter-out docs/man/buscapd%,$(wildcard docs/man/*.[1-9]))) \
+	$(call manual,$(filter %.1,$(MANUALS)) docs/man/buscap-formats.5) \
 	$(call into,$(TOOL_DOCS),$(DOCDIR)/buscap-tools)
 
 source_of      = $(firstword $(subst :, ,$(1)))
@@ -58,7 +58,7 @@ build/systemd/%: FORCE
 
 install: install-daemon install-tools ## install everything below DESTDIR and PREFIX
 
-install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/_buscapd,$(COMPLETIONS)) install-units
+install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/_buscapd,$(COMPLETIONS)) $(filter %.8 %.5,$(MANUALS)) install-units
 	$(call install_files,$(DAEMON_FILES))
 
 # The daemon's service without the daemon. An existing configuration stays as it is.
@@ -68,7 +68,7 @@ install-units: $(UNITS) $(DROPINS)
 	$(Q)[ -e $(DESTDIR)$(CONFDIR)/buscapd.conf ] || \
 		install -m 644 systemd/buscapd.conf $(DESTDIR)$(CONFDIR)/buscapd.conf
 
-install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS))
+install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
 	$(call install_files,$(TOOL_FILES))
 
 uninstall: ## remove what install installed, except the configuration, recordings, user and group

@@ -45,4 +45,4 @@ format: ## reformat the sources
 	$(Q)clang-format -i $(FORMATTED)
 
 docs: $(BUILD)/buscapd ## write the tables of settings in docs/ from the program
-	@$(PYTHON) tests/tools/settings.py $<
+	@$(PYTHON) -B docs/tables.py $<

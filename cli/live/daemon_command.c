@@ -191,8 +191,7 @@ static const struct bc_usage_option trigger_add_options[] = {
 	"mark. WHEN is one of\n"                                                               \
 	"  conditions that a record must all meet:\n"                                          \
 	"    addr=1000-1fff   hexadecimal address or range\n"                                  \
-	"    type=write       read, write, fetch, names that dump prints, or 0xf2; separated " \
-	"by commas\n"                                                                          \
+	"    type=read,write  also fetch, a name that dump prints, or 0xf2\n"                  \
 	"    proc=0,2-3       processors\n"                                                    \
 	"    port=e0-e3       write to an I/O port: type=IOWRITE addr=e0-e3\n"                 \
 	"  board              the board's trigger flag\n"                                      \

@@ -82,7 +82,7 @@ static void list_options(void)
 			stdout, "config", 0, key->name, key->metavar, key->kind, key->meaning);
 }
 
-/* Prints all settings, in a form that tests/tools/settings.py parses. */
+/* Prints all settings, in a form that docs/tables.py parses. */
 static void list_settings(void)
 {
 	static const char *const sighup[] = {

@@ -1,7 +1,6 @@
-"""Compares the manual pages with the programs: commands, options, keys, formats, exit codes, paths, signals and
-variables; runs the examples."""
+"""The manual pages: mandoc and groff accept them, they mention what the programs have, and their examples run. The settings
+that change at SIGHUP are the documented ones."""
 
-import collections
 import os
 import re
 import shlex
@@ -12,176 +11,71 @@ import tempfile
 import pytest
 
 import harness
-import settings as setting_tables
+import tables
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
-from manual_page import Page, displays, flags, items, line_text
 
 pytestmark = pytest.mark.documents
 
-MAN = ROOT / "docs/man"
-PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")
-
-# Manuals of other projects that ours refer to.
-OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("journalctl", "1"),
-          ("systemd-escape", "1"), ("udev", "7"), ("fdatasync", "2"), ("nohup", "1")}
-
-# Variables read by libraries.
-BY_LIBRARIES = {"buscap.1": {"LC_ALL", "LC_CTYPE", "LANG", "TERM"},
-                "buscapd.8": {"LISTEN_FDS", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"}}
+PAGES = {"buscapd.8": BUILD / "man/buscapd.8", "buscap.1": BUILD / "man/buscap.1",
+         "buscapd.conf.5": BUILD / "man/buscapd.conf.5", "buscap-formats.5": ROOT / "docs/man/buscap-formats.5"}
 
 
-def page(name):
-    return Page((MAN / name).read_text())
+def rendered(name):
+    """The page as a terminal shows it."""
+    need("mandoc")
+    return re.sub(".\b", "", run("mandoc", "-T", "utf8", "-O", "width=80", need(PAGES[name])).stdout.decode())
 
 
-def program_text(program, *argv):
-    done = run(need(program), *argv)
-    equal(done.returncode, 0, done.stderr.decode())
-    return done.stdout.decode()
+# ---- the pages
 
 
-def table(program):
-    """--options: command -> (operands, [(short, long, metavar)]), without the configuration's keys."""
-    commands = {}
-    for row in program_text(program, "--options").splitlines():
-        command, short, long, metavar, _, _ = row.split("\t")
-        if command == "config":
-            continue
-        operands, options = commands.setdefault(command, ("", []))
-        if short or long:
-            options.append((short, long, metavar))
-        else:
-            commands[command] = (metavar, options)
-    return commands
+def test_mandoc_and_groff_report_no_error():
+    need("mandoc")
+    need("groff")
+    for name, path in PAGES.items():
+        done = run("mandoc", "-T", "lint", need(path))
+        # References to manuals that are not installed here are fine.
+        faults = [line for line in done.stdout.decode().splitlines()
+                  if "referenced manual not found" not in line and "outdated mandoc.db" not in line]
+        equal(faults, [], name)
+        done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", path)
+        equal((done.returncode, done.stderr.decode()), (0, ""), name)
 
 
-def differ(what, got, wanted):
-    """Messages on the differences of two lists."""
-    got, wanted = collections.Counter(got), collections.Counter(wanted)
-    return ([f"{what}: {one} is only in the page" for one in sorted(got - wanted, key=str)]
-            + [f"{what}: {one} is missing from the page" for one in sorted(wanted - got, key=str)])
+def test_no_line_is_longer_than_a_terminal():
+    for name in PAGES:
+        equal([line for line in rendered(name).splitlines() if len(line) > 80], [], name)
 
 
-def source_text(*folders):
-    """The text of the C files, with adjacent string literals joined."""
-    text = "".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.[ch]")))
-    return re.sub(r'"\s*(?:BC_VERSION)?\s*"', "", text)
+def test_the_pages_have_every_option_format_and_environment_variable():
+    def missing(name, words):
+        text = rendered(name)
+        return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
 
+    def options(program):
+        rows = (line.split("\t") for line in run(need(program), "--options").stdout.decode().splitlines())
+        return {"--" + row[2] for row in rows if row[0] != "config" and row[2]}
 
-# ---- options
+    def variables(folder):
+        text = "".join(path.read_text() for path in (ROOT / folder).rglob("*.c"))
+        return set(re.findall(r'getenv\("(\w+)"\)', text))
 
-
-def option_of(head):
-    """(short, long, metavar) of the head of an item, or None if it is not an option."""
-    found = re.fullmatch(r"(?:-(\w))?(?:, )?(?:--([\w-]+))?(?: ?(\[=\S+\]|\S+))?", head)
-    if not head.startswith("-") or not found:
-        return None
-    short, long, metavar = (part or "" for part in found.groups())
-    return short, long, metavar.replace("[=", "[")
-
-
-def options_in(lines):
-    return [option for head, _ in items(lines) if (option := option_of(head))]
-
-
-def shown(option):
-    short, long, metavar = option
-    return " ".join(part for part in (short and "-" + short, long and "--" + long, metavar) if part)
-
-
-def names(options):
-    return {flag for short, long, _ in options for flag in (short and "-" + short, long and "--" + long) if flag}
-
-
-def wrong_options_of_daemon(p, commands):
-    wanted = commands["-"][1]
-    got = options_in(p.parts["OPTIONS", None])
-    problems = differ("buscapd", map(shown, got), map(shown, wanted))
-    for section, lines in p.sections.items():
-        problems += [f"{section}: buscapd has no {flag}" for flag in flags(lines) - names(wanted)]
-    missing = names(wanted) - flags(p.sections["SYNOPSIS"])
-    long_of = {"-" + short: "--" + long for short, long, _ in wanted if short and long}
-    for short, long in long_of.items():
-        if (short in missing) != (long in missing):
-            missing -= {short, long}
-    return problems + [f"SYNOPSIS: {flag} is missing" for flag in sorted(missing)]
-
-
-def wrong_options_of_tool(p, commands):
-    """Compares the options in each command's section, without the options common to all commands."""
-    common = options_in(p.parts["OPTIONS", None])
-    own = commands["-"][1]
-    of_all = [("h", "help", "")]
-    of_asking = [("", "socket", "PATH")]
-    problems = differ("buscap", map(shown, common), map(shown, own + of_all + of_asking))
-    problems += differ("COMMANDS", p.subsections("COMMANDS"), set(commands) - {"-"})
-    everything = {flag for other, (_, more) in commands.items() for flag in names(more) if other != "-"}
-    for command, (_, options) in commands.items():
-        if command == "-" or ("COMMANDS", command) not in p.parts:
-            continue
-        lines = p.parts["COMMANDS", command]
-        wanted = [option for option in options if option not in of_all + of_asking]
-        problems += differ(command, map(shown, options_in(lines)), map(shown, wanted))
-        known = names(options) | (everything if ".Cm formats Fl -matrix ." in lines else set())
-        problems += [f"{command}: has no {flag}" for flag in flags(lines) - known]
-    everything |= names(own)
-    for section, lines in p.sections.items():
-        problems += [f"{section}: no command has {flag}" for flag in flags(lines) - everything]
-    return problems
-
-
-def test_the_page_of_the_daemon_has_exactly_its_options():
-    equal(wrong_options_of_daemon(page("buscapd.8"), table(BUSCAPD)), [])
-
-
-def test_the_section_of_each_command_has_exactly_its_options():
-    equal(wrong_options_of_tool(page("buscap.1"), table(BUSCAP)), [])
-
-
-# ---- --help of each command
-
-
-def test_the_usage_of_each_command_is_that_of_its_help():
-    p = page("buscap.1")
-    for command, (operands, _) in table(BUSCAP).items():
-        if command != "-" and operands != "VERB":
-            text = program_text(BUSCAP, *command.split(), "--help")
-            equal([line_text(line) for line in p.parts["COMMANDS", command] if line.startswith(".D1")],
-                  re.findall(r"^(?:usage:|      ) (buscap .*)$", text, re.M), command)
-
-
-def test_the_option_parsers_accept_the_examples_of_the_commands():
-    for _, text in displays(page("buscap.1").sections["COMMANDS"]):
-        parse_only(text)
-
-
-# ---- exit codes
-
-
-def exit_codes(program):
-    """The codes of a program. Those of one program only have its name in their comment."""
-    lines = re.findall(r"BC_EXIT_\w+ = (\d),(?: */\* (buscapd?\b)?)?", (ROOT / "formats/base/exit_code.h").read_text())
-    return {code for code, only in lines if only in ("", program)}
-
-
-def wrong_exit_codes(p, program):
-    return differ("EXIT STATUS", [head for head, _ in items(p.sections["EXIT STATUS"])], exit_codes(program))
-
-
-def test_the_pages_have_every_exit_code():
-    equal(wrong_exit_codes(page("buscapd.8"), "buscapd"), [])
-    equal(wrong_exit_codes(page("buscap.1"), "buscap"), [])
+    equal(missing("buscap.1", options(BUSCAP) | variables("cli")), [])
+    equal(missing("buscapd.8", options(BUSCAPD) | variables("daemon")), [])
+    formats = re.findall(r"^[r-][w-] (\S+)", run(need(BUSCAP), "formats").stdout.decode(), re.M)
+    assert len(formats) > 10
+    equal(missing("buscap-formats.5", formats), [])
 
 
 # ---- the configuration
 
 
 def known_settings():
-    return setting_tables.settings(need(BUSCAPD))
+    return tables.settings(need(BUSCAPD))
 
 
 def test_the_tables_of_settings_are_those_of_the_program():
-    equal(list(setting_tables.outdated(need(BUSCAPD))), [], "outdated; run make docs")
+    equal(list(tables.outdated(need(BUSCAPD))), [], "outdated; run make docs")
 
 
 def test_the_documented_attrs_are_those_that_samples_get(tmp):
@@ -299,174 +193,6 @@ def test_the_number_of_workers_is_that_of_the_cores(tmp):
         equal(d.reload({}), [] if cores == 2 else ["pipeline.workers"])
 
 
-# ---- formats
-
-
-def formats():
-    """`buscap formats`: name -> ("rw", options to read, options to write)."""
-    found = {}
-    for line in program_text(BUSCAP, "formats").splitlines():
-        options = re.match(r" +options to (read|write): (.*)", line)
-        if options:
-            found[name][1 + (options.group(1) == "write")].update(options.group(2).split())
-        else:
-            way, name = line.split()[:2]
-            found[name] = (way, set(), set())
-    return found
-
-
-def format_items(p):
-    found = {}
-    for part in p.subsections("FORMATS"):
-        for head, lines in items(p.parts["FORMATS", part]):
-            text = " ".join(map(line_text, lines))
-            way = {"Read and": "rw", "Read onl": "r-", "Write on": "-w"}.get(text[:8], text[:8])
-            read = re.search(r"Options to read: ([^.]*)\.", text)
-            write = re.search(r"Options to write: ([^.]*)\.", text)
-            found[head] = (way, set(read.group(1).split(", ")) if read else set(),
-                           set(write.group(1).split(", ")) if write else set())
-    return found
-
-
-def wrong_formats(p, wanted):
-    def rows(of):
-        return [(name, way, *sorted("r:" + one for one in read), *sorted("w:" + one for one in write))
-                for name, (way, read, write) in of.items()]
-
-    problems = differ("format", rows(format_items(p)), rows(wanted))
-    options = {head.partition("=")[0] + "=" for head, _ in items(p.sections["FORMAT OPTIONS"])}
-    return problems + differ("FORMAT OPTIONS", options, {one for row in wanted.values() for one in row[1] | row[2]})
-
-
-def test_the_page_has_every_format_with_its_options():
-    equal(wrong_formats(page("buscap-formats.5"), formats()), [])
-
-
-# ---- paths, signals, the environment
-
-
-def sources_of_paths():
-    folders = ["daemon", "cli", "systemd", "debian"]
-    paths = [path for folder in folders for path in sorted((ROOT / folder).glob("**/*")) if path.is_file()]
-    return "".join(path.read_text(errors="replace") for path in paths) + (ROOT / "Makefile").read_text()
-
-
-def paths_of(p):
-    """The absolute paths in FILES, up to the first variable part."""
-    heads = [line_text(line) for line in p.sections.get("FILES", []) if line.startswith(".It Pa")]
-    return {path.split("SERIAL")[0].split("*")[0] for head in heads for path in head.split(", ")}
-
-
-def wrong_paths(p, text):
-    return [f"FILES: nothing here has {path}" for path in sorted(paths_of(p))
-            if path.rstrip("/") not in text.replace("@datadir@", "/usr/share").replace("$attr{serial}", "")
-            and path.removeprefix("/dev/") not in text]
-
-
-def test_the_paths_in_the_pages_are_in_the_sources():
-    need(ROOT / "systemd/service.common")
-    text = sources_of_paths()
-    for name in PAGES:
-        equal(wrong_paths(page(name), text), [], name)
-    together = "".join("\n".join(page(name).lines) for name in PAGES)
-    for path in set(re.findall(r'"(/(?:etc|run|var)/[^"%]*)"', source_text("daemon", "cli"))):
-        assert path in together, f"no page mentions {path}"
-
-
-def test_the_page_has_every_unit():
-    common = need(ROOT / "systemd/service.common").read_text()
-    p = page("buscapd.8")
-    units = {path.name.removesuffix(".in") for path in (ROOT / "systemd").glob("buscapd*.[s]*.in")}
-    equal(differ("unit", [name for head, _ in items(p.sections["SYSTEMD"]) for name in head.split(", ")], units), [])
-    text = p.text("SYSTEMD")
-    patterns = {"SuccessExitStatus": r"Exit status (\d) counts as success",
-                "RestartPreventExitStatus": r"After (\d and \d) the service is not restarted"}
-    for key, pattern in patterns.items():
-        wanted = re.search(f"^{key}=(.*)$", common, re.M).group(1)
-        equal(re.search(pattern, text).group(1).replace(" and ", " "), wanted, key)
-    assert p.text("FILES").count("metrics.conf") == len(list((ROOT / "systemd").glob("metrics.conf.in")))
-
-
-def signal_sources():
-    return (ROOT / "daemon/main/signals.c").read_text()
-
-
-def wrong_signals(p, text):
-    handled = set(re.findall(r"\{(SIG[A-Z]+), ", text))
-    handled |= set(re.findall(r"SIG[A-Z0-9]+", text.partition("int ignored[] = ")[2].partition(";")[0]))
-    assert len(handled) > 10
-    got = {name for head, _ in items(p.sections["SIGNALS"]) for name in head.split(", ")}
-    return differ("signal", got - {"SIGKILL"}, handled)
-
-
-def test_the_page_has_every_signal_that_the_daemon_handles():
-    equal(wrong_signals(page("buscapd.8"), signal_sources()), [])
-
-
-def variables(folder):
-    return set(re.findall(r'getenv\("(\w+)"\)', source_text(folder)))
-
-
-def wrong_variables(p, wanted):
-    got = {name for head, _ in items(p.sections["ENVIRONMENT"]) for name in head.split(", ")}
-    return differ("variable", got, wanted)
-
-
-def test_the_pages_have_every_environment_variable():
-    equal(wrong_variables(page("buscap.1"), variables("cli") | BY_LIBRARIES["buscap.1"]), [])
-    equal(wrong_variables(page("buscapd.8"), variables("daemon") | BY_LIBRARIES["buscapd.8"]), [])
-
-
-# ---- references
-
-
-def test_cross_references_exist():
-    ours = {tuple(name.rsplit(".", 1)) for name in PAGES}
-    for name in PAGES:
-        p = page(name)
-        for line in p.lines:
-            if not line.startswith(".Xr "):
-                continue
-            _, to, section = line.split()[:3]
-            assert (to, section) in ours | OTHERS, f"{name}: {to}({section}) is not a manual"
-            assert (to, section) != tuple(name.rsplit(".", 1)), f"{name}: names itself"
-        seen = [line.split()[2] + line.split()[1] for line in p.sections["SEE ALSO"] if line.startswith(".Xr ")]
-        equal(seen, sorted(seen), f"{name}: the order of SEE ALSO")
-        for document in re.findall(r"^\.Pa (\S+\.md)", "\n".join(p.lines), re.M):
-            assert (ROOT / "docs" / document).exists(), f"{name}: docs/{document} does not exist"
-        titles = set(p.sections) | {part for _, part in p.parts}
-        for title in re.findall(r"^\.Sx (.*?)(?: [.,;:])?$", "\n".join(p.lines), re.M):
-            assert title in titles, f"{name}: there is no section {title}"
-
-
-# ---- formatting
-
-
-def test_mandoc_reports_no_error():
-    need("mandoc")
-    for name in PAGES:
-        done = run("mandoc", "-T", "lint", MAN / name)
-        # References to manuals that are not installed here are fine.
-        faults = [line for line in done.stdout.decode().splitlines()
-                  if "referenced manual not found" not in line and "outdated mandoc.db" not in line]
-        equal(faults, [], name)
-
-
-def test_groff_reports_no_error():
-    need("groff")
-    for name in PAGES:
-        done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", MAN / name)
-        equal((done.returncode, done.stderr.decode()), (0, ""), name)
-
-
-def test_no_line_is_longer_than_a_terminal():
-    need("mandoc")
-    for name in PAGES:
-        text = run("mandoc", "-T", "utf8", "-O", "width=80", MAN / name).stdout.decode()
-        long = [line for line in re.sub(".\b", "", text).splitlines() if len(line) > 80]
-        equal(long, [], name)
-
-
 # ---- examples
 
 
@@ -513,21 +239,27 @@ def run_script(text, directory):
         return code, log.read().decode(errors="replace")
 
 
+def examples(name):
+    """(kind, text) of each example; the comment before it says what it is."""
+    text = need(PAGES[name]).read_text().partition(".Sh EXAMPLES\n")[2].partition("\n.Sh ")[0]
+    found = re.findall(r'^\.\\" (\w+).*\n\.Bd .*\n((?:.*\n)*?)\.Ed$', text, re.M)
+    assert len(found) == text.count(".Bd ") > 0, f"{name}: a comment, run, parse or conf, precedes each example"
+    return [(kind, re.sub(r"\\(.)", lambda escape: {"e": "\\", "&": ""}.get(escape[1], escape[1]), example))
+            for kind, example in found]
+
+
 def check_examples(name, directory):
-    script, count = "", 0
-    for comment, text in displays(page(name).sections["EXAMPLES"]):
-        kind, _, _ = comment.partition(":")
-        assert kind in ("run", "parse", "conf"), f"{name}: the comment must start with run, parse or conf: {text}"
-        count += 1
+    script = ""
+    for kind, text in examples(name):
         if kind == "run":
             script += text
         elif kind == "parse":
             parse_only(text)
         else:
+            equal(kind, "conf")
             (directory / "conf").write_text(text)
             done = run(need(BUSCAPD), "-c", directory / "conf", "--check-config")
             equal(done.returncode, 0, f"{text}{done.stderr.decode()}")
-    assert count
     if script:
         if harness.is_sanitized():
             pytest.skip("with sanitizers the programs don't keep up with the examples' rates")

@@ -11,7 +11,7 @@ import socket
 import pytest
 
 import harness
-import settings as setting_tables
+import tables
 from api_harness import Api
 from harness import BUSCAPD, ROOT, Daemon, equal, need, run
 
@@ -34,7 +34,7 @@ def settings(text):
 
 def test_every_key_is_in_the_installed_configuration_with_its_default():
     there = {(section, key): value for section, key, value, _ in settings(CONFIGURATION.read_text())}
-    for row in setting_tables.settings(BUSCAPD):
+    for row in tables.settings(BUSCAPD):
         section, key = row.section.replace("trigger NAME", "trigger roi"), row.key
         if key == "attr.CYCLE":
             for cycle in CYCLES:
