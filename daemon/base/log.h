@@ -8,7 +8,7 @@
  *                     dropped, counted, and reported in a line when it is read again
  *     bc_log_stop()
  *
- * docs/messages.md lists all messages. Messages that may repeat go through daemon/base/log_limit.h.
+ * docs/messages.md has those that need action. Messages that may repeat go through daemon/base/log_limit.h.
  */
 #ifndef BC_DAEMON_BASE_LOG_H
 #define BC_DAEMON_BASE_LOG_H

@@ -1,6 +1,5 @@
-"""The log: docs/messages.md documents every message, and a persistent fault causes a bounded number of lines."""
+"""The log: a persistent fault causes a bounded number of lines, which name what is wrong."""
 
-import functools
 import re
 import shutil
 import signal
@@ -24,33 +23,7 @@ LOST = 50_000  # samples, at least
 KIND_MOST = 12
 
 
-def documented():
-    """The rows of docs/messages.md: [(message, its levels)]."""
-    rows = []
-    for line in (harness.ROOT / "docs/messages.md").read_text().splitlines():
-        found = re.fullmatch(r"\| `([^`]+)` \| ([a-z, ]+) \|.*\|", line)
-        if found:
-            rows.append((found[1], set(re.findall("error|warning|notice|info|debug", found[2]))))
-    return rows
-
-
-def pattern(text):
-    """A regular expression for the row of a format. Words in capitals and text in brackets stand for conversions."""
-    filled = r"[^a-z\[\]]*(?:\[[^\]]*\][^a-z\[\]]*)*"
-    return re.compile(filled.join(re.escape(part) for part in re.split("\0+", text)))
-
-
-def in_document(line, rows):
-    """Whether a log line matches a row; values may be anything."""
-    for message, _ in rows:
-        parts = [re.escape(part) for part in re.split(r"\[[^\]]*\]|\b(?:[A-Z][A-Z]+|N)\b", message)]
-        # Messages about damage follow the name of the source.
-        if len("".join(parts)) > 8 and re.fullmatch("(.*: )?" + ".*".join(parts), line):
-            return True
-    return False
-
-
-def lines_of(err, own=True):
+def lines_of(err):
     """Checks the lines of a log. Returns them without time, name and level."""
     lines = []
     for line in err.decode().splitlines():
@@ -59,11 +32,6 @@ def lines_of(err, own=True):
         assert len(line.encode()) < 1000, line
         assert not re.search(r"[\x00-\x1f\x7f]", line), line
         lines.append(found[1])
-    if own:
-        rows = documented()
-        for line in lines:
-            text = re.sub(r"^\d+ more times? in the last [\d.]+ s; the latest: ", "", line)
-            assert in_document(text, rows), f"docs/messages.md doesn't have: {line}"
     return lines
 
 
@@ -105,63 +73,6 @@ def kinds(lines):
 def check_bound(lines):
     for kind, count in kinds(lines).items():
         assert count <= KIND_MOST, f"{count} times: {kind}"
-
-
-# ---- the document
-
-
-LITERAL = r'"(?:[^"\\\n]|\\.)*"'
-# A string literal in parts, a level, or the end of a statement.
-TOKEN = re.compile(rf'({LITERAL}(?:\s*(?:[A-Z]\w+)?\s*{LITERAL})*)|BC_(?:LOG|SOURCE)_(DEBUG|INFO|NOTICE|WARNING|ERROR)\b|[;{{}}]')
-CONVERSION = r"%[-+#0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|z)?[a-zA-Z]?"
-MACROS = {"BC_VERSION": "%s"}
-
-
-def format_of(literal):
-    """The text of a string literal, with a zero byte for each conversion."""
-    parts = re.findall(rf"{LITERAL}|\w+", literal)
-    text = "".join(part[1:-1] if part[0] == '"' else MACROS.get(part, "u") for part in parts)
-    return re.sub(CONVERSION, "\0", text.replace('\\"', '"'))
-
-
-@functools.cache
-def source_formats():
-    """The string literals in daemon/, in capture/ and where files are opened that contain words: {format: levels}. The
-    levels are not empty for the first such literal of a statement that logs."""
-    found = {}
-    for folder in ("daemon", "capture", "formats/codec"):
-        for path in (harness.ROOT / folder).rglob("*.c"):
-            text = re.sub(rf"/\*.*?\*/|({LITERAL})", lambda m: m.group(1) or " ", path.read_text(), flags=re.S)
-            levels = set()
-            for literal, level in TOKEN.findall(text):
-                if level:
-                    levels.add(level.lower())
-                    continue
-                if literal and re.search("[a-z]{2}.* | .*[a-z]{2}", format_of(literal)):
-                    found.setdefault(format_of(literal), set()).update(levels)
-                levels = set()
-    return found
-
-
-@pytest.mark.documents
-def test_every_logged_format_is_in_the_document():
-    rows = documented()
-    logged = {text: levels for text, levels in source_formats().items() if levels}
-    assert len(logged) > 80, len(logged)
-    for text, levels in logged.items():
-        fitting = [known for message, known in rows if pattern(text).fullmatch(message)]
-        assert fitting, f"docs/messages.md lacks {text!r}"
-        assert any(levels <= known or known <= levels for known in fitting), f"{text!r} has level {levels}"
-
-
-@pytest.mark.documents
-def test_every_line_of_the_document_is_in_the_sources():
-    patterns = [pattern(text) for text in source_formats()]
-    rows = documented()
-    assert len(rows) > 120, len(rows)
-    gone = [message for message, _ in rows if not any(p.fullmatch(message) for p in patterns)]
-    assert not gone, "docs/messages.md lists messages that no source contains:\n" + "\n".join(gone)
-    equal(len({message for message, _ in rows}), len(rows), "duplicate rows")
 
 
 # ---- persistent faults
@@ -417,6 +328,6 @@ def test_a_message_does_not_end_before_its_reason(tmp, length):
     ):
         done = run(BUSCAPD, "--once", *argv)
         assert done.returncode in (1, 2, 3), (argv, done.stderr)
-        (line, *_) = lines_of(done.stderr, own=False)
+        (line, *_) = lines_of(done.stderr)
         assert ends is None and "unknown format" in line or ends and ends in line, (ends, line)
         assert length <= 1000 or "..." in line, line
