@@ -1,4 +1,4 @@
-"""The README: each command of its five minutes works, in their order; link targets of it and docs/README.md exist."""
+"""The README: each command of its tour works, in their order; link targets of it and docs/README.md exist."""
 
 import os
 import re
@@ -25,10 +25,10 @@ def commands(title):
 
 
 @pytest.mark.nightly
-def test_every_command_of_the_five_minutes_works(tmp):
+def test_every_command_of_the_tour_works(tmp):
     """Replaces /tmp by the test's directory and build/ by that of the programs. buscap top prints one page into a pipe."""
     env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "buscapd.sock")}
-    lines = commands("Five minutes")
+    lines = commands("A tour on the simulated bus")
     assert len(lines) > 30, lines
     daemon = None
     try:
