@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/codec/input.h"
 #include "formats/segment/sequence_check.h"
 

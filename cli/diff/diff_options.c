@@ -5,7 +5,7 @@
 
 #include "cli/diff/compare.h"
 #include "cli/term/options.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 /* The traits of each class, given that micro-ops and instructions also count as references. */
 static const struct {

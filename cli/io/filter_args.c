@@ -11,8 +11,7 @@
 
 #include "cli/io/file.h"
 #include "cli/term/options.h"
-#include "formats/base/fail.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
 #include "formats/trace/name_file.h"
 

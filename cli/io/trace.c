@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/codec/reader.h"
 
 /* Faults of a file that are printed individually. */

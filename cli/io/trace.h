@@ -11,7 +11,7 @@
 #include "cli/io/file.h"
 #include "cli/term/console.h"
 #include "cli/term/progress.h"
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"

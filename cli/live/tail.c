@@ -13,7 +13,7 @@
 #include "cli/term/options.h"
 #include "cli/term/text.h"
 #include "formats/base/json.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/bus/record.h"
 #include "formats/trace/name_map.h"
 

@@ -18,7 +18,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/text.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
 #define WIDTH_MAX         500u

@@ -19,7 +19,7 @@
 #include "cli/term/console.h"
 #include "cli/term/text.h"
 #include "formats/base/grow.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 #define LABEL_COLUMNS 20

@@ -12,7 +12,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 
 bool bc_report_add(struct bc_report_text *t, const char *bytes, size_t count)
 {

@@ -17,11 +17,10 @@
 
 #include "cli/io/client.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
 #include "formats/base/json.h"
 #include "formats/base/late_library.h"
 #include "formats/base/must_check.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/recording/search.h"
 #include "formats/trace/filter_parse.h"
 #include "formats/trace/name_map.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/cores.h"
+#include "formats/base/host.h"
 #include "formats/bus/record.h"
 
 /* ---- A second thread, for part of the work on each batch of a trace.

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "formats/base/exit_code.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
+#include "formats/base/usage.h"
 
 struct bc_console {
 	int in; /* standard input, output and error */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 #define NUMBER_MAX 1e18
 

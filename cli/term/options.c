@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/term/output.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 void bc_options_start(struct bc_options *o, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "cli/term/console.h"
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/base/usage.h"
 #include "formats/codec/input.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bool is_escaped)

@@ -8,7 +8,7 @@
 
 #include "cli/io/record_text.h"
 #include "cli/io/trace.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/mapping.h"

@@ -12,7 +12,7 @@
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/codec/reader.h"
 #include "formats/segment/sequence_check.h"
 

@@ -14,7 +14,7 @@
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/recording/search.h"
 #include "formats/trace/filter_parse.h"
 

@@ -5,7 +5,7 @@
 
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/codec/format.h"
 #include "formats/trace/entry.h"
 

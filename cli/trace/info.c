@@ -20,7 +20,7 @@
 #include "cli/term/text.h"
 #include "cli/trace/segment_info.h"
 #include "formats/base/json.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"

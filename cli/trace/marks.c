@@ -10,7 +10,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/recording/segment_files.h"
 
 static const struct bc_usage_option options[] = {

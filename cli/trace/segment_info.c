@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/io/record_text.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"
 

@@ -10,8 +10,8 @@
 #include "daemon/api/metrics.h"
 #include "daemon/base/permissions.h"
 #include "formats/base/clock.h"
-#include "formats/base/number.h"
 #include "formats/base/tcp_address.h"
+#include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
 
 /* Status */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
-#include "formats/base/fail.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
 

@@ -7,7 +7,7 @@
 
 #include "daemon/api/api_params.h"
 #include "formats/base/json.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 /* Running an operation with the parameters in the body */
 

@@ -9,7 +9,7 @@
 #include "daemon/http/request.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 
 struct object {
 	uint64_t seq;

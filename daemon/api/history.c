@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "formats/base/fast_format.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 /* Each time, another process has deleted the file in the moment between opening and locking it. */
 #define LOCK_TRIES 10u

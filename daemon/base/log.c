@@ -25,8 +25,7 @@
 
 #include "daemon/base/write_out.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 #define QUEUE_BYTES (256u * 1024)

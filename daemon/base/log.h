@@ -46,7 +46,7 @@ uint64_t bc_log_dropped(void);
 
 /* Logs a line. Control characters, characters that change the text direction, and invalid UTF-8 are
  * written as the numbers of their bytes ("\x1b"). A line that is too long is shortened
- * (formats/base/fail.h). */
+ * (formats/base/text.h). */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends a string, escaped as above, a newline and a zero to a line that has `used` bytes. Returns

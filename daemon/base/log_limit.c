@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 /* `since` may be later: callers read the clock at different times. */
 static uint64_t elapsed(uint64_t now, uint64_t since)

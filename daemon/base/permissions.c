@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 static const char *const names[BC_PERMISSIONS] = {
 	[BC_PERMISSION_RECORD] = "record",

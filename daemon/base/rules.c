@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 static bool multiply(uint64_t *value, uint64_t by)
 {

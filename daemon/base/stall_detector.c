@@ -2,7 +2,7 @@
 
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 
 static double seconds_since(uint64_t since_ns)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 #define CONNECTIONS 64u
 

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "daemon/config/config_types.h"
-#include "formats/base/fail.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/segment/metadata.h"
 
 #define CONNECTIONS_MAX 4096u

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/trace/name_file.h"
 
 static int add_file(struct bc_name_map *map, const char *path, uint64_t offset, bool is_symbols,

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
-#include "formats/base/fail.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 /* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
 #define READER \

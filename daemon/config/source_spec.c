@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 #define SIM_RATE 1000000u
 

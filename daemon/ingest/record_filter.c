@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
 
 /* How it works

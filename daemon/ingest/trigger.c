@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/trace/filter_parse.h"
 

@@ -28,7 +28,7 @@
 #include "daemon/recorder/status.h"
 #include "daemon/store/boot_id.h"
 #include "daemon/store/catalogue.h"
-#include "formats/base/free_space.h"
+#include "formats/base/host.h"
 #include "formats/base/json.h"
 
 #define TICK_MS          100

@@ -11,7 +11,7 @@
 #include "capture/usb/board.h"
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 #define S_NS UINT64_C(1000000000)

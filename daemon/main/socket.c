@@ -13,7 +13,7 @@
 
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 #define PID_OF_SYSTEMD 1
 

@@ -8,7 +8,7 @@
 #include "capture/source/sim_source.h"
 #include "capture/usb/usb_source.h"
 #include "daemon/config/config_keys.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 static int open_usb(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_config *config, bool is_once)

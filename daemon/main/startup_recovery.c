@@ -32,7 +32,7 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/main/signals.h"
 #include "formats/base/atomic_file.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/recording/recording_list.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_owner.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "formats/base/exit_code.h"
+#include "formats/base/usage.h"
 
 struct bc_session_outcome;
 struct bc_writer_stats;

@@ -8,7 +8,7 @@
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_notices.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 /* Fewer than these between two polls say nothing about the data. */
 #define MISFIT_SAMPLES 1000u

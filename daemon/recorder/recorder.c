@@ -31,7 +31,7 @@
 #include "daemon/recorder/session.h"
 #include "daemon/store/catalogue.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/segment/metadata.h"
 
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */

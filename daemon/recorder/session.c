@@ -15,7 +15,7 @@
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/segment/metadata.h"
 
 /* How often a paced replay continues. */

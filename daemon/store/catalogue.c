@@ -39,7 +39,7 @@
 #include "formats/base/atomic_file.h"
 #include "formats/base/clock.h"
 #include "formats/base/grow.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/recording/recording_list.h"
 #include "formats/segment/segment_owner.h"
 

@@ -11,9 +11,8 @@
 #include "daemon/base/lock.h"
 #include "daemon/store/recording_info.h"
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
-#include "formats/base/free_space.h"
-#include "formats/base/number.h"
+#include "formats/base/host.h"
+#include "formats/base/text.h"
 #include "formats/segment/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "formats/base/free_space.h"
-#include "formats/base/number.h"
+#include "formats/base/host.h"
+#include "formats/base/text.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

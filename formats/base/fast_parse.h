@@ -11,7 +11,7 @@
 
 #include "formats/base/bytes.h"
 
-/* The value of a hex digit, lower or upper case; above 15 for any other byte. */
+/* The value of a hex digit, lower or upper case; above 15 for any other byte. In text.c. */
 extern const uint8_t bc_hex_value[256];
 
 static inline bool bc_is_space(char c)

@@ -1,6 +1,9 @@
 #include "formats/base/format_id.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "formats/base/text.h"
 
 static const char *const names[] = {
 	[BC_FORMAT_UNKNOWN] = "unknown",
@@ -37,4 +40,117 @@ enum bc_format bc_format_by_name(const char *name)
 		if (strcmp(names[format], name) == 0)
 			return (enum bc_format)format;
 	return BC_FORMAT_UNKNOWN;
+}
+
+/* ---- options of formats */
+
+struct bc_format_options bc_format_options_default(void)
+{
+	return (struct bc_format_options){.seed = 1};
+}
+
+static const char *const option_names[] = {
+	"endian", "invalid", "map", "seed", "clock_hz", "session", "size", "signals"};
+
+#define KEYS (sizeof(option_names) / sizeof(option_names[0]))
+
+const char *bc_option_key_name(unsigned key)
+{
+	return option_names[__builtin_ctz(key)];
+}
+
+static bool parse_word(bool *is_second, const char *value, const char *first, const char *second)
+{
+	*is_second = strcmp(value, second) == 0;
+	return *is_second || strcmp(value, first) == 0;
+}
+
+static bool parse_number(uint64_t *number, const char *value, uint64_t max)
+{
+	return bc_number_read(number, value) && *number <= max;
+}
+
+/* Sets one option. Returns NULL, or the expected kind of value. */
+static const char *set_option(struct bc_format_options *o, unsigned key, const char *value)
+{
+	uint64_t number = 0;
+
+	switch ((enum bc_option_key)key) {
+	case BC_OPTION_ENDIAN:
+		return parse_word(&o->is_big_endian, value, "little", "big") ? NULL
+									     : "little or big";
+	case BC_OPTION_INVALID:
+		return parse_word(&o->keep_invalid, value, "drop", "keep") ? NULL : "drop or keep";
+	case BC_OPTION_MAP:
+		return parse_word(&o->map_pages, value, "none", "pages") ? NULL : "none or pages";
+	case BC_OPTION_SEED:
+		return parse_number(&o->seed, value, UINT64_MAX) ? NULL : "a decimal number";
+	case BC_OPTION_CLOCK_HZ:
+		return parse_number(&o->clock_hz, value, UINT64_C(1000000000000)) &&
+				       o->clock_hz != 0
+			       ? NULL
+			       : "a decimal number from 1 to 10^12";
+	case BC_OPTION_SESSION:
+		if (!parse_number(&number, value, UINT32_MAX))
+			return "a decimal number below 2^32";
+		o->session = (uint32_t)number;
+		return NULL;
+	case BC_OPTION_SIGNALS:
+		return parse_word(&o->has_bit_signals, value, "vectors", "bits")
+			       ? NULL
+			       : "vectors or bits";
+	case BC_OPTION_SIZE:
+		if (!parse_number(&number, value, 255))
+			return "a decimal number from 0 to 255";
+		o->size = (uint32_t)number;
+		return NULL;
+	}
+	return "nothing";
+}
+
+static void append_key_names(unsigned allowed, char *err, size_t errlen)
+{
+	size_t used = strlen(err);
+
+	for (size_t i = 0; i < KEYS && used < errlen; i++) {
+		if ((allowed >> i & 1) == 0)
+			continue;
+		snprintf(err + used, errlen - used, " %s", option_names[i]);
+		used = strlen(err);
+	}
+}
+
+bool bc_format_options_read(struct bc_format_options *options, const char *text, unsigned allowed,
+	char *err, size_t errlen)
+{
+	char pair[64];
+	bool has_seed = false;
+
+	if (allowed == 0)
+		return bc_fail(err, errlen, "this format takes no options");
+	for (;;) {
+		size_t n = strcspn(text, ",");
+		snprintf(pair, sizeof(pair), "%.*s", n < sizeof(pair) ? (int)n : 63, text);
+		char *equals = strchr(pair, '=');
+		if (equals != NULL)
+			*equals = '\0';
+		size_t key = 0;
+		while (key < KEYS && strcmp(option_names[key], pair) != 0)
+			key++;
+		if (equals == NULL || key == KEYS || (allowed >> key & 1) == 0) {
+			bc_message(err, errlen, "unknown option \"%s\"; this format has", pair);
+			append_key_names(allowed, err, errlen);
+			return false;
+		}
+		const char *expected = set_option(options, 1u << key, equals + 1);
+		if (expected != NULL)
+			return bc_fail(
+				err, errlen, "%s=%s: expected %s", pair, equals + 1, expected);
+		has_seed |= 1u << key == BC_OPTION_SEED;
+		if (text[n] == '\0')
+			break;
+		text += n + 1;
+	}
+	return !has_seed || options->map_pages ||
+	       bc_fail(err, errlen, "seed has no effect without map=pages");
 }

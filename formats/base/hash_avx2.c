@@ -1,4 +1,4 @@
-#include "formats/base/hash_avx2.h"
+#include "formats/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "formats/base/grow.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 /* Doubles represent all integers up to this one exactly. */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 static bool load(const struct bc_late_library *library)
 {

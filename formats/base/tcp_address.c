@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 #define BACKLOG 64
 

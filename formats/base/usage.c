@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 
 /* Longer option names move their own help text to the right, not that of all options. */
 #define NAME_COLUMNS_MAX 26u

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/codec/format.h"
 #include "formats/trace/entry.h"
 

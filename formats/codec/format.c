@@ -1,6 +1,6 @@
 #include "formats/codec/format.h"
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/codec/codecs.h"
 #include "formats/trace/entry.h"
 

@@ -22,7 +22,7 @@ struct bc_format_info {
 	uint32_t holds;        /* traits (formats/trace/entry.h) that it has a place for */
 	uint32_t may_lose;     /* traits that individual entries may still lose */
 	uint32_t needs;        /* BC_HAS_SIZE: it cannot hold references without a size */
-	unsigned read_options; /* BC_OPTION_* (formats/base/options.h) */
+	unsigned read_options; /* BC_OPTION_* (formats/base/format_id.h) */
 	unsigned write_options;
 };
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/fail.h"
 #include "formats/base/fast_parse.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"

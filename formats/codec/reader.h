@@ -15,7 +15,6 @@
 
 #include "formats/base/format_id.h"
 #include "formats/base/must_check.h"
-#include "formats/base/options.h"
 #include "formats/bus/chunk.h"
 #include "formats/codec/input.h"
 #include "formats/segment/sequence_check.h"

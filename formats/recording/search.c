@@ -8,7 +8,7 @@
 
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
+#include "formats/base/text.h"
 #include "formats/segment/page_search.h"
 
 /* A chunk in memory, with the tick of each record. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/base/cores.h"
+#include "formats/base/host.h"
 #include "formats/segment/segment_index.h"
 
 #define THREADS_MAX 8u

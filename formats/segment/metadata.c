@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 bool bc_word_is_valid(const char *word)

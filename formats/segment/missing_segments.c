@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_segment_span *before,
 	const struct bc_segment_span *after)

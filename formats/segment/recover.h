@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/input_stream.h"
 #include "formats/base/must_check.h"
-#include "formats/base/progress_cb.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"

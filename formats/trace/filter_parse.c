@@ -6,8 +6,7 @@
 #include <time.h>
 
 #include "formats/base/clock.h"
-#include "formats/base/fail.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 #define NS_PER_S INT64_C(1000000000)
 

@@ -12,8 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "formats/base/fail.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 #include "formats/trace/name_map.h"
 
 /* The longest range of a symbol without a size. */

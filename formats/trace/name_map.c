@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
-#include "formats/base/number.h"
+#include "formats/base/text.h"
 
 int bc_name_layer_add(
 	struct bc_name_layer *l, const struct bc_name_range *range, const char *name, size_t bytes)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/trace/entry.h"
 
 #define BC_PARSE_PADDING 160

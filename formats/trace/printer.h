@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/trace/entry.h"
 
 /* Maximum output for one entry, for the head and for the tail, in bytes: the longest line twice

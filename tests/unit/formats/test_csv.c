@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "formats/base/fast_format.h"
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/trace/parser.h"
 #include "tests/support/dice.h"
 #include "tests/support/printed.h"

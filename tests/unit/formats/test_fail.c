@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fail.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 

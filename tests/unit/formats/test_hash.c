@@ -2,7 +2,6 @@
 #include <xxhash.h>
 
 #include "formats/base/hash.h"
-#include "formats/base/hash_avx2.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "formats/trace/parser.h"
 #include "tests/support/printed.h"
 #include "tests/support/sample_entries.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/options.h"
+#include "formats/base/format_id.h"
 #include "tests/support/dice.h"
 #include "tests/support/printed.h"
 #include "tests/support/test.h"

@@ -1,4 +1,4 @@
-#include "formats/base/free_space.h"
+#include "formats/base/host.h"
 
 #include <sys/statvfs.h>
 

@@ -1,0 +1,28 @@
+/* What the host has: cores and free space. */
+#ifndef BC_FORMATS_BASE_HOST_H
+#define BC_FORMATS_BASE_HOST_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The number of cores that this process may use. */
+static inline unsigned bc_cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* The free space of a file system. Many network and FUSE mounts report 0 of 0: unknown, not full.
+ */
+struct bc_free_space {
+	bool is_known;
+	uint64_t bytes; /* for an unprivileged user; 0 if it is not known */
+	uint64_t files; /* that can be created; UINT64_MAX: no limit is known */
+};
+
+/* Asks the file system of an open file or directory. */
+struct bc_free_space bc_free_space(int fd);
+
+#endif
