@@ -12,7 +12,7 @@
 #include <zstd_errors.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/lz4_error.h"
+#include "formats/segment/segment.h"
 
 /* Length of the size field before each block of an LZ4 frame. */
 #define LENGTH_BYTES 4u

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "formats/base/grow.h"
-#include "formats/segment/frame.h"
+#include "formats/segment/segment.h"
 #include "formats/segment/segment_index.h"
 
 #define NO_HEADER UINT32_MAX

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
-#include "formats/segment/frame.h"
+#include "formats/segment/segment.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
