@@ -1,17 +1,4 @@
-#include "formats/segment/record_encoder.h"
-
-#include <lz4.h>
-#include <stdbool.h>
-#include <string.h>
-#if defined(__SSE2__) && !defined(BC_NO_SIMD)
-#include <emmintrin.h>
-#endif
-
-#include "formats/base/bytes.h"
-#include "formats/bus/record.h"
-#include "formats/segment/lz4_block.h"
-
-/* How it works; docs/encoder.md has the reasons and figures.
+/* Compresses BYU records to an LZ4 block. docs/encoder.md has the reasons and figures.
  *
  * For each record, the encoder has a few candidates: earlier records that had the same eight bytes
  * in the same place, found in a table per place ("context"), and the record at the distance of the
@@ -24,12 +11,123 @@
  * a branch for this case, so that the processor guesses it and starts the next search before it has
  * finished this one. Without that branch the encoder takes a quarter to a third longer. */
 
+#include "formats/segment/record_encoder.h"
+
+#include <lz4.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(BC_NO_SIMD)
+#include <emmintrin.h>
+#endif
+
+#include "formats/base/bytes.h"
+#include "formats/bus/record.h"
+
 const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense"};
+
+/* ---- an LZ4 block, written sequence by sequence: literals, then a match. lz4_Block_format.md in
+ * the LZ4 project has the format. */
+
+#define LZ4_MATCH_MIN 4u
+
+/* The last bytes of a block are literals. (The last match must also start 12 bytes before the end:
+ * the encoder ends with a literal record.) */
+#define LZ4_LAST_LITERALS 5u
+
+#define LZ4_OFFSET_MAX 65535u
+
+/* Short literals are copied in one step of this length, however short they are: as many bytes must
+ * be readable from their start on, and there must be as much room in the output. */
+#define LZ4_COPY 16u
+
+struct lz4_block {
+	uint8_t *out;            /* the next byte */
+	const uint8_t *out_end;  /* of the room */
+	const uint8_t *safe_end; /* literals that end here leave room for everything else */
+	const uint8_t *literals; /* the next byte of input to be written */
+};
+
+/* Starts a block of the input in .. in + bytes. */
+static inline void lz4_start(
+	struct lz4_block *b, uint8_t *out, size_t room, const uint8_t *in, size_t bytes)
+{
+	/* The lengths of all literals and matches, a token and an offset, and a copy's excess. */
+	size_t reserve = bytes / 255 + 8 + LZ4_COPY;
+
+	b->out = out;
+	b->out_end = out + room;
+	b->safe_end = room > reserve ? b->out_end - reserve : out;
+	b->literals = in;
+}
+
+/* Writes what does not fit into a length's four bits in the token. */
+static inline uint8_t *lz4_write_length(uint8_t *out, size_t rest)
+{
+	for (; rest >= 255; rest -= 255)
+		*out++ = 255;
+	*out++ = (uint8_t)rest;
+	return out;
+}
+
+/* Writes the input up to `match` as literals, then a match of `length` bytes at `offset`. Returns
+ * false, and writes nothing, if there may not be enough room. */
+static inline __attribute__((always_inline)) bool lz4_write_sequence(
+	struct lz4_block *b, const uint8_t *match, size_t length, size_t offset)
+{
+	size_t literals = (size_t)(match - b->literals);
+	size_t rest = length - LZ4_MATCH_MIN;
+	uint8_t *out = b->out;
+
+	if (__builtin_expect((ptrdiff_t)literals > b->safe_end - out, 0))
+		return false;
+	uint8_t *token = out++;
+	if (__builtin_expect(literals < 15, 1)) {
+		*token = (uint8_t)(literals << 4);
+		memcpy(out, b->literals, LZ4_COPY);
+	} else {
+		*token = 15 << 4;
+		out = lz4_write_length(out, literals - 15);
+		memcpy(out, b->literals, literals);
+	}
+	out += literals;
+	bc_write_le16(out, (uint16_t)offset);
+	out += 2;
+	if (__builtin_expect(rest < 15, 1)) {
+		*token |= (uint8_t)rest;
+	} else {
+		*token |= 15;
+		out = lz4_write_length(out, rest - 15);
+	}
+	b->out = out;
+	b->literals = match + length;
+	return true;
+}
+
+/* Ends the block: writes the input up to `end` as literals. Returns false if there is no room. */
+static inline bool lz4_write_last(struct lz4_block *b, const uint8_t *end)
+{
+	size_t literals = (size_t)(end - b->literals);
+	size_t length_bytes = literals < 15 ? 0 : (literals - 15) / 255 + 1;
+
+	if ((size_t)(b->out_end - b->out) < 1 + length_bytes + literals)
+		return false;
+	uint8_t *token = b->out++;
+	*token = (uint8_t)((literals < 15 ? literals : 15) << 4);
+	if (literals >= 15)
+		b->out = lz4_write_length(b->out, literals - 15);
+	memcpy(b->out, b->literals, literals);
+	b->out += literals;
+	b->literals = end;
+	return true;
+}
+
+/* ---- the search for matches */
 
 #define R BC_RECORD_BYTES
 
 /* Records before the current one that an LZ4 offset can reach. */
-#define REACH (BC_LZ4_OFFSET_MAX / R)
+#define REACH (LZ4_OFFSET_MAX / R)
 
 /* The window. */
 #define BEFORE 4u
@@ -66,7 +164,7 @@ enum {
 };
 
 struct encoder {
-	struct bc_lz4_block block;
+	struct lz4_block block;
 	const uint8_t *in;
 	const uint8_t *match_end; /* no match may go beyond */
 	uint32_t n;               /* the next record to look for */
@@ -190,7 +288,7 @@ static inline __attribute__((always_inline)) void search_last(
 static inline __attribute__((always_inline)) bool encode_records(
 	struct encoder *e, uint32_t last, const unsigned used)
 {
-	struct bc_lz4_block block = e->block;
+	struct lz4_block block = e->block;
 	uint32_t n = e->n;
 	const uint8_t *record = e->in + (size_t)n * R;
 	uint32_t distance = e->distance;
@@ -223,7 +321,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 				record += R;
 				n++;
 				misses = 0;
-				has_room = bc_lz4_write_sequence(
+				has_room = lz4_write_sequence(
 					&block, match, (size_t)(record - match), offset);
 				if (!has_room)
 					break;
@@ -247,7 +345,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 		misses = 0;
 		if (match == window)
 			match = match_start(match, offset, block.literals, e->in);
-		has_room = bc_lz4_write_sequence(&block, match, (size_t)(end - match), offset);
+		has_room = lz4_write_sequence(&block, match, (size_t)(end - match), offset);
 		if (!has_room)
 			break;
 		n = (uint32_t)((size_t)(end - e->in) + BEFORE) / R;
@@ -330,9 +428,9 @@ size_t bc_record_compress(
 
 	if (level == BC_LEVEL_LZ4 || count < RECORDS_MIN || !has_times(records, count))
 		return compress_by_lz4(out, room, records, bytes);
-	bc_lz4_start(&e.block, out, room, records, bytes);
+	lz4_start(&e.block, out, room, records, bytes);
 	e.in = records;
-	e.match_end = records + bytes - BC_LZ4_LAST_LITERALS;
+	e.match_end = records + bytes - LZ4_LAST_LITERALS;
 	e.n = FIRST;
 	e.distance = 1;
 	e.partial = 0;
@@ -343,7 +441,7 @@ size_t bc_record_compress(
 	uint32_t last = count - 1;
 	uint32_t trial = last < TRIAL ? last : TRIAL;
 	if (!encoders[level](&e, trial) || !is_worthwhile(&e, out) || !encoders[level](&e, last) ||
-		!bc_lz4_write_last(&e.block, records + bytes))
+		!lz4_write_last(&e.block, records + bytes))
 		return compress_by_lz4(out, room, records, bytes);
 	return (size_t)(e.block.out - out);
 }
