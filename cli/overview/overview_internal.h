@@ -7,7 +7,6 @@
 #include "cli/overview/overview.h"
 #include "formats/bus/describe.h"
 #include "formats/segment/chunk_table.h"
-#include "formats/segment/page_search.h"
 #include "formats/segment/segment_name.h"
 
 /* A segment in a file. A file has several only if it is a concatenation. */

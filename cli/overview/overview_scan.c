@@ -8,7 +8,7 @@
 
 #include "cli/overview/overview_internal.h"
 #include "formats/base/atomic_file.h"
-#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 

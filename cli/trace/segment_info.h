@@ -9,7 +9,7 @@
 #include "cli/io/file.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
-#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
 

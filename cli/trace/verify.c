@@ -14,7 +14,7 @@
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
-#include "formats/segment/page_check.h"
+#include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
 

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/segment/recording_end.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_info {

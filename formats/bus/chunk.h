@@ -32,7 +32,7 @@ enum bc_event_kind {
 	BC_EVENT_MARK = 3,    /* a user's mark */
 	BC_EVENT_TRIGGER = 4, /* a trigger of the board or the configuration fired */
 	BC_EVENT_NOTE = 5,    /* metadata set here: a JSON object */
-	BC_EVENT_END = 6,     /* the recording's end; formats/segment/recording_end.h */
+	BC_EVENT_END = 6,     /* the recording's end; formats/segment/segment_header.h */
 };
 
 /* Why samples are missing. */

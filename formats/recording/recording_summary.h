@@ -11,7 +11,6 @@
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
 #include "formats/segment/missing_segments.h"
-#include "formats/segment/recording_end.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_summary {

@@ -9,7 +9,7 @@
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
-#include "formats/segment/page_search.h"
+#include "formats/segment/chunk_table.h"
 
 /* A chunk in memory, with the tick of each record. */
 struct loaded {

@@ -1,5 +1,5 @@
 /* Searches segment files for the records that match a filter, forwards or from the end. Reads the
- * page counts first (formats/segment/page_search.h), then only chunks that may have a match. */
+ * page counts first (formats/segment/chunk_table.h), then only chunks that may have a match. */
 #ifndef BC_FORMATS_RECORDING_SEARCH_H
 #define BC_FORMATS_RECORDING_SEARCH_H
 

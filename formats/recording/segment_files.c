@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/segment/page_search.h"
+#include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 

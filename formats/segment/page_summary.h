@@ -5,7 +5,7 @@
  * address. A picture takes the level that has about as many nodes as it has columns.
  *
  * Writing: bc_page_summary_add() for each chunk, then bc_page_summary_write(). Reading a part of it
- * is in formats/segment/page_search.h. */
+ * is in formats/segment/chunk_table.h. */
 #ifndef BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
 #define BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
 
@@ -15,6 +15,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/page_counts.h"
 #include "formats/segment/segment.h"
 
@@ -108,5 +109,30 @@ bool bc_summary_node_is_valid(const uint8_t *node, size_t bytes);
 /* Reads a node with its hash. Returns false if it is invalid, or not of this many records. */
 bool bc_summary_node_read(struct bc_page_counts *counts, const uint8_t *node, size_t bytes,
 	uint64_t records) BC_MUST_CHECK;
+
+/* Checks the page counts in a segment against its records.
+ *
+ * Call bc_page_check_start() for each segment, bc_page_check_chunk() for each of its chunks, and
+ * bc_page_check_node() for each node of its page summary. */
+
+struct bc_page_check;
+
+/* Returns NULL if out of memory. */
+struct bc_page_check *bc_page_check_open(void);
+void bc_page_check_close(struct bc_page_check *check);
+
+void bc_page_check_start(struct bc_page_check *check);
+
+/* Whether the counts in a chunk's header are those of its records, or it has none. Computes the
+ * fields of bc_chunk_count() again. */
+bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk);
+
+/* From now on, the segment's nodes can't be checked: part of it is missing. */
+void bc_page_check_damage(struct bc_page_check *check);
+
+/* Whether a node of the summary, with its valid hash, has the counts of its chunks. True if it is
+ * unknown (0 bytes) or can't be checked. `number` nodes are before it. */
+bool bc_page_check_node(
+	struct bc_page_check *check, uint32_t number, const uint8_t *node, size_t bytes);
 
 #endif

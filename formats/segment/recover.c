@@ -26,7 +26,7 @@
 
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
-#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 
 #define DAY_NS (86400 * UINT64_C(1000000000))

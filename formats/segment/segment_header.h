@@ -10,6 +10,7 @@
 
 #include "formats/base/json.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/mapping.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
@@ -76,5 +77,27 @@ bool bc_segment_header_read(
 /* Reads the header of the segment in a regular file. Returns 0; -EBADMSG if it is
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
+
+/* How a recording ended: the text of its BC_EVENT_END, the last event of its last chunk. A clean
+ * end has one; after a kill or a power cut, recovery adds it. docs/segment-format.md has the
+ * members. */
+
+struct bc_recording_end {
+	char reason[16];  /* "request", ...; "crash" and "power" are recovery's */
+	int64_t ended_ns; /* time of day; after a crash, the last time that is known */
+	char boot_id[BC_BOOT_ID_BYTES]; /* of the machine when the event was written; or empty */
+};
+
+/* Maximum length of the event's text. */
+#define BC_RECORDING_END_MAX 160
+
+/* Adds the event after the chunk's last record. Returns false if there is no room. */
+bool bc_recording_end_add(struct bc_chunk *chunk, const struct bc_recording_end *end) BC_MUST_CHECK;
+
+/* Finds the event in a chunk. Returns false if there is none, or if it is invalid. */
+bool bc_recording_end_find(struct bc_recording_end *end, const struct bc_chunk *chunk);
+
+/* Whether recovery has written it. */
+bool bc_recording_end_is_recovered(const struct bc_recording_end *end);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/bus/page_counts.h"
-#include "formats/segment/page_search.h"
+#include "formats/segment/chunk_table.h"
 #include "tests/fuzz/repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

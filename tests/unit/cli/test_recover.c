@@ -6,8 +6,8 @@
 
 #include "cli/term/commands.h"
 #include "formats/base/bytes.h"
-#include "formats/segment/recording_end.h"
 #include "formats/segment/recover.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/sequence_check.h"
 #include "tests/support/test.h"
 

@@ -10,7 +10,7 @@
 
 #include "daemon/base/log.h"
 #include "formats/base/bytes.h"
-#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
 #include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/small_segment.h"

@@ -10,7 +10,7 @@
 
 #include "cli/overview/overview.h"
 #include "cli/overview/overview_json.h"
-#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
-#include "formats/segment/page_check.h"
-#include "formats/segment/page_search.h"
+#include "formats/segment/chunk_table.h"
+#include "formats/segment/page_summary.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
