@@ -35,7 +35,7 @@
 #include "formats/base/text.h"
 #include "formats/recording/recording_list.h"
 #include "formats/segment/recover.h"
-#include "formats/segment/segment_owner.h"
+#include "formats/segment/segment_header.h"
 
 /* The last recordings by their ids. */
 #define RECENT 100u

@@ -41,7 +41,7 @@
 #include "formats/base/grow.h"
 #include "formats/base/text.h"
 #include "formats/recording/recording_list.h"
-#include "formats/segment/segment_owner.h"
+#include "formats/segment/segment_header.h"
 
 /* The thread rests this many times as long as a listing takes, within these limits. */
 #define REST_RATIO  200u

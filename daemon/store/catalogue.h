@@ -7,8 +7,8 @@
  *     bc_catalogue_sums() ... for those who want to know
  *     bc_catalogue_stop()
  *
- * A file is ours if its header says so (formats/segment/segment_owner.h). What only has the name of
- * a segment is foreign: it is logged once, and neither counted nor deleted.
+ * A file is ours if its header says so (formats/segment/segment_header.h). What only has the name
+ * of a segment is foreign: it is logged once, and neither counted nor deleted.
  *
  * Any thread may call any function. None waits for the disk while it holds the lock, so only those
  * that say so block on the disk. */

@@ -2,7 +2,7 @@
  * name. There is one such listing, for the daemon and for all commands.
  *
  * Only names are read. A name proves nothing: whose a file is, its header says
- * (formats/segment/segment_owner.h). A list is a snapshot: files may be sealed, renamed or deleted
+ * (formats/segment/segment_header.h). A list is a snapshot: files may be sealed, renamed or deleted
  * at any time after it was made.
  *
  * Recordings are sorted by id, so usually by time; the files of one by number. Of files with the

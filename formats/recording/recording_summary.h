@@ -10,8 +10,8 @@
 
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
-#include "formats/segment/missing_segments.h"
 #include "formats/segment/segment_header.h"
+#include "formats/segment/sequence_check.h"
 
 struct bc_recording_summary {
 	struct bc_segment_header header; /* of the newest segment whose header is intact, its

@@ -8,7 +8,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/page_counts.h"
 #include "formats/segment/chunk_table.h"
-#include "formats/segment/missing_segments.h"
+#include "formats/segment/sequence_check.h"
 
 enum bc_search_fault_kind {
 	BC_SEARCH_DAMAGED,    /* `bytes` at `offset`: `what` */

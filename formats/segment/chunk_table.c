@@ -266,7 +266,7 @@ int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk 
 	return bc_chunk_frame_read(chunk, t->encoded + header_bytes);
 }
 
-/* ---- page search */
+/* ---- searching by address */
 
 /* A region has at least two bytes in a file. */
 #define REGION_BYTES_MIN 2u

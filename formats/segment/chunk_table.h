@@ -59,9 +59,11 @@ const struct bc_segment_header *bc_chunk_table_header(
 int bc_chunk_table_read(
 	struct bc_chunk_table *table, uint32_t row, struct bc_chunk *chunk) BC_MUST_CHECK;
 
-/* Finds the chunks of a segment that may touch an address, by the page counts in the file: those of
- * the whole segment, of groups of chunks (formats/segment/page_summary.h), of a chunk. Nothing here
- * is trusted: what is missing, damaged or doesn't add up rules nothing out. */
+/* ---- searching by address
+ *
+ * Finds the chunks that may touch an address by the page counts in the file: of the whole segment,
+ * of groups of chunks (formats/segment/page_summary.h), and of each chunk. The file is not trusted:
+ * counts that are missing, damaged or don't add up rule nothing out. */
 
 struct bc_page_search {
 	int fd;

@@ -1,7 +1,9 @@
-/* Builds all levels of the tree at once. Each level has the counts of the node that is being
- * filled; when that has its 16 items, it is encoded, and its counts, as fine as they were counted,
- * become an item of the level above. A chunk's counts are so added once per level at most, in
- * lists of at most some thousand regions: a few microseconds per chunk.
+/* The page summary of a segment: writing, reading and checking it.
+ *
+ * Writing builds all levels of the tree at once. Each level has the counts of the node that is
+ * being filled; when that has its 16 items, it is encoded, and its counts, as fine as they were
+ * counted, become an item of the level above. So a chunk's counts are added at most once per level,
+ * to lists of a few thousand regions: some microseconds per chunk.
  *
  * At the end, the unfinished nodes are finished from the bottom up. The level that then has one
  * node is the top. */
@@ -289,9 +291,9 @@ bool bc_summary_node_read(
 	       bc_page_counts_read(counts, node, bytes - BC_HASH_BYTES, records);
 }
 
-/* ---- page check */
-
-/* The summary is built once more from the records, as the writer does, and its nodes are compared,
+/* ---- checking
+ *
+ * The summary is built once more from the records, as the writer does, and its nodes are compared,
  * each pair as coarse as the coarser one. */
 
 /* The most regions that counts of this many bytes can have. */

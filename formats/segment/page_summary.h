@@ -4,8 +4,8 @@
  * A search looks at the counts of the segment first, then goes down to the chunks that may have the
  * address. A picture takes the level that has about as many nodes as it has columns.
  *
- * Writing: bc_page_summary_add() for each chunk, then bc_page_summary_write(). Reading a part of it
- * is in formats/segment/chunk_table.h. */
+ * Writing: bc_page_summary_add() for each chunk, then bc_page_summary_write(). Searching it is in
+ * formats/segment/chunk_table.h. */
 #ifndef BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
 #define BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
 
@@ -110,7 +110,8 @@ bool bc_summary_node_is_valid(const uint8_t *node, size_t bytes);
 bool bc_summary_node_read(struct bc_page_counts *counts, const uint8_t *node, size_t bytes,
 	uint64_t records) BC_MUST_CHECK;
 
-/* Checks the page counts in a segment against its records.
+/* ---- checking: the page counts in a segment against its records
+
  *
  * Call bc_page_check_start() for each segment, bc_page_check_chunk() for each of its chunks, and
  * bc_page_check_node() for each node of its page summary. */

@@ -14,8 +14,7 @@
 #include "formats/bus/mapping.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
-
-#define BC_RECORDING_ID_MAX 112 /* with the terminating zero; formats/segment/segment_name.h */
+#include "formats/segment/segment_name.h"
 
 /* Maximum length of a header. */
 #define BC_SEGMENT_HEADER_MAX (1u << 16)
@@ -78,7 +77,9 @@ bool bc_segment_header_read(
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
 
-/* How a recording ended: the text of its BC_EVENT_END, the last event of its last chunk. A clean
+/* ---- the end of a recording
+ *
+ * How a recording ended: the text of its BC_EVENT_END, the last event of its last chunk. A clean
  * end has one; after a kill or a power cut, recovery adds it. docs/segment-format.md has the
  * members. */
 
@@ -99,5 +100,19 @@ bool bc_recording_end_find(struct bc_recording_end *end, const struct bc_chunk *
 
 /* Whether recovery has written it. */
 bool bc_recording_end_is_recovered(const struct bc_recording_end *end);
+
+/* ---- the owner of a file
+ *
+ * Reads the header of a file whose name has these parts, and checks that it is a segment of
+ * buscapd: the name alone proves nothing, because users and other programs put files with such
+ * names next to the recordings. A segment is ours if its header can be read, was written by
+ * buscapd, and has the recording and number of its file name. Everything else is foreign, including
+ * the output of buscap, which the user has named: it is never deleted, renamed or counted.
+ *
+ * Returns 0 if it is ours; -EBADMSG: it has no header, or a damaged one; -EUCLEAN: the same, but
+ * its index is that of this segment; -EXDEV: the header of another file or program; or another
+ * negative errno if it can't be read. */
+int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const char *file,
+	const struct bc_segment_name *name) BC_MUST_CHECK;
 
 #endif

@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/segment/segment_header.h"
+#include "formats/segment/metadata.h"
 
+#define BC_RECORDING_ID_MAX 112         /* with the terminating zero */
 #define BC_LABEL_MAX        BC_WORD_MAX /* characters; checked with bc_word_is_valid() */
 #define BC_SEGMENT_NAME_MAX (BC_RECORDING_ID_MAX + 32)
 

@@ -1,17 +1,3 @@
-#include "formats/segment/segment_reader.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <xxhash.h>
-
-#include "formats/base/bytes.h"
-#include "formats/segment/decode_ahead.h"
-#include "formats/segment/page_summary.h"
-#include "formats/segment/read_buffer.h"
-
 /* How a file is read, and how reading continues after damage.
  *
  * A file is a series of items: empty frame, file header, chunks, page summary, index. Each item has
@@ -27,6 +13,21 @@
  * costs at most one checksum per 40 bytes or so. Only a file that was made for it gets there, and
  * count_work() lets the search be cancelled even then. */
 
+#include "formats/segment/segment_reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/decode_ahead.h"
+#include "formats/segment/page_summary.h"
+
 /* A chunk is the largest item. */
 #define BUFFER_BYTES (2 * BC_CHUNK_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
@@ -34,8 +35,89 @@
 /* Bytes that may be examined in vain before the stream is polled: some milliseconds. */
 #define WORK_BYTES (8u << 20)
 
+/* ---- the buffer: whole structures in memory, and the search for the next one after damage */
+
+#define MAGIC_FIRST 0x184D2A50u
+
+struct read_buffer {
+	struct bc_input_stream stream;
+	bool at_end;       /* the stream has ended */
+	uint64_t read_end; /* reading stops before this offset */
+	uint64_t offset;   /* of bytes[start] in the stream */
+	size_t start;      /* the buffered bytes: bytes[start .. end) */
+	size_t end;
+	size_t capacity;
+	uint8_t *bytes; /* owned by the caller */
+};
+
+static inline const uint8_t *buffer_data(const struct read_buffer *buffer)
+{
+	return buffer->bytes + buffer->start;
+}
+
+static inline size_t buffer_bytes(const struct read_buffer *buffer)
+{
+	return buffer->end - buffer->start;
+}
+
+static inline void buffer_consume(struct read_buffer *buffer, size_t bytes)
+{
+	buffer->start += bytes;
+	buffer->offset += bytes;
+}
+
+/* Reads until `need` bytes are buffered, at most the capacity. Returns 1, 0 if the stream ends
+ * first, or a negative errno. */
+static int buffer_fill(struct read_buffer *b, size_t need)
+{
+	assert(need <= b->capacity);
+	if (b->start + need > b->capacity) {
+		memmove(b->bytes, buffer_data(b), buffer_bytes(b));
+		b->end -= b->start;
+		b->start = 0;
+	}
+	while (buffer_bytes(b) < need && !b->at_end) {
+		size_t room = b->capacity - b->end;
+		uint64_t left = b->read_end - (b->offset + buffer_bytes(b));
+		ssize_t n = left == 0 ? 0
+				      : bc_input_stream_read(b->stream, b->bytes + b->end,
+						left < room ? (size_t)left : room);
+		if (n < 0)
+			return (int)n;
+		b->at_end = n == 0;
+		b->end += (size_t)n;
+	}
+	return buffer_bytes(b) >= need;
+}
+
+/* Skips to the next magic of one of our skippable frames, 0x184D2A50 .. 0x184D2A57, which may be
+ * here. Returns 1, 0 if the stream ends first, or a negative errno. */
+static int buffer_seek_magic(struct read_buffer *b)
+{
+	for (;;) {
+		/* The magics differ only in the low three bits. */
+		const uint8_t *p = buffer_data(b);
+		size_t n = buffer_bytes(b);
+		size_t at = 0;
+		while (at + 4 <= n && (bc_le32(p + at) & ~7u) != MAGIC_FIRST)
+			at++;
+		buffer_consume(b, at);
+		if (at + 4 <= n)
+			return 1;
+		if (b->at_end) {
+			buffer_consume(b, buffer_bytes(b));
+			return 0;
+		}
+		int rc = buffer_fill(b, buffer_bytes(b) + 1);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+/* ---- the reader */
+
 struct bc_segment_reader {
-	struct bc_read_buffer in;
+	struct read_buffer in;
 	struct bc_decode_ahead *ahead; /* or NULL */
 	bool skip_records;
 	uint64_t found_at; /* offset of the last result */
@@ -73,7 +155,13 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_st
 		return -ENOMEM;
 	}
 	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
-	bc_read_buffer_open(&r->in, stream, r->bytes, BUFFER_BYTES, head, head_bytes);
+	r->in = (struct read_buffer){.stream = stream,
+		.read_end = UINT64_MAX,
+		.end = head_bytes,
+		.capacity = BUFFER_BYTES,
+		.bytes = r->bytes};
+	if (head_bytes != 0)
+		memcpy(r->bytes, head, head_bytes);
 	r->rows_hash = hash;
 	XXH3_64bits_reset(hash);
 	*reader = r;
@@ -97,10 +185,15 @@ void bc_segment_reader_decode_ahead(struct bc_segment_reader *r, int fd,
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
 {
-	int rc = bc_read_buffer_range(&r->in, offset, end);
+	struct read_buffer *b = &r->in;
 
-	if (rc != 0)
-		return rc;
+	if (lseek(b->stream.fd, (off_t)offset, SEEK_SET) < 0)
+		return -errno;
+	b->at_end = false;
+	b->start = 0;
+	b->end = 0;
+	b->offset = offset;
+	b->read_end = end;
 	r->is_damaged = true; /* only part of the segment is read */
 	return 0;
 }
@@ -155,7 +248,7 @@ static const char damaged_summary[] = "the page summary is damaged";
  */
 static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_data(&r->in);
+	const uint8_t *here = buffer_data(&r->in);
 
 	*err = "bytes outside any chunk";
 	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
@@ -189,7 +282,7 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 static bool check_item(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_data(&r->in);
+	const uint8_t *here = buffer_data(&r->in);
 	struct bc_segment_header header;
 	struct bc_summary_head summary;
 	struct bc_index_head head;
@@ -220,13 +313,13 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 {
 	*err = torn_header;
 	*bytes = 0;
-	int rc = bc_read_buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
+	int rc = buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
 	enum item item = identify_item(r, bytes, err);
 	if (*bytes == 0)
 		return ITEM_NONE;
-	rc = bc_read_buffer_fill(&r->in, *bytes);
+	rc = buffer_fill(&r->in, *bytes);
 	if (rc == 0)
 		*err = torn_header;
 	if (rc <= 0)
@@ -254,7 +347,7 @@ static int resynchronise(struct bc_segment_reader *r)
 	for (;;) {
 		size_t bytes;
 		const char *err;
-		int rc = bc_read_buffer_seek_magic(&r->in);
+		int rc = buffer_seek_magic(&r->in);
 		if (rc <= 0)
 			return rc;
 		rc = parse_item(r, &bytes, &err);
@@ -263,7 +356,7 @@ static int resynchronise(struct bc_segment_reader *r)
 		rc = count_work(r, bytes);
 		if (rc < 0)
 			return rc;
-		bc_read_buffer_consume(&r->in, 1);
+		buffer_consume(&r->in, 1);
 	}
 }
 
@@ -305,7 +398,7 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 			r->chunk->info.number, r->chunk->info.records);
 	/* The search for the next item overwrites the chunk. */
 	uint32_t records = r->chunk->info.records;
-	bc_read_buffer_consume(&r->in, header_bytes);
+	buffer_consume(&r->in, header_bytes);
 	int rc = count_work(r, is_torn ? 0 : frame_bytes);
 	rc = rc < 0 ? rc : report_damage(r, offset, what);
 	r->damage.is_torn = is_torn;
@@ -327,11 +420,11 @@ static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint
  * Returns 1, 0, or a negative errno. */
 static int has_next(struct bc_segment_reader *r, size_t bytes)
 {
-	int rc = bc_read_buffer_fill(&r->in, bytes + 4);
+	int rc = buffer_fill(&r->in, bytes + 4);
 
 	if (rc <= 0)
-		return rc < 0 ? rc : bc_read_buffer_bytes(&r->in) == bytes;
-	const uint8_t *next = bc_read_buffer_data(&r->in) + bytes;
+		return rc < 0 ? rc : buffer_bytes(&r->in) == bytes;
+	const uint8_t *next = buffer_data(&r->in) + bytes;
 	uint32_t magic = bc_le32(next);
 	return memcmp(next, bc_empty_frame, 4) == 0 ||
 	       (magic != BC_MAGIC_SEGMENT_HEADER && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
@@ -347,8 +440,8 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	uint8_t row[BC_INDEX_ROW_BYTES];
 	int rc;
 
-	bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->in));
-	rc = bc_read_buffer_fill(&r->in, header_bytes + frame_bytes);
+	bc_index_row_write(row, offset - r->segment_at, buffer_data(&r->in));
+	rc = buffer_fill(&r->in, header_bytes + frame_bytes);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
@@ -357,7 +450,7 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
-		rc = decode_chunk(r, offset, bc_read_buffer_data(&r->in) + header_bytes);
+		rc = decode_chunk(r, offset, buffer_data(&r->in) + header_bytes);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
@@ -365,7 +458,7 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	}
 	r->encoded_at = r->in.start;
 	r->encoded_header_bytes = header_bytes;
-	bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
+	buffer_consume(&r->in, header_bytes + frame_bytes);
 	r->is_sealed = false;
 	r->rows++;
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
@@ -378,29 +471,29 @@ static int read_nodes(
 	struct bc_segment_reader *r, const struct bc_summary_head *head, const char **err)
 {
 	size_t bytes = bc_summary_lengths_bytes(head);
-	int rc = bc_read_buffer_fill(&r->in, bytes);
+	int rc = buffer_fill(&r->in, bytes);
 
 	*err = torn_summary;
 	if (rc <= 0)
 		return rc;
 	*err = damaged_summary;
-	if (!bc_summary_lengths_are_valid(head, bc_read_buffer_data(&r->in)))
+	if (!bc_summary_lengths_are_valid(head, buffer_data(&r->in)))
 		return 0;
-	memcpy(r->lengths, bc_read_buffer_data(&r->in), bytes);
-	bc_read_buffer_consume(&r->in, bytes);
+	memcpy(r->lengths, buffer_data(&r->in), bytes);
+	buffer_consume(&r->in, bytes);
 	for (uint32_t i = 0; i < head->nodes; i++) {
 		bytes = bc_le32(r->lengths + (size_t)i * 4);
-		rc = bc_read_buffer_fill(&r->in, bytes);
+		rc = buffer_fill(&r->in, bytes);
 		*err = torn_summary;
 		if (rc <= 0)
 			return rc;
-		const uint8_t *node = bc_read_buffer_data(&r->in);
+		const uint8_t *node = buffer_data(&r->in);
 		*err = damaged_summary;
 		if (bytes != 0 && !bc_summary_node_is_valid(node, bytes))
 			return 0;
 		if (r->on_node != NULL)
 			r->on_node(r->on_node_context, i, node, bytes);
-		bc_read_buffer_consume(&r->in, bytes);
+		buffer_consume(&r->in, bytes);
 	}
 	return 1;
 }
@@ -412,9 +505,9 @@ static int read_summary(struct bc_segment_reader *r)
 	uint64_t offset = r->in.offset;
 	uint64_t at = offset - r->segment_at;
 	const char *err = damaged_summary;
-	int rc = bc_summary_head_read(&head, bc_read_buffer_data(&r->in));
+	int rc = bc_summary_head_read(&head, buffer_data(&r->in));
 
-	bc_read_buffer_consume(&r->in, BC_SUMMARY_HEAD_BYTES);
+	buffer_consume(&r->in, BC_SUMMARY_HEAD_BYTES);
 	if (rc != 0)
 		rc = read_nodes(r, &head, &err);
 	if (rc <= 0)
@@ -437,20 +530,19 @@ static int read_rows(
 		bool is_last = row + 1 == rows;
 		struct bc_chunk_info info;
 		struct bc_chunk_info next;
-		int rc = bc_read_buffer_fill(
-			&r->in, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
+		int rc = buffer_fill(&r->in, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
 		*err = torn_index;
 		if (rc <= 0)
 			return rc;
-		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_data(&r->in));
+		uint64_t offset = bc_index_row_read(&info, buffer_data(&r->in));
 		*err = "the index is damaged";
-		if (!is_last && bc_index_row_read(
-					&next, bc_read_buffer_data(&r->in) + BC_INDEX_ROW_BYTES) !=
-					offset + bc_chunk_encoded_bytes(&info))
+		if (!is_last &&
+			bc_index_row_read(&next, buffer_data(&r->in) + BC_INDEX_ROW_BYTES) !=
+				offset + bc_chunk_encoded_bytes(&info))
 			return 0;
-		XXH3_64bits_update(hash, bc_read_buffer_data(&r->in), BC_INDEX_ROW_BYTES);
+		XXH3_64bits_update(hash, buffer_data(&r->in), BC_INDEX_ROW_BYTES);
 		if (!is_last)
-			bc_read_buffer_consume(&r->in, BC_INDEX_ROW_BYTES);
+			buffer_consume(&r->in, BC_INDEX_ROW_BYTES);
 	}
 	return 1;
 }
@@ -479,17 +571,17 @@ static int read_index(struct bc_segment_reader *r)
 	XXH3_state_t *hash = r->rows_hash; /* digested above: can be reused */
 	const char *err;
 
-	bc_index_head_read(&head, bc_read_buffer_data(&r->in));
-	bc_read_buffer_consume(&r->in, BC_INDEX_HEAD_BYTES);
+	bc_index_head_read(&head, buffer_data(&r->in));
+	buffer_consume(&r->in, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
 		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
-		rc = bc_read_buffer_fill(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
-		err = rc > 0 ? check_index_tail(bc_read_buffer_data(&r->in) + last_row, &head,
+		rc = buffer_fill(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		err = rc > 0 ? check_index_tail(buffer_data(&r->in) + last_row, &head,
 				       XXH3_64bits_digest(hash))
 			     : torn_index;
 		if (rc > 0 && err == NULL)
-			bc_read_buffer_consume(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+			buffer_consume(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}
 	if (rc < 0)
 		return rc;
@@ -513,7 +605,7 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		const char *err;
 
 		r->found_at = r->in.offset;
-		int rc = bc_read_buffer_fill(&r->in, 1);
+		int rc = buffer_fill(&r->in, 1);
 		if (rc <= 0)
 			return rc < 0 ? rc : BC_FOUND_END;
 		int item = parse_item(r, &bytes, &err);
@@ -523,18 +615,18 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		case ITEM_EMPTY_FRAME:
 			start_segment(r, r->in.offset);
 			r->has_header = false;
-			bc_read_buffer_consume(&r->in, bytes);
+			buffer_consume(&r->in, bytes);
 			continue;
 		case ITEM_FILE:
 			if (r->in.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
 				start_segment(r, r->in.offset - BC_EMPTY_FRAME_BYTES);
 			r->has_header = bc_segment_header_read(
-				&r->header, bc_read_buffer_data(&r->in), bytes);
+				&r->header, buffer_data(&r->in), bytes);
 			if (!r->has_header)
 				return -errno; /* it was valid: out of memory */
 			r->encoded_at = r->in.start;
 			r->encoded_header_bytes = bytes;
-			bc_read_buffer_consume(&r->in, bytes);
+			buffer_consume(&r->in, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_CHUNK:
 			return read_chunk(r, bytes);
@@ -548,7 +640,7 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		case ITEM_NONE:
 			break;
 		}
-		bc_read_buffer_consume(&r->in, 1);
+		buffer_consume(&r->in, 1);
 		return report_damage(r, r->found_at, err);
 	}
 }

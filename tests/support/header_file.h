@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/segment/segment_name.h"
+#include "formats/segment/segment_header.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

@@ -16,7 +16,7 @@
 
 #include "daemon/base/log.h"
 #include "formats/recording/recording_list.h"
-#include "formats/segment/segment_owner.h"
+#include "formats/segment/segment_header.h"
 #include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temp_dir.h"
