@@ -56,7 +56,6 @@ static void power_on(struct board *board)
 	board->ftdi.latency_ms = BOARD_FTDI_LATENCY_MS;
 	board->ftdi.bit_mode = 0;
 	board->ftdi.bit_mask = 0;
-	board->ftdi.flow = 0;
 	board_stream_power_on(board);
 }
 
@@ -93,16 +92,12 @@ static bool set_option(struct board_options *options, const char *key, const cha
 		options->serial = value;
 	else if (strcmp(key, "firmware") == 0)
 		options->firmware = value;
-	else if (strcmp(key, "form") == 0)
-		options->form = strcmp(value, "raw6") == 0 ? BOARD_RAW6 : BOARD_BCP1;
 	else if (strcmp(key, "vid") == 0)
 		options->vid = (uint16_t)number;
 	else if (strcmp(key, "pid") == 0)
 		options->pid = (uint16_t)number;
 	else if (strcmp(key, "ftdi") == 0)
 		options->is_ftdi = number != 0;
-	else if (strcmp(key, "packet") == 0)
-		options->packet_bytes = (uint16_t)number;
 	else if (strcmp(key, "seed") == 0)
 		options->seed = number;
 	else if (strcmp(key, "agents") == 0)

@@ -88,17 +88,15 @@ struct board;
 struct board *board_new(const struct board_options *options);
 
 /* The same from text, which is changed: KEY=VALUE,... with the keys vid, pid, serial, firmware,
- * form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo, and `send` as the command. Also
- * returns NULL for other keys. */
+ * ftdi, seed, agents, rate, fifo, and `send` as the command. Also returns NULL for other keys. */
 struct board *board_new_of(char *text);
 
 /* NULL may be passed. */
 void board_free(struct board *board);
 
 /* Writes a descriptor as GET_DESCRIPTOR returns it: type 1 device, 2 configuration (followed by its
- * interfaces and endpoints), 3 string (`index`; 0: languages); at high speed 6 device qualifier and
- * 7 other speed, at super speed 15 BOS. Returns the bytes written, at most `size`, or 0 if there is
- * no such descriptor. Includes false descriptors (board_command()). */
+ * interfaces and endpoints), 3 string (`index`; 0: languages). Returns the bytes written, at most
+ * `size`, or 0 if there is no such descriptor. Includes false descriptors (board_command()). */
 size_t board_descriptor(
 	const struct board *board, unsigned type, unsigned index, uint8_t *out, size_t size);
 
@@ -158,9 +156,10 @@ bool board_is_plugged(const struct board *board);
  *   lose N              lose N samples (up to 2^40) of the bus now; reported in the next header
  *                       (bcp1), after 100 ms in one without samples
  *   rest N              the bus is silent for N ticks (up to 2^48) before the next sample
- *   idle N              the bus is silent for N ticks (up to 2^48) after each 131,072 samples, so
- * that its time runs ahead of the clock lose-frames N       drop the next N frames with samples,
- * unreported: the sequence has a jump corrupt             flip a bit of the next frame with samples
+ *   idle N              the bus is silent for N ticks (up to 2^48) after each 131,072 samples: its
+ *                       time runs ahead of the clock
+ *   lose-frames N       drop the next N frames with samples, unreported: the sequence has a jump
+ *   corrupt             flip a bit of the next frame with samples
  *   garbage N           send N random bytes before the next frame, once started
  *   trigger             set flag 4 in the next frame with samples
  *   last                send the last frame and stop, without being asked
@@ -178,7 +177,7 @@ bool board_is_plugged(const struct board *board);
  *   sent                answer struct board_sent as a JSON object, and `idle`: whether nothing,
  *                       not even a fault or a loss to report, is left to send
  *   ftdi                answer the state set by FTDI's requests as a JSON object: latency_ms,
- *                       bit_mode, bit_mask, flow (wIndex without the port), resets, purges
+ *                       bit_mode, bit_mask, resets, purges
  *
  * With raw6, commands that need frames (corrupt, garbage, lose-frames, trigger) are errors. */
 #define BOARD_ANSWER 1024

@@ -360,9 +360,9 @@ static const char *command_ftdi(struct board *board, const char *value, char *an
 	if (!board->options.is_ftdi)
 		return "not an FTDI board";
 	snprintf(answer, BOARD_ANSWER,
-		"{\"latency_ms\":%u,\"bit_mode\":%u,\"bit_mask\":%u,\"flow\":%u"
+		"{\"latency_ms\":%u,\"bit_mode\":%u,\"bit_mask\":%u"
 		",\"resets\":%" PRIu64 ",\"purges\":%" PRIu64 "}",
-		f->latency_ms, f->bit_mode, f->bit_mask, f->flow, f->resets, f->purges);
+		f->latency_ms, f->bit_mode, f->bit_mask, f->resets, f->purges);
 	return NULL;
 }
 

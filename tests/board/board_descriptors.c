@@ -10,9 +10,6 @@ enum {
 	STRING = 3,
 	INTERFACE = 4,
 	ENDPOINT = 5,
-	DEVICE_QUALIFIER = 6,
-	OTHER_SPEED = 7,
-	BOS = 15,
 	COMPANION = 48,
 };
 
@@ -71,28 +68,6 @@ static void add_device(const struct board *board, struct descriptors *d)
 	p[17] = 1;
 }
 
-/* The properties that a high-speed board would have at full speed. */
-static void add_qualifier(struct descriptors *d)
-{
-	uint8_t *p = add(d, 10, DEVICE_QUALIFIER);
-
-	bc_write_le16(p + 2, 0x0200);
-	p[7] = 64;
-	p[8] = 1;
-}
-
-static void add_bos(struct descriptors *d)
-{
-	static const uint8_t bos[] = {
-		5, BOS, 22, 0, 2,                           /* two capabilities */
-		7, 16, 2, 0x02, 0, 0, 0,                    /* USB 2.0 extension: LPM */
-		10, 16, 3, 0, 0x0E, 0, 1, 0x0A, 0xFF, 0x07, /* full, high and super speed */
-	};
-
-	memcpy(d->bytes, bos, sizeof(bos));
-	d->n = sizeof(bos);
-}
-
 static void add_interface(struct descriptors *d, unsigned number, unsigned alternate,
 	unsigned endpoints, uint8_t class)
 {
@@ -120,8 +95,9 @@ static void add_endpoint(const struct board *board, struct descriptors *d, uint8
 		add(d, 6, COMPANION);
 }
 
-static void add_endpoints(const struct board *board, struct descriptors *d, uint16_t packet)
+static void add_endpoints(const struct board *board, struct descriptors *d)
 {
+	uint16_t packet = board->options.packet_bytes;
 	uint8_t address = board->lie == BOARD_LIE_OUT_ENDPOINT ? BOARD_ENDPOINT & 0x7F
 							       : BOARD_ENDPOINT;
 	uint8_t attributes = board->lie == BOARD_LIE_ISO_ENDPOINT ? 1 : 2;
@@ -141,13 +117,12 @@ unsigned board_interface(const struct board *board)
 	return board->lie == BOARD_LIE_MANY_INTERFACES ? MANY_INTERFACES - 1 : 0;
 }
 
-static void add_configuration(
-	const struct board *board, struct descriptors *d, uint8_t type, uint16_t packet)
+static void add_configuration(const struct board *board, struct descriptors *d)
 {
 	unsigned number = board_interface(board);
 	unsigned endpoints = board->options.is_ftdi ? 2 : 1;
 	uint8_t class = board->lie == BOARD_LIE_WRONG_CLASS ? DATA_CLASS : VENDOR_CLASS;
-	uint8_t *p = add(d, 9, type);
+	uint8_t *p = add(d, 9, CONFIGURATION);
 
 	p[4] = (uint8_t)(number + 1);
 	p[5] = 1;
@@ -161,7 +136,7 @@ static void add_configuration(
 		add_interface(d, number, 0, 0, class);
 	} else {
 		add_interface(d, number, board->lie == BOARD_LIE_ALTERNATE, endpoints, class);
-		add_endpoints(board, d, packet);
+		add_endpoints(board, d);
 	}
 	if (board->lie == BOARD_LIE_TRUNCATED_CONFIG)
 		d->n -= 3; /* cut within the endpoint descriptor */
@@ -234,7 +209,6 @@ static void add_string(const struct board *board, struct descriptors *d, unsigne
 size_t board_descriptor(
 	const struct board *board, unsigned type, unsigned index, uint8_t *out, size_t room)
 {
-	bool is_high = usb_version(board) == 0x0200;
 	struct descriptors d = {0};
 
 	if (type == STRING)
@@ -244,13 +218,7 @@ size_t board_descriptor(
 	else if (type == DEVICE)
 		add_device(board, &d);
 	else if (type == CONFIGURATION)
-		add_configuration(board, &d, CONFIGURATION, board->options.packet_bytes);
-	else if (type == DEVICE_QUALIFIER && is_high)
-		add_qualifier(&d);
-	else if (type == OTHER_SPEED && is_high)
-		add_configuration(board, &d, OTHER_SPEED, FULL_SPEED_PACKET);
-	else if (type == BOS && is_super(board))
-		add_bos(&d);
+		add_configuration(board, &d);
 	if (d.n > room)
 		d.n = room;
 	memcpy(out, d.bytes, d.n);

@@ -72,7 +72,6 @@ struct board_ftdi {
 	uint8_t latency_ms;
 	uint8_t bit_mode;
 	uint8_t bit_mask;
-	uint16_t flow; /* wIndex of SET_FLOW_CTRL without the port */
 	uint64_t resets;
 	uint64_t purges;
 	uint64_t last_packet_ns;

@@ -19,7 +19,7 @@
  * Linux, drivers/usb/serial/ftdi_sio.h:
  * - FTDI's bmRequestType is 40; wIndex is the port, counted from 1
  * - bRequest 0 resets: wValue 0 empties both buffers, 1 and 2 one of them each
- * - bRequest 9 sets the latency in milliseconds, 10 answers it; it is 16 at first
+ * - bRequest 9 sets the latency in milliseconds; it is 16 at first
  * - two status bytes begin each packet, also those that the chip sends without data
  *
  * libftdi 1.5, src/ftdi.h and ftdi.c:
@@ -98,12 +98,12 @@ static int get_status(const struct board *board, const struct setup *s, uint8_t 
 }
 
 /* ENDPOINT_HALT is the only feature. */
-static int set_feature(struct board *board, const struct setup *s, bool is_set)
+static int clear_feature(struct board *board, const struct setup *s)
 {
 	if ((s->type & RECIPIENT) != ENDPOINT || s->value != 0 || !is_endpoint(board, s->index))
 		return -EPIPE;
 	if (s->index == BOARD_ENDPOINT)
-		board->is_halted = is_set;
+		board->is_halted = false;
 	return 0;
 }
 
@@ -164,22 +164,13 @@ static int standard_in(const struct board *board, const struct setup *s, uint8_t
 
 static int standard_out(struct board *board, const struct setup *s)
 {
-	bool is_super = board->options.packet_bytes == 1024;
-
 	switch (s->request) {
 	case 1:
-		return set_feature(board, s, false);
-	case 3:
-		return set_feature(board, s, true);
-	case 5: /* SET_ADDRESS */
-		return 0;
+		return clear_feature(board, s);
 	case 9:
 		return set_configuration(board, s);
 	case 11:
 		return set_interface(board, s);
-	case 48: /* SET_SEL, SET_ISOCH_DELAY */
-	case 49:
-		return is_super ? s->length : -EPIPE;
 	default:
 		return -EPIPE;
 	}
@@ -265,20 +256,13 @@ static int reset(struct board *board, const struct setup *s)
 	return 0;
 }
 
-static int ftdi_out(struct board *board, const struct setup *s)
+static int ftdi_request(struct board *board, const struct setup *s)
 {
+	if (s->type != VENDOR || s->length != 0)
+		return -EPIPE;
 	switch (s->request) {
 	case 0:
 		return reset(board, s);
-	case 1: /* modem control, baud rate, data format, event and error character */
-	case 3:
-	case 4:
-	case 6:
-	case 7:
-		return 0;
-	case 2:
-		board->ftdi.flow = s->index & 0xFF00;
-		return 0;
 	case 9:
 		if (s->value < 1 || s->value > 255)
 			return -EPIPE;
@@ -286,29 +270,6 @@ static int ftdi_out(struct board *board, const struct setup *s)
 		return 0;
 	case 11:
 		return set_bit_mode(board, s);
-	default:
-		return -EPIPE;
-	}
-}
-
-static int ftdi_request(struct board *board, const struct setup *s, uint8_t *data)
-{
-	static const uint8_t modem_status[2] = {0x32, 0x60};
-	static const uint8_t blank[2] = {0xFF, 0xFF};
-
-	if ((s->type & RECIPIENT) != DEVICE)
-		return -EPIPE;
-	if ((s->type & IN) == 0)
-		return s->length != 0 ? -EPIPE : ftdi_out(board, s);
-	switch (s->request) {
-	case 5:
-		return answer(s, data, modem_status, sizeof(modem_status));
-	case 10:
-		return answer(s, data, &board->ftdi.latency_ms, 1);
-	case 12: /* the pins */
-		return answer(s, data, blank, 1);
-	case 0x90: /* a word of the EEPROM, which is absent */
-		return answer(s, data, blank, sizeof(blank));
 	default:
 		return -EPIPE;
 	}
@@ -335,6 +296,5 @@ int board_control(struct board *board, const uint8_t setup[8], uint8_t *data, ui
 		return -EPIPE;
 	if (board->requests == BOARD_HANGS)
 		return -ETIMEDOUT;
-	return board->options.is_ftdi ? ftdi_request(board, &s, data)
-				      : board_request(board, &s, data);
+	return board->options.is_ftdi ? ftdi_request(board, &s) : board_request(board, &s, data);
 }

@@ -340,11 +340,8 @@ int usbfs_node_ioctl(int fd, unsigned long request, void *argument)
 		return -EBADF;
 	struct usbfs_port *port = node->port;
 	int error = usbfs_enter(call);
-	if (call == USBFS_CONTROL) /* other calls may run meanwhile */
-		usbfs_nap(call);
 	lock_device(port);
-	if (call != USBFS_CONTROL)
-		usbfs_nap(call);
+	usbfs_nap(call);
 	usbfs_lock();
 	int n = error != 0 ? -error : usbfs_answer(node, request, argument);
 	usbfs_unlock();

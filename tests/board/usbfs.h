@@ -10,7 +10,7 @@
  *     usbfs_stop()               returns what was leaked
  *
  * It is linked into the test, or for the system tests with buscapd's objects (remote.c), and
- * replaces the functions that libusb calls: open, close, access, ioctl, fopen and statfs (paths
+ * replaces the functions that libusb calls: open, close, access, ioctl and statfs (paths
  * other than /dev/bus/usb and /sys/bus/usb go to the C library), and functions of libudev. A plug
  * is a few lines under a lock: immediate, in order, and the same under sanitizers and valgrind. The
  * real kernel, udev and permissions are tested in a virtual machine (tests/machine).
@@ -30,7 +30,8 @@
  * - A port keeps its name, "1-1", over a replug; the device gets a new address. The hub "usb1" is
  *   always present and can't be opened.
  *
- * Not implemented: isochronous transfers, USBDEVFS_REAPURB and _BULK, mmap, wrapped descriptors. */
+ * Not implemented: isochronous transfers, USBDEVFS_REAPURB, _BULK and _CONTROL,
+ * mmap, wrapped descriptors. */
 #ifndef BC_TESTS_BOARD_USBFS_H
 #define BC_TESTS_BOARD_USBFS_H
 
@@ -115,13 +116,11 @@ enum usbfs_call {
 	USBFS_CLAIM, /* with or without detaching a driver */
 	USBFS_RELEASE,
 	USBFS_SET_INTERFACE,
-	USBFS_SET_CONFIGURATION,
 	USBFS_CLEAR_HALT,
 	USBFS_RESET,
-	USBFS_CONTROL, /* a synchronous control transfer; libusb does none if sysfs is present */
-	USBFS_DRIVER,  /* queries, detaches or attaches the driver of an interface */
-	USBFS_ASK,     /* capabilities, speed, address */
-	USBFS_SYSFS,   /* opens a file in /sys/bus/usb */
+	USBFS_DRIVER, /* reattaches the driver of an interface */
+	USBFS_ASK,    /* capabilities */
+	USBFS_SYSFS,  /* opens a file in /sys/bus/usb */
 	USBFS_CALLS
 };
 
@@ -142,9 +141,7 @@ void usbfs_hook(unsigned n, void (*hook)(void *context), void *context);
 /* Call counts, since usbfs_start() or usbfs_forget_calls(). */
 
 void usbfs_forget_calls(void);
-unsigned usbfs_calls(void); /* of any kind, on all threads */
 unsigned usbfs_calls_of(enum usbfs_call call);
-unsigned usbfs_calls_by(pthread_t thread, enum usbfs_call call);
 
 /* Returns the number of calls by this thread that may block on real hardware: all except submit,
  * reap, discard and ask. */

@@ -141,27 +141,6 @@ int __openat64_2(int dir_fd, const char *path, int flags)
 	return open_at(dir_fd, path, flags | O_LARGEFILE, 0);
 }
 
-/* The C library's fopen() does not call our open(). */
-FILE *fopen(const char *path, const char *mode)
-{
-	REAL(fopen)
-	int fd = open_ours(path);
-
-	if (fd == NOT_OURS)
-		return real(path, mode);
-	return fd >= 0 ? fdopen(fd, mode) : NULL;
-}
-
-FILE *fopen64(const char *path, const char *mode)
-{
-	REAL(fopen64)
-	int fd = open_ours(path);
-
-	if (fd == NOT_OURS)
-		return real(path, mode);
-	return fd >= 0 ? fdopen(fd, mode) : NULL;
-}
-
 int close(int fd)
 {
 	REAL(close)

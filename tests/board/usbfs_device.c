@@ -180,10 +180,6 @@ int usbfs_device_attribute(const struct usbfs_device *device, unsigned address,
 		return write_number(out, "%u\n", address);
 	if (strcmp(attribute, "speed") == 0)
 		return write_number(out, "%u\n", speeds[usbfs_device_speed(device)]);
-	if (strcmp(attribute, "idVendor") == 0)
-		return write_number(out, "%04x\n", bc_le16(device->descriptors + 8));
-	if (strcmp(attribute, "idProduct") == 0)
-		return write_number(out, "%04x\n", bc_le16(device->descriptors + 10));
 	if (strcmp(attribute, "bConfigurationValue") == 0)
 		return device->configuration != 0 ? write_number(out, "%u\n", device->configuration)
 						  : 0;

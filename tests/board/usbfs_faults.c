@@ -24,7 +24,6 @@ static struct {
 	struct rule rules[USBFS_CALLS];
 	struct caller callers[CALLERS];
 	unsigned callers_n;
-	unsigned calls;
 	unsigned hook_in; /* calls until the hook's turn; 0: no hook */
 	void (*hook)(void *context);
 	void *context;
@@ -68,7 +67,6 @@ int usbfs_enter(enum usbfs_call call)
 	int error = 0;
 
 	pthread_mutex_lock(&f.lock);
-	f.calls++;
 	this_caller()->calls[call]++;
 	if (f.hook_in != 0 && --f.hook_in == 0) {
 		void (*hook)(void *) = f.hook;
@@ -134,16 +132,7 @@ void usbfs_forget_calls(void)
 {
 	pthread_mutex_lock(&f.lock);
 	f.callers_n = 0;
-	f.calls = 0;
 	pthread_mutex_unlock(&f.lock);
-}
-
-unsigned usbfs_calls(void)
-{
-	pthread_mutex_lock(&f.lock);
-	unsigned n = f.calls;
-	pthread_mutex_unlock(&f.lock);
-	return n;
 }
 
 unsigned usbfs_calls_of(enum usbfs_call call)
@@ -157,23 +146,17 @@ unsigned usbfs_calls_of(enum usbfs_call call)
 	return n;
 }
 
-unsigned usbfs_calls_by(pthread_t thread, enum usbfs_call call)
-{
-	pthread_mutex_lock(&f.lock);
-	const struct caller *caller = find_caller(thread);
-	unsigned n = caller != NULL ? caller->calls[call] : 0;
-	pthread_mutex_unlock(&f.lock);
-	return n;
-}
-
 unsigned usbfs_blocking_calls(pthread_t thread)
 {
 	unsigned n = 0;
 
-	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++)
+	pthread_mutex_lock(&f.lock);
+	const struct caller *caller = find_caller(thread);
+	for (enum usbfs_call call = 0; caller != NULL && call < USBFS_CALLS; call++)
 		if (call != USBFS_SUBMIT && call != USBFS_REAP && call != USBFS_DISCARD &&
 			call != USBFS_ASK)
-			n += usbfs_calls_by(thread, call);
+			n += caller->calls[call];
+	pthread_mutex_unlock(&f.lock);
 	return n;
 }
 

@@ -98,18 +98,6 @@ static int release(struct usbfs_node *node, unsigned interface)
 	return 0;
 }
 
-static int set_configuration(struct usbfs_port *port, unsigned value)
-{
-	for (unsigned i = 0; i < USBFS_INTERFACES; i++)
-		if (port->owners[i] != NULL)
-			return -EBUSY;
-	if (port->has_driver)
-		return -EBUSY;
-	if (value > 255 || (value != 0 && value != port->device.first_configuration))
-		return -EINVAL;
-	return usbfs_configure(port, value);
-}
-
 static int clear_halt(struct usbfs_node *node, unsigned endpoint)
 {
 	const struct usbfs_endpoint *found = usbfs_device_endpoint(&node->port->device, endpoint);
@@ -135,19 +123,6 @@ static int reset(struct usbfs_port *port)
 	return usbfs_configure(port, port->device.first_configuration);
 }
 
-static int get_driver(struct usbfs_port *port, struct usbdevfs_getdriver *get)
-{
-	if (!is_interface(port, get->interface))
-		return -ENOENT;
-	if (port->owners[get->interface] != NULL)
-		snprintf(get->driver, sizeof(get->driver), "usbfs");
-	else if (get->interface == 0 && port->has_driver)
-		snprintf(get->driver, sizeof(get->driver), "%s", port->driver);
-	else
-		return -ENODATA;
-	return 0;
-}
-
 static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disconnect_claim *args)
 {
 	struct usbfs_port *port = node->port;
@@ -155,51 +130,21 @@ static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disco
 
 	if (!is_interface(port, interface))
 		return -EINVAL;
-	bool has_driver = interface == 0 && port->has_driver;
-	const char *driver = port->owners[interface] != NULL ? "usbfs" : port->driver;
-	if (has_driver || port->owners[interface] != NULL) {
-		bool is_named = strncmp(args->driver, driver, sizeof(args->driver)) == 0;
-		if ((args->flags & USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER) != 0 && !is_named)
-			return -EBUSY;
-		if ((args->flags & USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER) != 0 && is_named)
-			return -EBUSY;
-		port->has_driver = has_driver ? false : port->has_driver;
-		port->owners[interface] = NULL;
-	}
+	/* libusb asks for any driver but usbfs to be detached. */
+	if (port->owners[interface] != NULL)
+		return -EBUSY;
+	if (interface == 0)
+		port->has_driver = false;
 	return claim(node, interface);
 }
 
 /* A detached driver is reattached on request. */
 static int driver_ioctl(struct usbfs_port *port, const struct usbdevfs_ioctl *args)
 {
-	if (args->ifno < 0 || !is_interface(port, (unsigned)args->ifno))
-		return -EINVAL;
-	bool is_bound = (args->ifno == 0 && port->has_driver) || port->owners[args->ifno];
-	if ((unsigned)args->ioctl_code == USBDEVFS_DISCONNECT) {
-		if (!is_bound)
-			return -ENODATA;
-		port->owners[args->ifno] = NULL;
-		port->has_driver = false;
-		return 0;
-	}
-	if ((unsigned)args->ioctl_code != USBDEVFS_CONNECT)
+	if ((unsigned)args->ioctl_code != USBDEVFS_CONNECT || args->ifno != 0 || port->owners[0])
 		return -ENOTTY;
-	if (is_bound)
-		return -EBUSY;
-	port->has_driver = args->ifno == 0 && port->driver[0] != '\0';
+	port->has_driver = port->driver[0] != '\0';
 	return port->has_driver;
-}
-
-static int control_and_wait(struct usbfs_node *node, const struct usbdevfs_ctrltransfer *args)
-{
-	uint8_t setup[8] = {args->bRequestType, args->bRequest};
-
-	bc_write_le16(setup + 2, args->wValue);
-	bc_write_le16(setup + 4, args->wIndex);
-	bc_write_le16(setup + 6, args->wLength);
-	int n = usbfs_control_board(node->port, setup, args->data);
-	usbfs_serve(node->port);
-	return n;
 }
 
 enum usbfs_call usbfs_call_of(unsigned long request)
@@ -218,15 +163,10 @@ enum usbfs_call usbfs_call_of(unsigned long request)
 		return USBFS_RELEASE;
 	case USBDEVFS_SETINTERFACE:
 		return USBFS_SET_INTERFACE;
-	case USBDEVFS_SETCONFIGURATION:
-		return USBFS_SET_CONFIGURATION;
 	case USBDEVFS_CLEAR_HALT:
 		return USBFS_CLEAR_HALT;
 	case USBDEVFS_RESET:
 		return USBFS_RESET;
-	case USBDEVFS_CONTROL:
-		return USBFS_CONTROL;
-	case USBDEVFS_GETDRIVER:
 	case USBDEVFS_IOCTL:
 		return USBFS_DRIVER;
 	default:
@@ -255,26 +195,14 @@ int usbfs_answer(struct usbfs_node *node, unsigned long request, void *argument)
 		return release(node, *(unsigned *)argument);
 	case USBDEVFS_SETINTERFACE:
 		return set_interface(node, argument);
-	case USBDEVFS_SETCONFIGURATION:
-		return set_configuration(port, *(unsigned *)argument);
 	case USBDEVFS_CLEAR_HALT:
 		return clear_halt(node, *(unsigned *)argument);
 	case USBDEVFS_RESET:
 		return reset(port);
-	case USBDEVFS_CONTROL:
-		return control_and_wait(node, argument);
-	case USBDEVFS_GETDRIVER:
-		return get_driver(port, argument);
 	case USBDEVFS_IOCTL:
 		return driver_ioctl(port, argument);
 	case USBDEVFS_GET_CAPABILITIES:
 		*(uint32_t *)argument = usbfs_k.caps;
-		return 0;
-	case USBDEVFS_GET_SPEED:
-		return usbfs_device_speed(&port->device);
-	case USBDEVFS_CONNECTINFO:
-		*(struct usbdevfs_connectinfo *)argument = (struct usbdevfs_connectinfo){
-			.devnum = port->name.address};
 		return 0;
 	default:
 		return -ENOTTY;
