@@ -6,14 +6,22 @@
 
 #include "capture/sim/sim_agent.h"
 #include "capture/sim/sim_bus.h"
-#include "capture/sim/sim_player.h"
-#include "capture/sim/sim_random.h"
 #include "formats/base/bytes.h"
 
 #define MILLION 1000000u
 
+/* Of a program's access: what a cycle transfers at most, and what an instruction takes. */
+#define QUAD_BYTES  8u
+#define CORE_CLOCKS 2 /* per instruction */
+
 /* The board has been running for up to about a minute. */
 #define FIRST_TICK_MAX 0xFFFFFFFEu
+
+/* Plays a given program: its accesses come from the caller (struct bc_sim_workload). */
+struct player {
+	struct bc_sim_access access; /* what is left of it; 0 bytes: none */
+	bool is_over;
+};
 
 struct bc_sim {
 	struct bc_sim_options options;
@@ -29,14 +37,54 @@ struct bc_sim {
 	uint64_t cycle_tick;
 	struct bc_sim_bus bus;
 	struct bc_sim_agent agents[BC_SIM_AGENTS_MAX];
-	struct bc_sim_player players[BC_SIM_AGENTS_MAX];
+	struct player players[BC_SIM_AGENTS_MAX];
 };
+
+/* One access of at most 8 bytes, which does not cross a multiple of 8. */
+static void access_quad(
+	struct bc_sim_bus *bus, unsigned agent, const struct bc_sim_access *access, uint32_t bytes)
+{
+	switch (access->kind) {
+	case BC_SIM_FETCH:
+		bc_sim_fetch(bus, agent, access->address);
+		break;
+	case BC_SIM_READ:
+		bc_sim_read(bus, agent, access->address, bytes);
+		break;
+	case BC_SIM_WRITE:
+		bc_sim_write(bus, agent, access->address, bytes);
+		break;
+	}
+}
+
+/* Runs the program until the agent's port has a cycle queued or the program is over. An instruction
+ * takes two core clocks, besides waiting for the bus. */
+static void play(struct player *player, struct bc_sim_bus *bus, unsigned agent,
+	const struct bc_sim_workload *workload)
+{
+	struct bc_sim_port *port = &bus->ports[agent];
+	struct bc_sim_access *access = &player->access;
+
+	while (!player->is_over && bc_sim_port_is_empty(port)) {
+		if (access->bytes == 0) {
+			player->is_over = !workload->next_access(workload->context, agent, access);
+			if (!player->is_over && access->kind == BC_SIM_FETCH)
+				bc_sim_think(port, CORE_CLOCKS);
+			continue;
+		}
+		uint32_t room = QUAD_BYTES - access->address % QUAD_BYTES;
+		uint32_t bytes = access->bytes < room ? access->bytes : room;
+		access_quad(bus, agent, access, bytes);
+		access->address += bytes;
+		access->bytes -= bytes;
+	}
+}
 
 /* Runs a processor until it has a cycle queued or its program is over. */
 static void sim_run_agent(struct bc_sim *sim, unsigned agent)
 {
 	if (sim->options.workload.next_access != NULL)
-		bc_sim_player_run(&sim->players[agent], &sim->bus, agent, &sim->options.workload);
+		play(&sim->players[agent], &sim->bus, agent, &sim->options.workload);
 	else
 		bc_sim_agent_run(&sim->agents[agent], &sim->bus);
 }
@@ -76,11 +124,6 @@ void bc_sim_close(struct bc_sim *sim)
 void bc_sim_stop(struct bc_sim *sim)
 {
 	sim->is_stopped = true;
-}
-
-uint64_t bc_sim_tick(const struct bc_sim *sim)
-{
-	return sim->tick;
 }
 
 struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)

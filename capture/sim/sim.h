@@ -19,10 +19,11 @@
 #ifndef BC_CAPTURE_SIM_SIM_H
 #define BC_CAPTURE_SIM_SIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/sim/sim_access.h"
+#include "capture/sim/sim_bus.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/bcp1.h"
 
@@ -86,10 +87,6 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 
 /* Ends the stream: the next frame is the last. */
 void bc_sim_stop(struct bc_sim *sim);
-
-/* Returns the tick of the last sample sent; before the first sample, a tick that is not later than
- * that sample's. */
-uint64_t bc_sim_tick(const struct bc_sim *sim);
 
 struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim);
 

@@ -13,7 +13,6 @@
 
 #include "capture/sim/sim_bus.h"
 #include "capture/sim/sim_program.h"
-#include "capture/sim/sim_random.h"
 
 #define BC_SIM_PROCESSES 3
 

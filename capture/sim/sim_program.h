@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "capture/sim/sim_bus.h"
-#include "capture/sim/sim_random.h"
 
 #define BC_SIM_CODE_PAGES 64
 #define BC_SIM_DATA_PAGES 256

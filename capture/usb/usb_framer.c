@@ -4,9 +4,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <uv.h>
-
-#include "capture/usb/ftdi.h"
 
 /* Each kind of fault is logged at most this often; all are counted. */
 #define LOG_INTERVAL_NS UINT64_C(1000000000)
@@ -183,4 +182,19 @@ void bc_usb_framer_lost(struct bc_usb_framer *f, uint64_t lost)
 
 	bc_usb_framer_resume(f);
 	framer_send(f, &data);
+}
+
+size_t bc_ftdi_strip(uint8_t *bytes, size_t count, size_t packet_bytes)
+{
+	size_t out = 0;
+
+	for (size_t at = 0; at < count; at += packet_bytes) {
+		size_t packet = count - at < packet_bytes ? count - at : packet_bytes;
+		if (packet <= BC_FTDI_STATUS_BYTES)
+			continue;
+		memmove(bytes + out, bytes + at + BC_FTDI_STATUS_BYTES,
+			packet - BC_FTDI_STATUS_BYTES);
+		out += packet - BC_FTDI_STATUS_BYTES;
+	}
+	return out;
 }

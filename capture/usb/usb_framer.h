@@ -7,6 +7,9 @@
 #ifndef BC_CAPTURE_USB_USB_FRAMER_H
 #define BC_CAPTURE_USB_USB_FRAMER_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "capture/source/source.h"
 #include "capture/usb/board.h"
 #include "capture/usb/usb_request.h"
@@ -59,5 +62,13 @@ void bc_usb_framer_resume(struct bc_usb_framer *framer);
 
 /* Passes on the board's own count of samples lost since it was started. */
 void bc_usb_framer_lost(struct bc_usb_framer *framer, uint64_t lost);
+
+/* The FT2232H and FT232H send two bytes of modem and line status at the start of each packet. */
+
+#define BC_FTDI_STATUS_BYTES 2
+
+/* Removes the status bytes from the data of one transfer, in place. The data starts with a packet;
+ * all packets except the last have packet_bytes. Returns the number of bytes left at `bytes`. */
+size_t bc_ftdi_strip(uint8_t *bytes, size_t count, size_t packet_bytes);
 
 #endif

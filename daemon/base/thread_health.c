@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/log.h"
 #include "formats/base/clock.h"
+#include "formats/base/text.h"
 
 void bc_thread_health_init(struct bc_thread_health *h)
 {
@@ -46,4 +48,50 @@ bool bc_thread_health_poll(struct bc_thread_health *h, struct bc_thread_health_s
 	}
 	pthread_mutex_unlock(&h->lock);
 	return is_longer;
+}
+
+static double seconds_since(uint64_t since_ns)
+{
+	return (double)(bc_now_ns() - since_ns) * 1e-9;
+}
+
+static void log_stall(const struct bc_thread_health_seen *stuck, const char *dir, bool is_watched)
+{
+	char since[BC_RFC3339_BYTES];
+	bool has_file = stuck->file[0] != '\0';
+
+	bc_rfc3339_write(since, bc_wall_ns() - (int64_t)(bc_now_ns() - stuck->since_ns));
+	bc_log(BC_LOG_ERROR,
+		is_watched
+			? "%s hangs: %s%s%s%s%s for %.0f s, since %s; the watchdog is not notified "
+			  "until it continues, so that systemd restarts buscapd"
+			: "%s hangs: %s%s%s%s%s for %.0f s, since %s; nothing is written until it "
+			  "continues, and a live source loses samples when the buffer is full",
+		stuck->who, stuck->what, has_file ? " " : "", has_file ? dir : "",
+		has_file ? "/" : "", stuck->file, seconds_since(stuck->since_ns), since);
+}
+
+static void log_recovery(const struct bc_thread_health_seen *stuck, bool is_watched)
+{
+	bc_log(BC_LOG_NOTICE,
+		is_watched ? "%s continues after %.0f s; the watchdog is notified again"
+			   : "%s continues after %.0f s",
+		stuck->who, seconds_since(stuck->since_ns));
+}
+
+bool bc_stall_detector_poll(struct bc_stall_detector *detector,
+	const struct bc_thread_health_seen *longest, uint64_t limit_ns, const char *dir,
+	bool is_watched)
+{
+	bool is_stuck = limit_ns != 0 && longest->since_ns != 0 &&
+			bc_now_ns() - longest->since_ns >= limit_ns;
+
+	if (is_stuck && longest->since_ns != detector->reported.since_ns) {
+		log_stall(longest, dir, is_watched);
+		detector->reported = *longest;
+	} else if (!is_stuck && detector->reported.since_ns != 0) {
+		log_recovery(&detector->reported, is_watched);
+		detector->reported.since_ns = 0;
+	}
+	return is_stuck;
 }

@@ -9,11 +9,11 @@
 #ifndef BC_DAEMON_BASE_THREAD_HEALTH_H
 #define BC_DAEMON_BASE_THREAD_HEALTH_H
 
-#include "formats/base/must_check.h"
-
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "formats/base/must_check.h"
 
 #define BC_THREAD_HEALTH_FILE_MAX 256
 
@@ -43,5 +43,21 @@ void bc_thread_health_rest(struct bc_thread_health *health);
  * except `who`, and returns true. */
 bool bc_thread_health_poll(
 	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
+
+/* Detects a thread that hangs: one that has spent too long (pipeline.stuck) on one operation. Logs
+ * it once, with the operation, and once more when the thread continues. */
+
+/* All zeros at the start. */
+struct bc_stall_detector {
+	/* The thread that was logged. since_ns 0: none, or it has continued. */
+	struct bc_thread_health_seen reported;
+};
+
+/* Call about ten times a second, with the thread that has spent the longest time on one operation.
+ * Returns whether that is `limit_ns` or longer (0: no limit). For the log, `dir` is the directory
+ * of its file, and `is_watched` says that the watchdog is not notified until it continues. */
+bool bc_stall_detector_poll(struct bc_stall_detector *detector,
+	const struct bc_thread_health_seen *longest, uint64_t limit_ns, const char *dir,
+	bool is_watched);
 
 #endif

@@ -5,10 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/config/config_check.h"
-#include "daemon/config/config_file.h"
 #include "daemon/config/config_keys.h"
-#include "daemon/config/config_names.h"
+#include "daemon/config/config_load.h"
 #include "formats/base/usage.h"
 
 enum {

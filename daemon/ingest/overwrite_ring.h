@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/time_or_size.h"
+#include "daemon/base/rules.h"
 #include "daemon/ingest/slot.h"
 #include "formats/base/must_check.h"
 

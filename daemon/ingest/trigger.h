@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "daemon/base/rules.h"
-#include "daemon/base/time_or_size.h"
 #include "formats/base/must_check.h"
 #include "formats/trace/filter.h"
 #include "formats/trace/name_map.h"

@@ -1,3 +1,18 @@
+/* Owns the process: the loop, its timers and signals, the claimed directory and socket, and the
+ * order in which everything starts and ends.
+ *
+ * Start: open the source, claim the directory, recover what an earlier run left open, list the
+ * directory, claim the socket, open the recorder. Nothing is created before the source is open, and
+ * a failed start leaves nothing behind.
+ *
+ * End (a signal, or with --once the end of the source): the recorder writes and seals what it has
+ * (is_finishing) -> on_recorder_over(): wait for the commands for sealed segments ->
+ * on_hook_done(): with --once print the status -> finish_when_idle(): wait for the threads ->
+ * close_handles() -> the loop returns. stop_timer limits the step that is under way: a disk that
+ * accepts nothing for ten seconds costs the buffer (is_abandoned), and a system call that then does
+ * not return costs a clean end (exit_without_disk()).
+ *
+ * Invariant: the loop never waits for a disk, a terminal or a thread that may hang. */
 #include "daemon/main/daemon.h"
 
 #include <assert.h>
@@ -9,19 +24,21 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "capture/source/file_source.h"
+#include "capture/source/sim_source.h"
+#include "capture/usb/usb_source.h"
 #include "daemon/api/socket_api.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/stall_detector.h"
+#include "daemon/base/thread_health.h"
 #include "daemon/base/write_out.h"
+#include "daemon/config/config_keys.h"
 #include "daemon/main/disk_alarm.h"
 #include "daemon/main/hook.h"
-#include "daemon/main/reload.h"
 #include "daemon/main/service.h"
 #include "daemon/main/signals.h"
 #include "daemon/main/socket.h"
-#include "daemon/main/source_open.h"
 #include "daemon/main/startup_recovery.h"
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder.h"
@@ -30,6 +47,7 @@
 #include "daemon/store/catalogue.h"
 #include "formats/base/host.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
@@ -465,7 +483,7 @@ static void on_stop_second(uv_timer_t *timer)
 		STOP_SECONDS);
 }
 
-/* Gives up the buffer when the disk accepts nothing any more. */
+/* Starts the clock that gives up the buffer when the disk stops accepting data. */
 static void limit_wait(struct bc_daemon *d)
 {
 	d->is_finishing = true;
@@ -489,20 +507,51 @@ static void stop_recording(struct bc_daemon *d)
 
 /* Signals */
 
+static void log_kept(void *context, const char *name)
+{
+	(void)context;
+	bc_log(BC_LOG_WARNING, "SIGHUP: %s has changed, but needs a restart; keeping the old value",
+		name);
+}
+
+static void on_reload_error(void *context, const char *text)
+{
+	(void)context;
+	bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", text);
+}
+
+/* Applies the settings that may change while the daemon runs. Returns false, with an error logged
+ * and nothing changed, if the new configuration is invalid. */
+static bool read_config_again(struct bc_daemon *d)
+{
+	struct bc_config_errors errors = {.on_error = on_reload_error};
+	struct bc_config new;
+
+	if (!bc_daemon_options_config(d->options, &new, &errors))
+		return false;
+	bc_config_reload(d->config, &new, NULL, log_kept);
+	bc_name_map_close(d->config->names);
+	d->config->names = new.names;
+	return true;
+}
+
 /* Runs from a timer, once for all SIGHUPs of a loop iteration: a flood of signals costs little. */
 static void on_reload(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 
 	bc_service_reload(&d->service);
-	if (bc_reload(d->config, d->options)) {
+	if (read_config_again(d)) {
 		if (bc_hook_set(d->hook, d->config->sealed_command, d->config->sealed_timeout_ns) !=
 			0)
 			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old command");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
 		emit(d, "reload", json_object());
-		bc_reload_done(d->config);
+		bc_log(BC_LOG_NOTICE,
+			"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
+			"sealed_command, events, flush, sync, stuck, reserve, names and log level");
+		bc_log_set_level(d->config->log_level);
 	}
 	bc_service_ready(&d->service);
 }
@@ -762,6 +811,33 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		stop_recording(d);
 }
 
+/* With --once, a board must appear within usb.wait. Returns 0, or a negative errno with a message
+ * in `err`. */
+static int open_source(struct bc_daemon *d, struct bc_source **source, char *err, size_t errlen)
+{
+	const struct bc_source_spec *spec = &d->config->source;
+	struct bc_usb_options usb = bc_config_usb(d->config);
+	const char *hint = "";
+	int rc;
+
+	if (spec->kind == BC_SOURCE_SIM) {
+		rc = bc_sim_source_open(source, &d->loop, &spec->sim, spec->rate);
+	} else if (spec->kind == BC_SOURCE_USB) {
+		if (!d->options->once)
+			usb.wait_ns = 0;
+		rc = bc_usb_source_open(source, &d->loop, &usb);
+		if (rc == -ENOTSUP)
+			hint = ": can't initialize libusb; is AF_NETLINK allowed?";
+	} else {
+		rc = bc_file_source_open(
+			source, &d->loop, spec->path, spec->format, spec->clock_hz);
+	}
+	if (rc != 0)
+		bc_message(err, errlen, "%s: can't open: %s%s", d->config->source_text,
+			strerror(-rc), hint);
+	return rc;
+}
+
 /* Loads the HTTP library and opens the source first: if that fails, nothing is created. */
 static void run_daemon(struct bc_daemon *d)
 {
@@ -772,7 +848,7 @@ static void run_daemon(struct bc_daemon *d)
 		report_failure(d, -ELIBACC, err);
 		return;
 	}
-	int rc = bc_source_open(&source, &d->loop, d->config, d->options->once, err, sizeof(err));
+	int rc = open_source(d, &source, err, sizeof(err));
 
 	if (rc != 0) {
 		report_failure(d, rc, err);

@@ -3,6 +3,7 @@
 #ifndef BC_DAEMON_MAIN_DAEMON_H
 #define BC_DAEMON_MAIN_DAEMON_H
 
+#include "daemon/config/config.h"
 #include "daemon/config/options.h"
 #include "daemon/recorder/exit_status.h"
 

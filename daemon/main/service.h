@@ -54,7 +54,7 @@ void bc_service_stop(struct bc_service *service);
  * a second. `text` is a new status, or NULL. */
 void bc_service_extend(struct bc_service *service, const char *text);
 
-/* Pings the watchdog, unless is_stuck (daemon/base/stall_detector.h). */
+/* Pings the watchdog, unless is_stuck (daemon/base/thread_health.h). */
 void bc_service_watch(struct bc_service *service, bool is_stuck);
 
 /* Sends the status if it has changed. */

@@ -6,7 +6,7 @@
 #define BC_TESTS_BOARD_BOARD_INTERNAL_H
 
 #include "capture/sim/sim.h"
-#include "capture/sim/sim_random.h"
+#include "capture/sim/sim_bus.h"
 #include "tests/board/board.h"
 #include "tests/board/board_bus.h"
 #include "tests/board/board_ledger.h"

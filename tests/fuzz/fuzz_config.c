@@ -6,8 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/config/config_check.h"
-#include "daemon/config/config_file.h"
+#include "daemon/config/config_load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/usb/ftdi.h"
 #include "capture/usb/usb_find.h"
+#include "capture/usb/usb_framer.h"
 #include "capture/usb/usb_request.h"
 
 #define INTERFACES 4

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/usb/ftdi.h"
+#include "capture/usb/usb_framer.h"
 #include "tests/support/test.h"
 
 #define STATUS_0 0x32

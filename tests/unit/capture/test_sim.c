@@ -117,10 +117,8 @@ static struct got run(
 			take_found(&got, &frame, found == BC_BCP1_DAMAGED, options->agents);
 	}
 	got.sent = bc_sim_sent(sim);
-	if (options->corrupt_ppm == 0 && got.n != 0) {
-		assert_int_equal(bc_sim_tick(sim), got.samples[got.n - 1].tick);
+	if (options->corrupt_ppm == 0 && got.n != 0)
 		assert_int_equal(reader->skipped_bytes, 0);
-	}
 	assert_int_equal(bc_sim_next(sim, 1, bytes), 0);
 	bc_sim_close(sim);
 	free(reader);
@@ -202,7 +200,6 @@ TEST(a_stop_before_the_first_frame_gives_only_the_last_frame)
 	assert_true(bc_bcp1_read_header(&header, bytes));
 	assert_int_equal(header.flags, BC_BCP1_LAST);
 	assert_int_equal(header.sequence, 0);
-	assert_int_equal(header.tick, bc_sim_tick(sim));
 	assert_int_equal(bc_sim_next(sim, 100, bytes), 0);
 	bc_sim_close(sim);
 }
@@ -214,6 +211,7 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 	struct bc_bcp1_header header;
 	struct bc_sim *sim;
 	uint64_t total = 0;
+	uint64_t tick = 0;
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	for (uint32_t i = 0; i < 1000; i++) {
@@ -224,8 +222,8 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 		assert_int_equal(header.sequence, i);
 		assert_true(header.samples <= asked && header.samples <= BC_SIM_FRAME_SAMPLES);
 		assert_int_equal(header.samples == 0, asked == 0);
-		if (asked == 0)
-			assert_int_equal(header.tick, bc_sim_tick(sim));
+		assert_true(header.tick >= tick);
+		tick = header.tick;
 		total += header.samples;
 	}
 	assert_int_equal(bc_sim_sent(sim).samples, total);

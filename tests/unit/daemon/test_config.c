@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/config/config_check.h"
-#include "daemon/config/config_file.h"
 #include "daemon/config/config_keys.h"
+#include "daemon/config/config_load.h"
 #include "daemon/config/options.h"
 #include "daemon/ingest/pool.h"
 #include "tests/support/test.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "capture/usb/board.h"
-#include "daemon/base/stall_detector.h"
+#include "daemon/base/thread_health.h"
 #include "daemon/main/service.h"
 #include "formats/base/clock.h"
 #include "formats/base/utf8.h"
