@@ -183,13 +183,31 @@ static inline void usb_run_board_of(struct usb_run *run, const struct board_opti
 	assert_non_null(run->board);
 }
 
-/* A board A1 with this rate, in samples per second. */
-static inline void usb_run_board(struct usb_run *run, uint64_t rate)
+/* A board with this serial number (NULL: none) and rate, in samples per second. */
+static inline void usb_run_board_named(struct usb_run *run, const char *serial, uint64_t rate)
 {
 	const struct board_options options = {
-		.serial = "A1", .rate = rate, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
+		.serial = serial, .rate = rate, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
 
 	usb_run_board_of(run, &options);
+}
+
+static inline void usb_run_board(struct usb_run *run, uint64_t rate)
+{
+	usb_run_board_named(run, "A1", rate);
+}
+
+/* A board that sends plain samples. */
+static inline void usb_run_board_raw6(struct usb_run *run)
+{
+	const struct board_options options = {.serial = "A1",
+		.form = BOARD_RAW6,
+		.rate = 1000000,
+		.seed = 7,
+		.fifo_samples = RUN_FIFO_SAMPLES};
+
+	usb_run_board_of(run, &options);
+	run->options.protocol = BC_FORMAT_RAW6;
 }
 
 static inline void usb_run_plug(struct usb_run *run)
@@ -253,6 +271,18 @@ static inline void usb_run_receive(struct usb_run *run, uint64_t count)
 	usb_run_until(run, run->samples >= want);
 }
 
+/* A board A1 that streams, as most tests begin. */
+static inline void usb_run_streaming(struct usb_run *run)
+{
+	usb_run_stream(run, 1000000);
+	usb_run_receive(run, 10000);
+}
+
+static inline const struct bc_board *board_of(const struct usb_run *run)
+{
+	return run->source->board;
+}
+
 /* Waits for `ms` milliseconds. */
 static inline void usb_run_wait(struct usb_run *run, unsigned ms)
 {
@@ -261,14 +291,30 @@ static inline void usb_run_wait(struct usb_run *run, unsigned ms)
 	usb_run_until(run, uv_hrtime() - since_ns >= ms * UINT64_C(1000000));
 }
 
-static inline bool usb_run_logged(const struct usb_run *run, const char *words)
+/* Returns how many log messages contain these words. */
+static inline unsigned usb_run_logged(const struct usb_run *run, const char *words)
 {
-	unsigned count = run->log_count < RUN_LOGS ? run->log_count : RUN_LOGS;
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < count; i++)
-		if (strstr(run->log[i], words) != NULL)
-			return true;
-	return false;
+	for (unsigned i = 0; i < run->log_count && i < RUN_LOGS; i++)
+		count += strstr(run->log[i], words) != NULL;
+	return count;
+}
+
+/* Unplugs the board and waits until the source knows. */
+static inline void usb_run_unplug(struct usb_run *run)
+{
+	uint64_t unplugs = board_of(run)->unplugs;
+
+	usbfs_unplug(run->port);
+	usb_run_until(run, board_of(run)->unplugs > unplugs);
+}
+
+/* Plugs the board in again and waits for samples. */
+static inline void usb_run_replug(struct usb_run *run)
+{
+	usb_run_plug(run);
+	usb_run_receive(run, 10000);
 }
 
 /* Stops the source and waits for its end. */
@@ -299,6 +345,18 @@ static inline void usb_run_close(struct usb_run *run)
 	assert_int_equal(leaks.urbs, 0);
 	assert_int_equal(leaks.unclaimed, 0);
 	assert_int_equal(leaks.monitors, 0);
+}
+
+/* A clean end: all that left the board has arrived, apart from samples torn on the way. */
+static inline struct board_sent usb_run_finish(struct usb_run *run)
+{
+	usb_run_stop(run);
+	struct board_sent sent = usbfs_sent(run->port);
+	assert_int_equal(run->status, 0);
+	assert_int_equal(run->samples, sent.samples);
+	assert_int_equal(run->bytes, sent.bytes);
+	usb_run_close(run);
+	return sent;
 }
 
 #define TEST_RUN(name)                                   \

@@ -143,29 +143,12 @@ static void try_before_every_call(struct usb_run *run, enum action action)
 	usb_run_close(run);
 }
 
-TEST_RUN(unplugged_before_every_call)
+TEST_RUN(anything_may_happen_before_every_call)
 {
-	try_before_every_call(run, UNPLUG);
-}
-
-TEST_RUN(unplugged_and_plugged_in_again_before_every_call)
-{
-	try_before_every_call(run, REPLUG);
-}
-
-TEST_RUN(without_power_before_every_call)
-{
-	try_before_every_call(run, LOSE_POWER);
-}
-
-TEST_RUN(stopped_before_every_call)
-{
-	try_before_every_call(run, STOP);
-}
-
-TEST_RUN(closed_before_every_call)
-{
-	try_before_every_call(run, CLOSE);
+	for (enum action action = UNPLUG; action < ACTIONS; action++) {
+		try_before_every_call(run, action);
+		usb_run_open(run);
+	}
 }
 
 static void try_at_every_turn(struct usb_run *run, enum action action)
@@ -189,12 +172,9 @@ static void try_at_every_turn(struct usb_run *run, enum action action)
 	usb_run_close(run);
 }
 
-TEST_RUN(stopped_at_every_turn)
+TEST_RUN(it_may_be_stopped_or_closed_at_every_turn)
 {
 	try_at_every_turn(run, STOP);
-}
-
-TEST_RUN(closed_at_every_turn)
-{
+	usb_run_open(run);
 	try_at_every_turn(run, CLOSE);
 }

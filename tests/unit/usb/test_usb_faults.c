@@ -7,29 +7,6 @@
 
 TEST_THREADS;
 
-static const struct bc_board *board_of(const struct usb_run *run)
-{
-	return run->source->board;
-}
-
-static void run_start(struct usb_run *run, uint64_t rate)
-{
-	usb_run_stream(run, rate);
-	usb_run_receive(run, 10000);
-}
-
-/* The samples received are those sent, apart from those torn or dropped on the way. */
-static struct board_sent run_finish(struct usb_run *run)
-{
-	usb_run_stop(run);
-	struct board_sent sent = usbfs_sent(run->port);
-	assert_int_equal(run->status, 0);
-	assert_int_equal(run->samples, sent.samples);
-	assert_int_equal(run->bytes, sent.bytes);
-	usb_run_close(run);
-	return sent;
-}
-
 /* The same, if the board was wrongly reported as gone: frames that span the break are lost. */
 static void end_of_frames_cut(struct usb_run *run)
 {
@@ -63,7 +40,7 @@ static void fall_silent(struct usb_run *run)
 
 TEST_RUN(a_stall_is_cleared_and_the_stream_continues)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	usb_run_command(run, "stall");
 	usb_run_until(run, run->breaks_count == 1);
 	usb_run_receive(run, 10000);
@@ -75,13 +52,13 @@ TEST_RUN(a_stall_is_cleared_and_the_stream_continues)
 	assert_true(usb_run_logged(run, "endpoint stalled"));
 	assert_non_null(strstr(board_of(run)->last_error, "stalled"));
 	assert_int_equal(run->breaks_count, 1);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 /* The board queues at most 16 faults. */
 TEST_RUN(stalls_with_data_in_between_never_reset_the_board)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	for (unsigned i = 1; i <= 12; i++) {
 		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->stalls == i);
@@ -89,12 +66,12 @@ TEST_RUN(stalls_with_data_in_between_never_reset_the_board)
 		assert_int_equal(run->breaks_count, i);
 	}
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(eight_stalls_without_data_reset_the_board)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
 		usb_run_command(run, "stall");
@@ -110,7 +87,7 @@ TEST_RUN(eight_stalls_without_data_reset_the_board)
 	assert_int_equal(board_of(run)->plugs, 2);
 	assert_int_equal(board_of(run)->unplugs, 0);
 	assert_true(usb_run_logged(run, "resetting: "));
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
@@ -118,7 +95,7 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 	static const int errors[] = {EIO, EPIPE, ETIMEDOUT, ENOMEM, ENOENT};
 
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usbfs_fail(USBFS_CLEAR_HALT, errors[i], 0, 1);
 		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->plugs == 2);
@@ -130,7 +107,7 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_TRANSFER, true);
 		assert_true(usb_run_logged(run, "can't clear endpoint halt"));
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -139,7 +116,7 @@ TEST_RUN(a_stop_while_a_halt_is_cleared_still_drains_the_board)
 {
 	/* If the test was delayed, the halt is cleared before the stop; then retry. */
 	for (unsigned ms = 50;; ms *= 2) {
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usbfs_slow(USBFS_CLEAR_HALT, ms);
 		usb_run_command(run, "stall");
 		usb_run_until(run, usbfs_calls_of(USBFS_CLEAR_HALT) == 1);
@@ -148,7 +125,7 @@ TEST_RUN(a_stop_while_a_halt_is_cleared_still_drains_the_board)
 		assert_true(ms < 5000);
 		usb_run_again(run);
 	}
-	struct board_sent sent = run_finish(run);
+	struct board_sent sent = usb_run_finish(run);
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(run->samples, sent.captured);
 	assert_int_equal(run->breaks_count, 1);
@@ -157,7 +134,7 @@ TEST_RUN(a_stop_while_a_halt_is_cleared_still_drains_the_board)
 
 TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	usb_run_command(run, "freeze");
 	usb_run_wait(run, 20);
 	bc_source_stop(run->source);
@@ -172,34 +149,26 @@ TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 
 /* Overflow, protocol errors */
 
-TEST_RUN(an_overflow_loses_the_excess_and_the_stream_continues)
+TEST_RUN(an_overflow_or_a_protocol_error_is_a_break_and_the_stream_continues)
 {
-	run_start(run, 1000000);
-	usb_run_command(run, "overflow 5000");
-	usb_run_until(run, board_of(run)->overflows == 1);
-	usb_run_receive(run, 10000);
-	assert_int_equal(run->breaks_count, 1);
-	check_break(run, 0, BC_GAP_TRANSFER, false);
-	assert_true(usb_run_logged(run, "overflow"));
-	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 0);
-	run_finish(run);
-}
-
-TEST_RUN(a_protocol_error_is_a_break_and_the_stream_continues)
-{
-	run_start(run, 1000000);
-	usb_run_command(run, "protocol-error");
-	usb_run_until(run, board_of(run)->errors == 1);
-	usb_run_receive(run, 10000);
-	assert_int_equal(run->breaks_count, 1);
-	check_break(run, 0, BC_GAP_TRANSFER, false);
-	assert_true(usb_run_logged(run, "transfer failed"));
-	run_finish(run);
+	for (unsigned i = 0; i < 2; i++) {
+		usb_run_streaming(run);
+		usb_run_command(run, i == 0 ? "overflow 5000" : "protocol-error");
+		usb_run_until(run, board_of(run)->overflows + board_of(run)->errors == 1);
+		usb_run_receive(run, 10000);
+		assert_int_equal(board_of(run)->errors, i);
+		assert_int_equal(run->breaks_count, 1);
+		check_break(run, 0, BC_GAP_TRANSFER, false);
+		assert_true(usb_run_logged(run, i == 0 ? "overflow" : "transfer failed"));
+		assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 0);
+		usb_run_finish(run);
+		usb_run_open(run);
+	}
 }
 
 TEST_RUN(many_protocol_errors_reset_the_board)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
 		usb_run_command(run, "protocol-error");
@@ -209,25 +178,22 @@ TEST_RUN(many_protocol_errors_reset_the_board)
 	assert_int_equal(board_of(run)->errors, 8);
 	assert_int_equal(run->breaks_count, 1);
 	check_break(run, 0, BC_GAP_TRANSFER, true);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(faults_are_reported_once_a_second_and_all_counted)
 {
-	unsigned reported = 0;
-
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	uint64_t since_ns = uv_hrtime();
 	for (unsigned i = 1; i <= 5; i++) {
 		usb_run_command(run, "protocol-error");
 		usb_run_until(run, board_of(run)->errors == i);
 		usb_run_receive(run, 1000);
 	}
-	for (unsigned i = 0; i < run->log_count; i++)
-		reported += strstr(run->log[i], "transfer failed") != NULL;
-	assert_in_range(reported, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
+	assert_in_range(usb_run_logged(run, "transfer failed"), 1,
+		1 + (uv_hrtime() - since_ns) / 1000000000);
 	assert_int_equal(run->breaks_count, 5);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
@@ -235,18 +201,16 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 	for (unsigned i = 0; i < 8; i++) {
 		run->options.transfers = i < 4 ? 1 + i : 16;
 		usbfs_set_threaded(i % 2 != 0);
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usbfs_lose_power(run->port);
 		usb_run_wait(run, 1 + i * 13);
-		usbfs_unplug(run->port);
-		usb_run_until(run, board_of(run)->unplugs == 1);
-		usb_run_plug(run);
-		usb_run_receive(run, 10000);
+		usb_run_unplug(run);
+		usb_run_replug(run);
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_UNPLUGGED, true);
 		assert_int_equal(board_of(run)->unplugs, 1);
 		assert_int_equal(board_of(run)->plugs, 2);
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -270,7 +234,7 @@ TEST_RUN(a_transfer_that_times_out_delivers_its_data)
 	assert_true(board_of(run)->timeouts >= 7);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->damaged, 0);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(transfers_that_always_time_out_lose_nothing)
@@ -278,14 +242,15 @@ TEST_RUN(transfers_that_always_time_out_lose_nothing)
 	for (unsigned i = 0; i < 2; i++) {
 		run->options.timeout_ms = 1 + i * 2;
 		usbfs_set_threaded(i % 2 != 0);
-		run_start(run, 20000);
+		usb_run_stream(run, 20000);
+		usb_run_receive(run, 10000);
 		usbfs_discard_with(1024, 1000);
 		usb_run_receive(run, 10000);
 		assert_true(board_of(run)->timeouts > 10);
 		assert_int_equal(board_of(run)->errors, 0);
 		assert_int_equal(run->breaks_count, 0);
 		assert_int_equal(run->damaged, 0);
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -309,57 +274,48 @@ TEST_RUN(cancelled_transfers_deliver_their_data)
 		assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
 		usb_run_again(run);
 
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usbfs_discard_with(1024, count);
 		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->stalls == 1);
 		usb_run_receive(run, 10000);
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
 
 /* Silence */
 
-static unsigned count_logged(const struct usb_run *run, const char *words)
-{
-	unsigned times = 0;
-
-	for (unsigned i = 0; i < run->log_count && i < RUN_LOGS; i++)
-		times += strstr(run->log[i], words) != NULL;
-	return times;
-}
-
 TEST_RUN(silence_is_logged_once_and_when_it_ends)
 {
 	run->options.silence_ns = 200000000;
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	for (unsigned i = 1; i <= 2; i++) {
 		usb_run_command(run, "freeze");
 		usb_run_until(run, run->bytes == usbfs_sent(run->port).bytes);
 		/* If the test was delayed, there may have been other silences before. */
-		while (count_logged(run, "no data for") == count_logged(run, "data again"))
+		while (usb_run_logged(run, "no data for") == usb_run_logged(run, "data again"))
 			usb_run_wait(run, 10);
 		uint64_t silences = board_of(run)->silences;
 		assert_true(silences >= i);
 		usb_run_wait(run, 500);
 		assert_int_equal(board_of(run)->silences, silences);
-		assert_int_equal(count_logged(run, "no data for"), silences);
-		assert_int_equal(count_logged(run, "data again"), silences - 1);
+		assert_int_equal(usb_run_logged(run, "no data for"), silences);
+		assert_int_equal(usb_run_logged(run, "data again"), silences - 1);
 		usb_run_command(run, "thaw");
 		usb_run_receive(run, 10000);
-		assert_true(count_logged(run, "data again") >= silences);
+		assert_true(usb_run_logged(run, "data again") >= silences);
 	}
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(board_of(run)->restarts, 0);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(a_silent_board_is_reset_if_configured)
 {
 	run->options.silence_ns = 200000000;
 	run->options.reset_on_silence = true;
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	usb_run_command(run, "freeze");
 	usb_run_until(run, board_of(run)->restarts >= 1);
 	usb_run_command(run, "thaw");
@@ -369,7 +325,7 @@ TEST_RUN(a_silent_board_is_reset_if_configured)
 	usb_run_until(run, board_of(run)->silences == board_of(run)->restarts &&
 				   usbfs_calls_of(USBFS_RESET) == board_of(run)->restarts);
 	check_break(run, 0, BC_GAP_TRANSFER, true);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 /* Memory */
@@ -380,7 +336,7 @@ TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 {
 	for (unsigned fits = 1; fits <= 16; fits += 5) {
 		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		if (fits < 16)
 			assert_true(usb_run_logged(run, "out of usbfs memory"));
 		else
@@ -395,7 +351,7 @@ TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 0);
 		assert_int_equal(run->damaged, 0);
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -404,7 +360,8 @@ TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 {
 	for (uint64_t bytes = 8192; bytes < 65536; bytes += 20000) {
 		usbfs_set_memory(bytes + 2048);
-		run_start(run, 100000);
+		usb_run_stream(run, 100000);
+		usb_run_receive(run, 10000);
 		assert_true(usb_run_logged(run, "out of usbfs memory"));
 		assert_true(board_of(run)->transfer_bytes < 65536);
 		assert_true(board_of(run)->transfers >= 1);
@@ -413,7 +370,7 @@ TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
 		usb_run_receive(run, 1000);
 		assert_int_equal(run->breaks_count, 0);
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -423,10 +380,10 @@ TEST_RUN(transfers_leave_memory_for_the_requests)
 {
 	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60 * test_stride(3)) {
 		usbfs_set_memory(4 * URB(65536) + rest);
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usb_run_wait(run, 60);
 		fall_silent(run); /* nothing is left to read, however late STOP is sent */
-		assert_int_equal(run_finish(run).stops, 1);
+		assert_int_equal(usb_run_finish(run).stops, 1);
 		assert_int_equal(run->last_frames, 1);
 		assert_int_equal(run->breaks_count, 0);
 		usb_run_open(run);
@@ -441,11 +398,11 @@ TEST_RUN(without_any_memory_it_logs_an_error_and_retries)
 	usb_run_start(run);
 	usb_run_until(run, usb_run_logged(run, "usbfs_memory_mb"));
 	usb_run_wait(run, 30);
-	assert_int_equal(count_logged(run, "usbfs_memory_mb"), 1);
+	assert_int_equal(usb_run_logged(run, "usbfs_memory_mb"), 1);
 	usbfs_set_memory(0);
 	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 0);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(occasional_submit_failures_lose_nothing)
@@ -456,7 +413,7 @@ TEST_RUN(occasional_submit_failures_lose_nothing)
 		for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
 			run->options.transfers = transfers;
 			run->options.transfer_bytes = 4096;
-			run_start(run, 1000000);
+			usb_run_streaming(run);
 			for (unsigned i = 1; i <= 12; i++) {
 				usbfs_fail(USBFS_SUBMIT, errors[e], i % 5, 1);
 				usb_run_receive(run, 4000);
@@ -480,7 +437,7 @@ TEST_RUN(persistent_submit_failures_reset_the_board)
 {
 	for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
 		run->options.transfers = transfers;
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		usbfs_fail(USBFS_SUBMIT, EIO, 0, 100000);
 		usb_run_until(run, board_of(run)->restarts >= 1);
 		usbfs_fail(USBFS_SUBMIT, 0, 0, 0);
@@ -529,9 +486,9 @@ TEST_RUN(a_board_that_never_answers_streams)
 
 TEST_RUN(a_board_that_hangs_at_the_stop_is_given_up_after_a_second)
 {
-	run_start(run, 1000000);
+	usb_run_streaming(run);
 	usb_run_command(run, "requests hang");
-	run_finish(run);
+	usb_run_finish(run);
 	assert_int_equal(run->last_frames, 0);
 }
 
@@ -539,7 +496,7 @@ TEST_RUN(a_board_that_hangs_at_the_stop_is_given_up_after_a_second)
 TEST_RUN(a_request_that_fails_at_the_stop_is_not_taken_for_an_unknown_one)
 {
 	for (unsigned submitted = 0; submitted < 2; submitted++) {
-		run_start(run, 1000000);
+		usb_run_streaming(run);
 		fall_silent(run);
 		usb_run_until(run, board_of(run)->transfers == run->options.transfers);
 		usbfs_fail(USBFS_SUBMIT, EIO, submitted, 100000);
@@ -564,7 +521,7 @@ TEST_RUN(invalid_answers_are_ignored)
 		usb_run_receive(run, 10000);
 		assert_false(board_of(run)->has_info);
 		assert_true(usb_run_logged(run, "GET_INFO answer ignored"));
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -585,5 +542,5 @@ TEST_RUN(texts_of_a_board_are_printable)
 		for (const char *c = texts[i]; *c != '\0'; c++)
 			assert_true(*c >= ' ' && *c <= '~');
 	assert_int_equal(strlen(board_of(run)->firmware), 16);
-	run_finish(run);
+	usb_run_finish(run);
 }

@@ -11,25 +11,11 @@
 
 TEST_THREADS;
 
-static const struct bc_board *board_of(const struct usb_run *run)
-{
-	return run->source->board;
-}
-
-static void run_finish(struct usb_run *run)
-{
-	usb_run_stop(run);
-	assert_int_equal(run->status, 0);
-	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
-}
-
 TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		usbfs_set_threaded(i % 2 != 0);
-		usb_run_stream(run, 1000000);
-		usb_run_receive(run, 10000);
+		usb_run_streaming(run);
 		if (i >= 2)
 			usbfs_hold_events(true);
 		usbfs_unplug(run->port);
@@ -37,8 +23,7 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 		assert_false(board_of(run)->state == BC_BOARD_STREAMING);
 		usb_run_wait(run, 30);
 		usbfs_hold_events(false);
-		usb_run_plug(run);
-		usb_run_receive(run, 10000);
+		usb_run_replug(run);
 		assert_int_equal(run->breaks_count, 1);
 		assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 		assert_true(run->breaks[0].is_restart);
@@ -47,7 +32,7 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 		assert_int_equal(board_of(run)->unplugs, 1);
 		assert_int_equal(board_of(run)->restarts, 0);
 		assert_true(usb_run_logged(run, "back after"));
-		run_finish(run);
+		usb_run_finish(run);
 		usb_run_open(run);
 	}
 }
@@ -55,16 +40,9 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 /* A board that ignores requests sends while the answer to START is still awaited. */
 TEST_RUN(an_unplug_before_start_is_answered_is_a_break)
 {
-	const struct board_options options = {.serial = "A1",
-		.form = BOARD_RAW6,
-		.rate = 1000000,
-		.seed = 7,
-		.fifo_samples = RUN_FIFO_SAMPLES};
-
 	/* If the test was delayed, START has timed out before; then retry. */
 	for (unsigned tries = 1;; tries++) {
-		usb_run_board_of(run, &options);
-		run->options.protocol = BC_FORMAT_RAW6;
+		usb_run_board_raw6(run);
 		usb_run_plug(run);
 		usb_run_command(run, "requests hang");
 		usb_run_start(run);
@@ -90,12 +68,11 @@ TEST_RUN(an_unplug_before_start_is_answered_is_a_break)
 /* The break is reported at the end if no data follows it. */
 TEST_RUN(a_stop_while_the_board_is_away_reports_the_break)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	usbfs_unplug(run->port);
 	usb_run_until(run, usb_run_logged(run, "unplugged"));
 	usb_run_wait(run, 20);
-	run_finish(run);
+	usb_run_finish(run);
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_true(run->breaks[0].duration_ns >= 20000000);
@@ -160,24 +137,9 @@ TEST_RUN(a_second_board_is_logged_and_not_used)
 	assert_int_equal(run->log_count, news);
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
 	assert_int_equal(usbfs_sent(c3.port).starts, 0);
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(b2.board);
 	board_free(c3.board);
-}
-
-TEST_RUN(a_board_is_selected_by_its_serial_number)
-{
-	struct other b2 = plug_other("B2");
-
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	snprintf(run->options.match.serial, sizeof(run->options.match.serial), "A1");
-	usb_run_start(run);
-	usb_run_receive(run, 10000);
-	assert_string_equal(board_of(run)->identity.port, "1-2");
-	assert_int_equal(usbfs_sent(b2.port).starts, 0);
-	run_finish(run);
-	board_free(b2.board);
 }
 
 TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
@@ -192,11 +154,10 @@ TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
 	usb_run_wait(run, 50);
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
 	assert_int_equal(board_of(run)->plugs, 1);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_int_equal(run->breaks_count, 1);
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(b2.board);
 }
 
@@ -239,53 +200,41 @@ TEST_RUN(a_source_that_is_not_bound_uses_another_board_with_its_clock)
 
 TEST_RUN(a_board_without_a_serial_number_streams_and_comes_back)
 {
-	const struct board_options options = {
-		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
-
-	usb_run_board_of(run, &options);
+	usb_run_board_named(run, NULL, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
 	usb_run_receive(run, 10000);
 	assert_string_equal(board_of(run)->identity.serial, "");
 	assert_string_equal(run->source->name, "board 1209:0001 at 1-1");
-	usbfs_unplug(run->port);
-	usb_run_until(run, board_of(run)->unplugs == 1);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
-	run_finish(run);
+	usb_run_unplug(run);
+	usb_run_replug(run);
+	usb_run_finish(run);
 }
 
 /* The other one precedes it in the list. */
 TEST_RUN(a_board_without_a_serial_number_is_found_next_to_one_with_it)
 {
-	const struct board_options options = {
-		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
-
-	usb_run_board_of(run, &options);
+	usb_run_board_named(run, NULL, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
 	usb_run_receive(run, 10000);
 	bc_source_bind(run->source, true);
-	usbfs_unplug(run->port);
-	usb_run_until(run, board_of(run)->unplugs == 1);
+	usb_run_unplug(run);
 	struct other b2 = plug_other("B2"); /* into the same port */
 	usb_run_until(run, usb_run_logged(run, "B2 at 1-1; this recording waits for the board"));
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(b2.board);
 }
 
 /* It follows the other one in the list, but is not reported as unused. */
 TEST_RUN(the_board_in_use_is_never_reported_as_unused)
 {
-	const struct board_options options = {
-		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
 	struct other first = plug_other("X");
 
-	usb_run_board_of(run, &options);
+	usb_run_board_named(run, NULL, 1000000);
 	usb_run_plug(run);
 	usbfs_unplug(first.port);
 	usb_run_start(run);
@@ -295,7 +244,7 @@ TEST_RUN(the_board_in_use_is_never_reported_as_unused)
 	usb_run_until(run, usb_run_logged(run, "not used: X at 1-1;"));
 	usb_run_receive(run, 10000);
 	assert_false(usb_run_logged(run, "at 1-2;"));
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(first.board);
 }
 
@@ -304,10 +253,7 @@ TEST_RUN(the_board_in_use_is_never_reported_as_unused)
 
 static void start_with_twin(struct usb_run *run, struct other *twin, const char *serial)
 {
-	const struct board_options options = {
-		.serial = serial, .rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
-
-	usb_run_board_of(run, &options);
+	usb_run_board_named(run, serial, 1000000);
 	usb_run_plug(run);
 	*twin = plug_other(serial);
 	usb_run_start(run);
@@ -328,7 +274,7 @@ static void unplug_and_wait(struct usb_run *run, const struct other *twin, const
 static void finish_with(struct usb_run *run, const struct other *twin)
 {
 	assert_int_equal(usbfs_sent(twin->port).starts, 0);
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(twin->board);
 }
 
@@ -343,8 +289,7 @@ TEST_RUN(a_board_that_was_present_at_the_same_time_does_not_continue_the_recordi
 				 "at "
 				 "port 1-1"
 			       : "1-2; this recording waits for the board without one at port 1-1");
-		usb_run_plug(run);
-		usb_run_receive(run, 10000);
+		usb_run_replug(run);
 		finish_with(run, &twin);
 		usb_run_open(run);
 	}
@@ -352,14 +297,12 @@ TEST_RUN(a_board_that_was_present_at_the_same_time_does_not_continue_the_recordi
 
 TEST_RUN(nor_does_one_that_came_while_it_was_recorded)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	bc_source_bind(run->source, true);
 	struct other twin = plug_other("A1");
 	usb_run_until(run, usb_run_logged(run, "not used: A1 at 1-2"));
 	unplug_and_wait(run, &twin, "waits for serial number A1 at port 1-1");
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	finish_with(run, &twin);
 }
 
@@ -385,8 +328,7 @@ TEST_RUN(nor_does_one_that_is_plugged_in_again)
 	usb_run_wait(run, 100);
 	assert_int_equal(board_of(run)->plugs, 1);
 	usbfs_unplug(first.port);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	finish_with(run, &twin);
 	board_free(first.board);
 	board_free(second.board);
@@ -399,8 +341,7 @@ TEST_RUN(the_recorded_board_may_move_while_the_others_stay)
 	start_with_twin(run, &twin, "A1");
 	unplug_and_wait(run, &twin, "waits for serial number A1 at port 1-1");
 	struct other first = plug_other("X"); /* takes 1-1 */
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	assert_string_equal(board_of(run)->identity.port, "1-3");
 	finish_with(run, &twin);
 	board_free(first.board);
@@ -412,8 +353,7 @@ TEST_RUN(of_two_new_boards_the_one_at_the_recorded_port_is_used)
 	struct other first = plug_other("X"); /* takes 1-1 */
 
 	snprintf(run->options.match.serial, sizeof(run->options.match.serial), "A1");
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	bc_source_bind(run->source, true);
 	usbfs_hold_events(true); /* it sees both at once */
@@ -430,8 +370,7 @@ TEST_RUN(of_two_new_boards_the_one_at_the_recorded_port_is_used)
 
 TEST_RUN(of_two_new_boards_at_other_ports_none_is_used)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	bc_source_bind(run->source, true);
 	usbfs_hold_events(true); /* it sees both at once */
 	usbfs_unplug(run->port);
@@ -447,8 +386,7 @@ TEST_RUN(of_two_new_boards_at_other_ports_none_is_used)
 	assert_int_equal(usbfs_sent(run->port).starts, 1);
 	usbfs_unplug(run->port);
 	usbfs_unplug(first.port);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	finish_with(run, &twin);
 	board_free(first.board);
 }
@@ -467,20 +405,6 @@ TEST_RUN(a_source_that_is_not_bound_uses_the_other_board_with_the_same_serial_nu
 	board_free(twin.board);
 }
 
-TEST_RUN(a_board_is_selected_by_its_port)
-{
-	struct other twin = plug_other("A1");
-
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	snprintf(run->options.match.port, sizeof(run->options.match.port), "1-2");
-	usb_run_start(run);
-	usb_run_receive(run, 10000);
-	assert_string_equal(board_of(run)->identity.port, "1-2");
-	assert_true(usb_run_logged(run, "other boards found, not used: A1 at 1-1"));
-	finish_with(run, &twin);
-}
-
 /* Boards that libusb gets no event for */
 
 TEST_RUN(a_board_without_an_event_is_found)
@@ -490,8 +414,7 @@ TEST_RUN(a_board_without_an_event_is_found)
 	usb_run_start(run);
 	usb_run_until(run, usb_run_logged(run, "waiting for it"));
 	for (unsigned plugs = 1; plugs <= 3; plugs++) {
-		usb_run_plug(run);
-		usb_run_receive(run, 10000);
+		usb_run_replug(run);
 		if (plugs == 1)
 			bc_source_bind(run->source, true);
 		assert_int_equal(board_of(run)->plugs, plugs);
@@ -501,12 +424,9 @@ TEST_RUN(a_board_without_an_event_is_found)
 		usb_run_until(run, board_of(run)->unplugs == plugs);
 		usb_run_until(run, board_of(run)->state == BC_BOARD_DETACHED);
 	}
-	unsigned warnings = 0;
-	for (unsigned i = 0; i < run->log_count; i++)
-		warnings += strstr(run->log[i], "board at 1-1: found without an event") != NULL;
-	assert_int_equal(warnings, 1);
+	assert_int_equal(usb_run_logged(run, "board at 1-1: found without an event"), 1);
 	assert_int_equal(run->breaks_count, 2);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(a_board_that_moved_without_an_event_is_found)
@@ -518,11 +438,10 @@ TEST_RUN(a_board_that_moved_without_an_event_is_found)
 	usbfs_unplug(run->port);
 	struct other b2 = plug_other("B2"); /* into the same port */
 	usb_run_until(run, usb_run_logged(run, "not used: B2 at 1-1"));
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_true(usb_run_logged(run, "board at 1-2: found without an event"));
-	run_finish(run);
+	usb_run_finish(run);
 	board_free(b2.board);
 }
 
@@ -538,7 +457,7 @@ TEST_RUN(a_board_that_was_replaced_without_events_is_found)
 	usb_run_start(run);
 	usb_run_receive(run, 10000);
 	assert_true(usb_run_logged(run, "board at 1-1: found without an event"));
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(without_events_a_board_that_came_while_another_was_recorded_does_not_continue_it)
@@ -547,13 +466,11 @@ TEST_RUN(without_events_a_board_that_came_while_another_was_recorded_does_not_co
 	usb_run_board(run, 1000000);
 	usb_run_start(run);
 	usb_run_until(run, usb_run_logged(run, "waiting for it"));
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	bc_source_bind(run->source, true);
 	struct other twin = plug_other("A1");
 	unplug_and_wait(run, &twin, "waits for serial number A1 at port 1-1");
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	finish_with(run, &twin);
 }
 
@@ -575,18 +492,15 @@ TEST_RUN(an_event_after_all_changes_nothing)
 	usb_run_board(run, 1000000);
 	usb_run_start(run);
 	usb_run_until(run, usb_run_logged(run, "waiting for it"));
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	usbfs_hold_events(false);
 	usb_run_receive(run, 10000);
 	assert_int_equal(board_of(run)->plugs, 1);
 	/* Now events arrive. */
-	usbfs_unplug(run->port);
-	usb_run_until(run, board_of(run)->unplugs == 1);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_unplug(run);
+	usb_run_replug(run);
 	assert_int_equal(board_of(run)->plugs, 2);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 /* Boards that can't be used */
@@ -614,7 +528,7 @@ TEST_RUN(if_a_board_cannot_be_opened_the_next_is_tried)
 		assert_true(usb_run_logged(run, "; trying the next board"));
 		assert_int_equal(usbfs_sent(b2.port).starts, 0);
 		assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-		run_finish(run);
+		usb_run_finish(run);
 		board_free(b2.board);
 		usb_run_open(run);
 	}
@@ -631,11 +545,8 @@ TEST_RUN(if_no_board_can_be_opened_all_are_retried)
 	usb_run_receive(run, 10000);
 	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 8);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
-	unsigned failures = 0;
-	for (unsigned i = 0; i < run->log_count; i++)
-		failures += strstr(run->log[i], "Permission denied") != NULL;
-	assert_int_equal(failures, 2); /* each is logged once */
-	run_finish(run);
+	assert_int_equal(usb_run_logged(run, "Permission denied"), 2); /* each is logged once */
+	usb_run_finish(run);
 	board_free(b2.board);
 }
 
@@ -644,35 +555,15 @@ TEST_RUN(a_recording_waits_for_its_board_even_if_it_cannot_be_opened)
 	struct other b2 = plug_other("B2");
 
 	snprintf(run->options.match.port, sizeof(run->options.match.port), "1-2");
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	bc_source_bind(run->source, true);
 	usbfs_unplug(run->port);
 	usb_run_until(run, board_of(run)->state == BC_BOARD_DETACHED);
 	usbfs_fail(USBFS_OPEN, EACCES, 0, 5);
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	assert_true(usb_run_logged(run, "Permission denied; is the udev rule"));
 	assert_false(usb_run_logged(run, "trying the next board"));
 	finish_with(run, &b2);
-}
-
-TEST_RUN(a_board_without_permission_yet_is_retried)
-{
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usbfs_fail(USBFS_OPEN, EACCES, 0, 5);
-	usb_run_start(run);
-	usb_run_receive(run, 10000);
-	assert_true(usbfs_calls_of(USBFS_OPEN) >= 6);
-	assert_int_equal(run->breaks_count, 0);
-	unsigned reported = 0;
-	for (unsigned i = 0; i < run->log_count; i++)
-		reported += strstr(run->log[i], "Permission denied; is the udev rule installed") !=
-			    NULL;
-	assert_int_equal(reported, 1);
-	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	run_finish(run);
 }
 
 /* The back-off doubles from 1 ms to 64 ms: 383 ms between the first and the twelfth attempt. Each
@@ -690,7 +581,7 @@ TEST_RUN(retries_become_less_frequent)
 	assert_true(uv_hrtime() - since_ns >= UINT64_C(383000000 - 11000000));
 	usbfs_fail(USBFS_OPEN, 0, 0, 0);
 	usb_run_receive(run, 10000);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 /* Returns the duration in milliseconds. */
@@ -720,7 +611,7 @@ TEST_RUN(the_back_off_of_a_flapping_board_doubles)
 	assert_int_equal(board_of(run)->unplugs, 16);
 	assert_int_equal(board_of(run)->plugs, 17);
 	assert_int_equal(run->breaks_count, 16);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 static void count_timer(uv_handle_t *handle, void *count)
@@ -745,7 +636,7 @@ TEST_RUN(a_steady_board_that_starts_to_flap_backs_off_again)
 	usb_run_plug(run);
 	/* 1, 2, 4 .. ms. */
 	assert_true(flap(run, 16) >= 127 + 8 * 128 - 15);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(a_kernel_driver_is_detached)
@@ -756,7 +647,7 @@ TEST_RUN(a_kernel_driver_is_detached)
 	usb_run_start(run);
 	usb_run_receive(run, 10000);
 	assert_false(usb_run_logged(run, "can't claim"));
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 TEST_RUN(an_interface_used_by_another_program_is_reported_and_retried)
@@ -770,23 +661,7 @@ TEST_RUN(an_interface_used_by_another_program_is_reported_and_retried)
 	usbfs_fail(USBFS_CLAIM, 0, 0, 0);
 	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 0);
-	run_finish(run);
-}
-
-TEST_RUN(a_device_that_is_not_a_board_is_reported_with_the_reason)
-{
-	usb_run_board(run, 1000000);
-	char answer[BOARD_ANSWER];
-	assert_true(board_command(run->board, "lie no-endpoint", answer, 0));
-	usb_run_plug(run);
-	usb_run_start(run);
-	usb_run_until(run, usb_run_logged(run, "device at 1-1 is not a board: "));
-	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0);
-	usbfs_unplug(run->port);
-	assert_true(board_command(run->board, "lie none", answer, 0));
-	usb_run_plug(run);
-	usb_run_receive(run, 1000);
-	run_finish(run);
+	usb_run_finish(run);
 }
 
 /* Slow calls run off the loop's thread, which waits for none of them: usb_run_close() checks both.
@@ -812,10 +687,8 @@ TEST_RUN(slow_calls_do_not_block_the_loop)
 		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->restarts == 1);
 		usb_run_receive(run, 10000);
-		usbfs_unplug(run->port);
-		usb_run_until(run, board_of(run)->unplugs == 1);
-		usb_run_plug(run);
-		usb_run_receive(run, 10000);
+		usb_run_unplug(run);
+		usb_run_replug(run);
 		usb_run_stop(run);
 		usb_run_again(run);
 	}
@@ -887,35 +760,5 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 	assert_true(memory_in_use() < memory + port_memory(times / 2) + 65536);
 	assert_int_equal(board_of(run)->unplugs, times);
 	assert_int_equal(run->breaks_count, times);
-	run_finish(run);
-}
-
-TEST_RUN(thousands_of_plugs_without_data_leak_nothing)
-{
-	unsigned times = 2000 / test_stride(25);
-	size_t memory = 0;
-	unsigned fds = 0;
-
-	run->options.back_off_ns = 1;
-	run->options.back_off_max_ns = 1;
-	usb_run_board(run, 0);
-	usb_run_plug(run);
-	usb_run_command(run, "send 0");
-	usb_run_command(run, "heartbeat off");
-	usb_run_start(run);
-	usb_run_until(run, board_of(run)->plugs == 1);
-	for (unsigned i = 0; i < times; i++) {
-		if (i == 10) {
-			fds = settle(run);
-			memory = memory_in_use();
-		}
-		usbfs_unplug(run->port);
-		usb_run_until(run, board_of(run)->unplugs == i + 1);
-		usb_run_plug(run);
-		usb_run_until(run, board_of(run)->plugs == i + 2);
-	}
-	usb_run_until(run, count_fds() <= fds);
-	assert_true(memory_in_use() < memory + port_memory(times) + 65536);
-	assert_int_equal(run->breaks_count, times);
-	run_finish(run);
+	usb_run_finish(run);
 }

@@ -17,28 +17,27 @@ static void check_whole(struct usb_run *run)
 	assert_int_equal(run->bytes, sent.bytes);
 	assert_int_equal(run->damaged, 0);
 	assert_int_equal(run->breaks_count, 0);
-	assert_int_equal(run->source->board->bytes, run->bytes);
+	assert_int_equal(board_of(run)->bytes, run->bytes);
 }
 
 TEST_RUN(every_sample_of_a_streaming_board_arrives)
 {
 	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 100000);
-	assert_int_equal(run->source->board->state, BC_BOARD_STREAMING);
+	assert_int_equal(board_of(run)->state, BC_BOARD_STREAMING);
 	usb_run_stop(run);
 	check_whole(run);
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(usbfs_sent(run->port).starts, 1);
 	assert_int_equal(usbfs_sent(run->port).stops, 1);
-	assert_int_equal(run->source->board->plugs, 1);
-	assert_int_equal(run->source->board->unplugs, 0);
-	assert_false(run->source->board->is_present);
+	assert_int_equal(board_of(run)->plugs, 1);
+	assert_int_equal(board_of(run)->unplugs, 0);
+	assert_false(board_of(run)->is_present);
 }
 
 TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	usb_run_command(run, "freeze");
 	usb_run_stop(run);
 	assert_int_equal(run->last_frames, 0);
@@ -50,8 +49,7 @@ TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 {
 	for (unsigned tries = 0;; tries++) {
-		usb_run_stream(run, 1000000);
-		usb_run_receive(run, 10000);
+		usb_run_streaming(run);
 		usb_run_command(run, "freeze");
 		bc_source_stop(run->source);
 		usb_run_until(run, usbfs_sent(run->port).stops == 1);
@@ -66,15 +64,14 @@ TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 	}
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
-	assert_int_equal(run->source->board->unplugs, 1);
+	assert_int_equal(board_of(run)->unplugs, 1);
 	assert_true(usb_run_logged(run, "unplugged while stopping"));
 }
 
 /* Returns the duration. */
 static uint64_t stop_slowly(struct usb_run *run)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
+	usb_run_streaming(run);
 	usb_run_command(run, "freeze");
 	uint64_t frozen_ns = uv_hrtime();
 	bc_source_stop(run->source);
@@ -173,76 +170,71 @@ TEST_RUN(the_source_waits_for_a_board_that_is_plugged_in_later)
 	usb_run_board(run, 1000000);
 	usb_run_start(run);
 	usb_run_until(run, usb_run_logged(run, "waiting for it"));
-	usb_run_plug(run);
-	usb_run_receive(run, 10000);
+	usb_run_replug(run);
 	usb_run_stop(run);
 	check_whole(run);
 }
 
 /* Sizes */
 
-static void try_size(struct usb_run *run, uint16_t packet_bytes, uint32_t transfer_bytes,
-	unsigned transfers, bool is_short)
+struct size {
+	uint16_t packet_bytes;
+	uint32_t transfer_bytes;
+	unsigned transfers;
+	unsigned how;
+};
+
+/* Short packets, and empty ones; split by libusb into several URBs; completed by another thread. */
+enum { SHORT = 1, SPLIT = 2, THREADED = 4 };
+
+static void try_size(struct usb_run *run, const struct size *size)
 {
 	const struct board_options options = {.serial = "A1",
 		.rate = 2000000,
 		.seed = 7,
-		.packet_bytes = packet_bytes,
+		.packet_bytes = size->packet_bytes,
 		.fifo_samples = RUN_FIFO_SAMPLES};
 
+	usbfs_set_caps((size->how & SPLIT) != 0 ? USBFS_CAPS_SPLIT : USBFS_CAPS_XHCI);
+	usbfs_set_threaded((size->how & THREADED) != 0);
 	usb_run_board_of(run, &options);
-	run->options.transfer_bytes = transfer_bytes;
-	run->options.transfers = transfers;
+	run->options.transfer_bytes = size->transfer_bytes;
+	run->options.transfers = size->transfers;
 	usb_run_plug(run);
-	usb_run_command(run, is_short ? "short on" : "short off");
+	usb_run_command(run, (size->how & SHORT) != 0 ? "short on" : "short off");
 	usb_run_command(run, "frame 333");
 	usb_run_start(run);
 	usb_run_command(run, "send 60000"); /* little is left at the stop, however late that is */
 	usb_run_receive(run, 40000);
-	assert_int_equal(
-		run->source->board->transfer_bytes, transfer_bytes - transfer_bytes % packet_bytes);
-	assert_int_equal(run->source->board->transfers, transfers);
+	assert_int_equal(board_of(run)->transfer_bytes,
+		size->transfer_bytes - size->transfer_bytes % size->packet_bytes);
+	assert_int_equal(board_of(run)->transfers, size->transfers);
 	usb_run_stop(run);
 	check_whole(run);
 	usb_run_again(run);
 }
 
-TEST_RUN(frames_cross_transfers_of_any_size)
+TEST_RUN(transfers_of_any_size_lose_nothing)
 {
-	static const uint32_t sizes[] = {4096, 4097, 5000, 10240, 65535, 100000};
-	static const uint16_t packets[] = {64, 512, 1024};
+	static const struct size sizes[] = {
+		{64, 4096, 1, 0},
+		{512, 4097, 2, 0},
+		{1024, 5000, 5, 0},
+		{64, 10240, 1, 0},
+		{512, 65535, 5, 0},
+		{1024, 100000, 11, 0},
+		{64, 65536, 16, SHORT},
+		{512, 5000, 3, SHORT},
+		{1024, 65536, 16, SHORT},
+		{512, 200000, 4, SPLIT},
+		{512, 200000, 4, SPLIT | SHORT},
+		{512, 200000, 4, SPLIT | SHORT | THREADED},
+		{512, 4096, 4, THREADED},
+		{512, 65536, 4, THREADED | SHORT},
+	};
 
-	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		for (unsigned k = i % test_stride(3); k < sizeof(packets) / sizeof(packets[0]);
-			k += test_stride(3))
-			try_size(run, packets[k], sizes[i], 1 + i * k, false);
-}
-
-TEST_RUN(short_packets_and_empty_ones_lose_nothing)
-{
-	static const uint16_t packets[] = {64, 512, 1024};
-
-	for (unsigned k = 0; k < sizeof(packets) / sizeof(packets[0]); k++) {
-		try_size(run, packets[k], 65536, 16, true);
-		try_size(run, packets[k], 5000, 3, true);
-	}
-}
-
-TEST_RUN(transfers_that_libusb_splits_lose_nothing)
-{
-	for (int i = 0; i < 4; i++) {
-		usbfs_set_caps(USBFS_CAPS_SPLIT);
-		usbfs_set_threaded(i >= 2);
-		try_size(run, 512, 200000, 4, i % 2 != 0);
-	}
-}
-
-TEST_RUN(transfers_completed_by_another_thread_lose_nothing)
-{
-	for (int i = 0; i < 4; i++) {
-		usbfs_set_threaded(true);
-		try_size(run, 512, i < 2 ? 4096 : 65536, 4, i % 2 != 0);
-	}
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		try_size(run, &sizes[i]);
 }
 
 TEST_RUN(a_board_at_full_speed_is_accounted_for)
@@ -273,7 +265,7 @@ TEST_RUN(a_stop_drains_the_board)
 	check_whole(run);
 	assert_true(run->samples >= before + 50000);
 	assert_int_equal(run->samples, usbfs_sent(run->port).captured);
-	assert_int_equal(run->source->board->counters.samples, run->samples);
+	assert_int_equal(board_of(run)->counters.samples, run->samples);
 	assert_int_equal(run->last_frames, 1);
 }
 
@@ -368,7 +360,7 @@ TEST_RUN(a_stop_works_in_any_state)
 	usb_run_plug(run);
 	usbfs_fail(USBFS_OPEN, EACCES, 0, 1000);
 	usb_run_start(run);
-	usb_run_until(run, run->source->board->state == BC_BOARD_BACK_OFF);
+	usb_run_until(run, board_of(run)->state == BC_BOARD_BACK_OFF);
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 }
@@ -469,7 +461,7 @@ TEST_RUN(losses_counted_by_the_board_are_reported_at_the_end)
 	assert_int_equal(run->breaks[0].cause, BC_GAP_BOARD);
 	assert_int_equal(run->breaks[0].lost, 1000);
 	assert_false(run->breaks[0].is_restart);
-	assert_int_equal(run->source->board->counters.lost, 1000);
+	assert_int_equal(board_of(run)->counters.lost, 1000);
 }
 
 TEST_RUN(losses_from_before_the_start_are_not_counted_again)
@@ -534,18 +526,11 @@ TEST_RUN(the_wait_for_a_board_ends_as_configured)
 
 TEST_RUN(raw6_arrives_whole_with_increasing_times)
 {
-	const struct board_options options = {.serial = "R1",
-		.form = BOARD_RAW6,
-		.rate = 1000000,
-		.seed = 7,
-		.fifo_samples = RUN_FIFO_SAMPLES};
-
-	usb_run_board_of(run, &options);
-	run->options.protocol = BC_FORMAT_RAW6;
+	usb_run_board_raw6(run);
 	usb_run_plug(run);
 	usb_run_start(run);
 	usb_run_until(run, run->bytes > 100000);
-	assert_int_equal(run->source->clock_hz, run->source->board->clock_hz);
+	assert_int_equal(run->source->clock_hz, board_of(run)->clock_hz);
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
@@ -554,16 +539,10 @@ TEST_RUN(raw6_arrives_whole_with_increasing_times)
 
 TEST_RUN(an_unreported_clock_is_the_configured_one_or_the_hosts)
 {
-	const struct board_options options = {.serial = "R1",
-		.form = BOARD_RAW6,
-		.rate = 1000000,
-		.seed = 7,
-		.fifo_samples = RUN_FIFO_SAMPLES};
 	static const uint64_t clocks[] = {0, 12345678};
 
-	usb_run_board_of(run, &options);
 	for (unsigned i = 0; i < 2; i++) {
-		run->options.protocol = BC_FORMAT_RAW6;
+		usb_run_board_raw6(run);
 		run->options.clock_hz = clocks[i];
 		usb_run_plug(run);
 		usb_run_command(run, "requests stall");
