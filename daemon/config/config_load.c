@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/config/config_keys.h"
-#include "daemon/ingest/pool.h"
+#include "daemon/ingest/pipeline.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment.h"
 #include "formats/trace/name_file.h"
@@ -228,7 +228,7 @@ static bool is_live(const struct bc_config *c)
 /* The part of the buffer that the workers don't need. */
 static uint64_t flight_bytes_max(const struct bc_config *c)
 {
-	uint64_t least = bc_pool_min_bytes(c->workers);
+	uint64_t least = bc_pipeline_min_bytes(c->workers);
 
 	return c->buffer_bytes > least ? c->buffer_bytes - least : 0;
 }
@@ -330,7 +330,7 @@ static void check_space(const struct bc_config *c, struct bc_config_errors *erro
 
 bool bc_config_check(const struct bc_config *c, struct bc_config_errors *errors)
 {
-	uint64_t least = bc_pool_min_bytes(c->workers);
+	uint64_t least = bc_pipeline_min_bytes(c->workers);
 
 	check_source(c, errors);
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40))

@@ -1,3 +1,15 @@
+/* Owns all memory on the sample path, and the queues in which it circulates:
+ *
+ *     slots      free_slots, the channel, chunks, a worker of the encoder, free_slots
+ *     outputs    free_outputs, a worker, encoded, the writer, free_outputs
+ *
+ * Everything is allocated at startup: that bounds the memory, and a recording cannot fail later for
+ * lack of it. Untouched pages cost nothing, and free slots are reused newest first, so an idle or
+ * fast system touches few of them, and these stay in the cache. Each chunk of 87,381 records costs
+ * a few locks and wake-ups.
+ *
+ * The threads only report: counts belong to the loop, which updates them from the writer's stats
+ * when it is woken. */
 #include "daemon/ingest/pipeline.h"
 
 #include <errno.h>
@@ -5,8 +17,13 @@
 #include <sys/mman.h>
 
 #include "daemon/ingest/encoder.h"
-#include "daemon/ingest/pool.h"
 #include "daemon/store/writer.h"
+
+/* One being filled, one being encoded, and one to continue with. */
+#define SLOTS_MIN 3u
+
+/* With fewer, one slow worker stalls the others: the writer needs its chunk first. */
+#define OUTPUTS_PER_WORKER 2u
 
 #define HEADROOM_BYTES (16u << 20)
 
@@ -14,7 +31,15 @@ struct bc_pipeline {
 	struct bc_pipeline_options options;
 	uv_async_t wake; /* from the threads: a slot is free, or the writer has notices */
 
-	struct bc_pool pool;
+	unsigned slots_count;
+	unsigned outputs_count;
+	struct bc_slot *slots;
+	struct bc_encoded *outputs;
+	struct bc_queue free_slots;
+	struct bc_queue chunks; /* for the encoder */
+	struct bc_queue free_outputs;
+	struct bc_queue encoded; /* for the writer */
+
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
 	struct bc_writer_stats stats; /* as of the last wake-up */
@@ -30,22 +55,22 @@ struct bc_pipeline {
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 {
 	return (struct bc_buffer_state){
-		.chunks = p->pool.slots_count,
-		.free = bc_queue_count(&p->pool.free_slots),
+		.chunks = p->slots_count,
+		.free = bc_queue_count(&p->free_slots),
 		.min_free = p->min_free,
 	};
 }
 
 struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 {
-	struct bc_slot *slot = bc_queue_pop_newest(&p->pool.free_slots);
+	struct bc_slot *slot = bc_queue_pop_newest(&p->free_slots);
 
 	if (slot == NULL) {
 		p->needs_slot = true;
 		p->min_free = 0;
 		return NULL;
 	}
-	unsigned free = bc_queue_count(&p->pool.free_slots);
+	unsigned free = bc_queue_count(&p->free_slots);
 	if (free < p->min_free)
 		p->min_free = free;
 	return slot;
@@ -53,7 +78,7 @@ struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 
 void bc_pipeline_give_back(struct bc_pipeline *p, struct bc_slot *slot)
 {
-	bc_queue_push(&p->pool.free_slots, slot);
+	bc_queue_push(&p->free_slots, slot);
 	if (p->needs_slot)
 		uv_async_send(&p->wake);
 }
@@ -61,17 +86,17 @@ void bc_pipeline_give_back(struct bc_pipeline *p, struct bc_slot *slot)
 void bc_pipeline_send(struct bc_pipeline *p, struct bc_slot *slot)
 {
 	slot->sequence = p->next_sequence++;
-	bc_queue_push(&p->pool.chunks, slot);
+	bc_queue_push(&p->chunks, slot);
 }
 
 bool bc_pipeline_is_busy(struct bc_pipeline *p)
 {
-	return bc_queue_count(&p->pool.chunks) != 0;
+	return bc_queue_count(&p->chunks) != 0;
 }
 
 bool bc_pipeline_is_ahead(struct bc_pipeline *p)
 {
-	bool is_ahead = bc_queue_count(&p->pool.chunks) > p->options.workers;
+	bool is_ahead = bc_queue_count(&p->chunks) > p->options.workers;
 
 	p->needs_slot = p->needs_slot || is_ahead;
 	return is_ahead;
@@ -110,12 +135,12 @@ static void update_stats(struct bc_pipeline *p)
 	bc_writer_notices_free(notices);
 }
 
-static void on_wake(uv_async_t *async)
+static void on_pipeline_wake(uv_async_t *async)
 {
 	struct bc_pipeline *p = async->data;
 
 	update_stats(p);
-	if (!p->needs_slot || bc_queue_count(&p->pool.free_slots) == 0)
+	if (!p->needs_slot || bc_queue_count(&p->free_slots) == 0)
 		return;
 	p->needs_slot = false;
 	p->options.on_slot_free(p->options.context);
@@ -149,10 +174,10 @@ void bc_pipeline_poll(struct bc_pipeline *p, struct bc_thread_health_seen *longe
 static int start_threads(struct bc_pipeline *p)
 {
 	struct bc_encoder_queues queues = {
-		.chunks = &p->pool.chunks,
-		.free_slots = &p->pool.free_slots,
-		.outputs = &p->pool.free_outputs,
-		.encoded = &p->pool.encoded,
+		.chunks = &p->chunks,
+		.free_slots = &p->free_slots,
+		.outputs = &p->free_outputs,
+		.encoded = &p->encoded,
 		.slot_freed = wake_loop,
 		.context = p,
 	};
@@ -161,9 +186,9 @@ static int start_threads(struct bc_pipeline *p)
 		.dir_fd = p->options.dir_fd,
 		.catalogue = p->options.catalogue,
 		.rules = p->options.rules,
-		.encoded = &p->pool.encoded,
-		.outputs = &p->pool.free_outputs,
-		.outputs_count = p->pool.outputs_count,
+		.encoded = &p->encoded,
+		.outputs = &p->free_outputs,
+		.outputs_count = p->outputs_count,
 		.on_notices = wake_loop,
 		.context = p,
 	};
@@ -174,8 +199,8 @@ static int start_threads(struct bc_pipeline *p)
 	return rc;
 }
 
-/* Whether there is memory for what is allocated while recording: small objects, but without any a
- * segment can't be created. */
+/* Returns whether memory is left for the small objects that are allocated while recording: a
+ * segment needs some. */
 static bool has_headroom(void)
 {
 	void *block = mmap(NULL, HEADROOM_BYTES, PROT_READ | PROT_WRITE,
@@ -184,12 +209,47 @@ static bool has_headroom(void)
 	return block != MAP_FAILED && munmap(block, HEADROOM_BYTES) == 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+uint64_t bc_pipeline_min_bytes(unsigned workers)
 {
-	struct bc_pipeline *p = handle->data;
+	return workers * OUTPUTS_PER_WORKER * sizeof(struct bc_encoded) +
+	       SLOTS_MIN * sizeof(struct bc_slot);
+}
 
-	bc_pool_free(&p->pool);
+static int allocate_pool(struct bc_pipeline *p)
+{
+	p->outputs_count = p->options.workers * OUTPUTS_PER_WORKER;
+	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(*p->outputs);
+	p->slots_count = (unsigned)(left / sizeof(*p->slots));
+	p->min_free = p->slots_count;
+	p->slots = malloc(p->slots_count * sizeof(*p->slots));
+	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs));
+	if (p->slots == NULL || p->outputs == NULL ||
+		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
+		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
+		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
+		bc_queue_init(&p->encoded, p->outputs_count) != 0)
+		return -ENOMEM;
+	for (unsigned i = 0; i < p->slots_count; i++)
+		bc_queue_push(&p->free_slots, &p->slots[i]);
+	for (unsigned i = 0; i < p->outputs_count; i++)
+		bc_queue_push(&p->free_outputs, &p->outputs[i]);
+	return 0;
+}
+
+static void free_pipeline(struct bc_pipeline *p)
+{
+	free(p->slots);
+	free(p->outputs);
+	bc_queue_destroy(&p->free_slots);
+	bc_queue_destroy(&p->chunks);
+	bc_queue_destroy(&p->free_outputs);
+	bc_queue_destroy(&p->encoded);
 	free(p);
+}
+
+static void on_pipeline_closed(uv_handle_t *handle)
+{
+	free_pipeline(handle->data);
 }
 
 int bc_pipeline_open(
@@ -200,13 +260,11 @@ int bc_pipeline_open(
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	int rc = bc_pool_init(&p->pool, options->buffer_bytes, options->workers);
-	p->min_free = p->pool.slots_count;
+	int rc = allocate_pool(p);
 	if (rc == 0)
-		rc = uv_async_init(loop, &p->wake, on_wake);
+		rc = uv_async_init(loop, &p->wake, on_pipeline_wake);
 	if (rc != 0) {
-		bc_pool_free(&p->pool);
-		free(p);
+		free_pipeline(p);
 		return rc;
 	}
 	p->wake.data = p;
@@ -230,7 +288,7 @@ void bc_pipeline_close(struct bc_pipeline *p)
 {
 	bc_encoder_stop(p->encoder);
 	bc_writer_stop(p->writer);
-	uv_close((uv_handle_t *)&p->wake, on_closed);
+	uv_close((uv_handle_t *)&p->wake, on_pipeline_closed);
 }
 
 void bc_pipeline_set_rules(struct bc_pipeline *p, const struct bc_writer_rules *rules)

@@ -1,9 +1,6 @@
 /* The pipeline takes chunks to disk, as seen by the loop thread: the pool of slots, the encoder,
- * the writer, and their counts.
- *
- * Compression and disk writes run on their own threads, connected by queues, so that the loop never
- * blocks on either. Slots circulate: pool, channel, encoder, pool; outputs likewise between encoder
- * and writer. Each chunk of 87,381 records costs a few locks and wake-ups.
+ * the writer, and their counts. Compression and disk writes run on their own threads, so the loop
+ * never blocks on either.
  *
  * A channel (daemon/ingest/channel.h) gets a slot with bc_pipeline_pop(), and either sends it or
  * gives it back. The chunks of a recording are sent in order; the last one is marked as such, and
@@ -17,12 +14,13 @@
 #ifndef BC_DAEMON_INGEST_PIPELINE_H
 #define BC_DAEMON_INGEST_PIPELINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "daemon/base/rules.h"
 #include "daemon/ingest/counts.h"
-#include "daemon/store/writer_notices.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/record_encoder.h"
 
@@ -32,7 +30,7 @@ struct bc_slot;
 struct bc_thread_health_seen;
 
 struct bc_pipeline_options {
-	uint64_t buffer_bytes; /* for all slots and outputs; at least bc_pool_min_bytes() */
+	uint64_t buffer_bytes; /* for all slots and outputs; at least bc_pipeline_min_bytes() */
 	unsigned workers;
 	enum bc_level compression;
 	const char *dir;
@@ -50,23 +48,26 @@ struct bc_pipeline_options {
 	void (*on_notice)(void *context, const struct bc_writer_notice *notice);
 };
 
+/* Returns the least memory for this many workers. */
+uint64_t bc_pipeline_min_bytes(unsigned workers);
+
 /* Allocates the memory and starts the threads. Returns 0 or a negative errno: -ENOMEM also if
  * hardly any memory is left. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
 	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
-/* Ends the writer's thread, which may hang in the disk: until it has ended, bc_pipeline_poll() sets
- * *longest. Everything must have been written; nothing may be sent any more. */
+/* Tells the writer's thread to end. Everything must have been written, and nothing may be sent
+ * afterwards. Until the thread has ended, which a hanging disk may prevent, bc_pipeline_poll() sets
+ * *longest. */
 void bc_pipeline_finish(struct bc_pipeline *pipeline);
 
 /* Ends the threads. The memory is freed when the loop has closed the handles. */
 void bc_pipeline_close(struct bc_pipeline *pipeline);
 
-/* Changes the writer's rules from here on. */
 void bc_pipeline_set_rules(struct bc_pipeline *pipeline, const struct bc_writer_rules *rules);
 
-/* Returns a free slot, in the state in which it was last used, to send or to give back. NULL: no
- * slot is free; on_slot_free() will be called when one is. */
+/* Returns a free slot with its previous contents, to send or to give back. NULL: none is free;
+ * on_slot_free() will be called when one is. */
 struct bc_slot *bc_pipeline_pop(struct bc_pipeline *pipeline);
 void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
@@ -74,18 +75,19 @@ void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
  * info. */
 void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
-/* Returns whether chunks wait for the encoder: another one would not reach the disk any sooner. */
+/* Returns whether chunks are queued for the encoder, so another one would not reach the disk
+ * sooner. */
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
 
-/* Returns whether enough chunks wait for the encoder to keep all workers busy. A source that can
- * wait should, so that the same few slots are used again while they are in the processor's cache;
+/* Returns whether enough chunks are queued to keep all workers busy. Then a source that can wait
+ * should, so that the same few slots are reused while they are in the processor's cache;
  * on_slot_free() will be called. */
 bool bc_pipeline_is_ahead(struct bc_pipeline *pipeline);
 
-/* Abandons what is not written of a recording that has not ended. */
+/* Gives up the chunks of a recording that are not written yet. No-op if it has ended. */
 void bc_pipeline_abandon(struct bc_pipeline *pipeline, const struct bc_recording_info *recording);
 
-/* Replaces *longest if a thread has been busy with its current work for longer. */
+/* Updates *longest if a thread has been busy with its current work for longer. */
 void bc_pipeline_poll(struct bc_pipeline *pipeline, struct bc_thread_health_seen *longest);
 
 struct bc_counts *bc_pipeline_counts(struct bc_pipeline *pipeline);

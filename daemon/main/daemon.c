@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +44,11 @@
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
-#include "daemon/store/boot_id.h"
 #include "daemon/store/catalogue.h"
 #include "formats/base/host.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/segment/segment_header.h"
 
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
@@ -890,6 +891,29 @@ static int init_loop(uv_loop_t *loop)
 	return rc;
 }
 
+/* Reads the kernel's id of the current boot, which distinguishes a crash from a power cut: 32
+ * hexadecimal digits, or the empty string if it is unknown. The service cannot see /proc/sys, so
+ * its unit passes the id in BUSCAPD_BOOT_ID. */
+static void read_boot_id(char out[BC_BOOT_ID_BYTES])
+{
+	char buffer[64] = "";
+	const char *text = getenv("BUSCAPD_BOOT_ID");
+	size_t n = 0;
+
+	if (text == NULL) {
+		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && read(fd, buffer, sizeof(buffer) - 1) < 0)
+			buffer[0] = '\0';
+		if (fd >= 0)
+			close(fd);
+		text = buffer;
+	}
+	for (; *text != '\0' && n < BC_BOOT_ID_BYTES - 1; text++)
+		if (strchr("0123456789abcdef", *text) != NULL)
+			out[n++] = *text;
+	out[n == BC_BOOT_ID_BYTES - 1 ? n : 0] = '\0';
+}
+
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_config *config)
 {
 	struct bc_daemon *d;
@@ -912,7 +936,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 	d->dir_fd = -1;
 	d->started_ns = uv_hrtime();
 	d->exit_code = BC_EXIT_FAILED;
-	bc_boot_id_read(d->boot_id);
+	read_boot_id(d->boot_id);
 	bc_log_set_level(config->log_level);
 	bc_signals_block();
 	start_thread_pool(d);

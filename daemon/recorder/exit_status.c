@@ -4,7 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/recorder/session.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 
 enum bc_exit bc_exit_status(bool is_replay, bool has_lost, const struct bc_writer_stats *stats,
 	const struct bc_session_outcome *outcome)

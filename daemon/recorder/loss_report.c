@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/session.h"
-#include "daemon/store/writer_notices.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/text.h"
 
 /* Fewer than these between two polls say nothing about the data. */

@@ -1,7 +1,7 @@
 #include "daemon/recorder/rates.h"
 
 #include "daemon/ingest/counts.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "formats/bus/record.h"
 
 /* Returns the bytes per second since the oldest poll known, a minute ago at most. */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/store/losses.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 
 struct bc_board;
 struct bc_mark;

@@ -10,7 +10,7 @@
 
 #include "daemon/ingest/counts.h"
 #include "daemon/store/recording_info.h"
-#include "daemon/store/writer_notices.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 
 enum bc_recording_state {

@@ -13,7 +13,7 @@
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/bus_time.h"
 #include "daemon/store/recording_info.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
 #include "formats/segment/metadata.h"

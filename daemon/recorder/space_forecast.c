@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 
 static double seconds_of(uint64_t ns)
 {

@@ -195,7 +195,7 @@ static void post_notice(struct bc_open_segment *o, struct bc_writer_notice **not
 		return;
 	**notice = *what;
 	(*notice)->recording = o->recording;
-	bc_writer_notices_add(&o->notices, *notice);
+	bc_writer_notices_append(&o->notices, *notice);
 	*notice = NULL;
 }
 
@@ -259,7 +259,7 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 	*notice = o->total;
 	notice->recording = o->recording;
 	notice->is_full = o->stats.is_full;
-	bc_writer_notices_add(&o->notices, notice);
+	bc_writer_notices_append(&o->notices, notice);
 	o->recording = NULL;
 }
 

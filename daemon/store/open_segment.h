@@ -12,8 +12,7 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/base/thread_health.h"
 #include "daemon/store/catalogue.h"
-#include "daemon/store/writer_notices.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_writer.h"
 
@@ -26,7 +25,7 @@ struct bc_open_segment {
 	struct bc_thread_health health; /* the current operation; read by the loop */
 	struct bc_writer_stats stats;
 	const struct bc_recording_info *recording; /* the current one, or NULL */
-	struct bc_writer_notice_list notices;      /* for the loop */
+	struct bc_writer_notice *notices;          /* for the loop */
 	struct bc_writer_notice *sealed_notice;    /* allocated with the file: must not be lost */
 	struct bc_writer_notice total;             /* of the recording so far, for its ENDED */
 	struct bc_segment_writer segment;

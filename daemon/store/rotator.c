@@ -506,7 +506,7 @@ void bc_rotator_destroy(struct bc_rotator *r)
 {
 	if (r->open.owns_dir_fd)
 		close(r->open.dir_fd);
-	bc_writer_notices_free(r->open.notices.first);
+	bc_writer_notices_free(r->open.notices);
 	bc_open_segment_destroy(&r->open);
 	bc_thread_health_destroy(&r->open.health);
 	free(r->note);

@@ -17,7 +17,7 @@ struct bc_writer {
 	pthread_mutex_t lock; /* for the members up to `abandoned` */
 	struct bc_writer_rules new_rules;
 	struct bc_writer_stats shared;
-	struct bc_writer_notice_list notices;
+	struct bc_writer_notice *notices;
 	const struct bc_recording_info *abandoned; /* to be given up; or NULL */
 
 	uint64_t finish_ns; /* the time of bc_writer_finish(); 0: not called. The caller's. */
@@ -47,9 +47,10 @@ static void publish(struct bc_writer *w)
 	w->rotator.open.stats.is_open = w->rotator.open.segment.file.fd >= 0;
 	pthread_mutex_lock(&w->lock);
 	w->shared = w->rotator.open.stats;
-	if (has_end(w->rotator.open.notices.first, w->abandoned))
+	if (has_end(w->rotator.open.notices, w->abandoned))
 		w->abandoned = NULL;
-	bc_writer_notices_move(&w->notices, &w->rotator.open.notices);
+	bc_writer_notices_append(&w->notices, w->rotator.open.notices);
+	w->rotator.open.notices = NULL;
 	w->rotator.rules = w->new_rules;
 	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
@@ -228,8 +229,8 @@ struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_wr
 	pthread_mutex_lock(&w->lock);
 	if (stats != NULL)
 		*stats = w->shared;
-	struct bc_writer_notice *first = w->notices.first;
-	w->notices = (struct bc_writer_notice_list){.first = NULL};
+	struct bc_writer_notice *first = w->notices;
+	w->notices = NULL;
 	pthread_mutex_unlock(&w->lock);
 	return first;
 }
@@ -259,7 +260,7 @@ void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rule
 void bc_writer_abandon(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	pthread_mutex_lock(&w->lock);
-	if (!has_end(w->notices.first, recording))
+	if (!has_end(w->notices, recording))
 		w->abandoned = recording;
 	pthread_mutex_unlock(&w->lock);
 }
@@ -280,7 +281,7 @@ void bc_writer_stop(struct bc_writer *w)
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
 	bc_rotator_destroy(&w->rotator);
-	bc_writer_notices_free(w->notices.first);
+	bc_writer_notices_free(w->notices);
 	free(w->ended);
 	free(w);
 }

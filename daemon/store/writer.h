@@ -15,8 +15,7 @@
 #include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
 #include "daemon/store/encoded.h"
-#include "daemon/store/writer_notices.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 
 struct bc_writer;

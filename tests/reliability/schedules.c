@@ -18,7 +18,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/config/config_keys.h"
-#include "daemon/ingest/pool.h"
+#include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/store/catalogue.h"
 #include "daemon/store/reserve.h"
@@ -611,7 +611,7 @@ static void configure(void)
 	c->recording.mode = modes[dice_below(&fibers.dice, 3)];
 	c->recording.flight_ns = 0;
 	c->workers = 1 + dice_below(&fibers.dice, 4);
-	c->buffer_bytes = bc_pool_min_bytes(c->workers) +
+	c->buffer_bytes = bc_pipeline_min_bytes(c->workers) +
 			  dice_below(&fibers.dice, 4) * sizeof(struct bc_slot);
 	c->flush_ns = 1000000 * (1 + dice_below(&fibers.dice, 20));
 	c->sync_ns = 1000000 * (1 + dice_below(&fibers.dice, 200));

@@ -8,7 +8,7 @@
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_load.h"
 #include "daemon/config/options.h"
-#include "daemon/ingest/pool.h"
+#include "daemon/ingest/pipeline.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -535,7 +535,7 @@ TEST_F(conflicting_settings_are_rejected)
 	assert_non_null(strstr(f->err, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->err, sizeof(f->err)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_min_bytes(2);
+	c->buffer_bytes = bc_pipeline_min_bytes(2);
 	assert_true(check(f));
 	c->buffer_bytes--;
 	assert_false(check(f));
@@ -580,7 +580,7 @@ TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
 	set(f, "recording", "record", "flight");
 	assert_valid(f);
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_min_bytes(2) + (8u << 20);
+	c->buffer_bytes = bc_pipeline_min_bytes(2) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
 	assert_valid(f);
 	c->buffer_bytes--;

@@ -12,7 +12,6 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
-#include "daemon/ingest/pool.h"
 #include "daemon/store/catalogue.h"
 #include "daemon/store/recording_info.h"
 #include "formats/bus/mapping.h"
@@ -132,7 +131,7 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunks)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pool_min_bytes(1) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pipeline_min_bytes(1) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,

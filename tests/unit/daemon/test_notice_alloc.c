@@ -55,7 +55,7 @@ static unsigned count(const struct bc_open_segment *open, enum bc_writer_notice_
 {
 	unsigned n = 0;
 
-	for (const struct bc_writer_notice *i = open->notices.first; i != NULL; i = i->next)
+	for (const struct bc_writer_notice *i = open->notices; i != NULL; i = i->next)
 		n += i->kind == kind;
 	return n;
 }
@@ -95,7 +95,7 @@ TEST(the_notice_of_a_sealed_file_needs_no_memory)
 	is_exhausted = false;
 	assert_true(bc_open_segment_create(&open, &header));
 	bc_open_segment_abandon(&open);
-	bc_writer_notices_free(open.notices.first);
+	bc_writer_notices_free(open.notices);
 	bc_open_segment_destroy(&open);
 	bc_log_limits_end(&open.limits);
 	bc_thread_health_destroy(&open.health);

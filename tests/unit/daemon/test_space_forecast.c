@@ -2,7 +2,7 @@
 #include "daemon/recorder/space_forecast.h"
 
 #include "daemon/ingest/counts.h"
-#include "daemon/store/writer_stats.h"
+#include "daemon/store/writer_report.h"
 #include "tests/support/test.h"
 
 #define MB     UINT64_C(1000000)

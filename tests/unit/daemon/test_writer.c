@@ -36,7 +36,7 @@ struct fixture {
 	uint64_t next_record[RECORDINGS];
 	struct bc_chunk *chunk;
 	unsigned marks;                       /* in the next chunk */
-	struct bc_writer_notice_list notices; /* popped so far */
+	struct bc_writer_notice *notices; /* popped so far */
 };
 
 static void on_notices(void *context)
@@ -84,7 +84,7 @@ static void tear_down(struct fixture *f)
 {
 	bc_writer_stop(f->writer);
 	bc_catalogue_stop(f->catalogue);
-	bc_writer_notices_free(f->notices.first);
+	bc_writer_notices_free(f->notices);
 	for (unsigned i = 0; i < RECORDINGS; i++)
 		bc_recording_info_destroy(&f->recordings[i]);
 	bc_queue_destroy(&f->encoded);
@@ -149,17 +149,12 @@ static const struct bc_writer_notice *wait_notices(struct fixture *f, unsigned w
 {
 	for (;;) {
 		unsigned count = 0;
-		for (struct bc_writer_notice *n = bc_writer_pop_notices(f->writer, NULL);
-			n != NULL;) {
-			struct bc_writer_notice *next = n->next;
-			bc_writer_notices_add(&f->notices, n);
-			n = next;
-		}
-		for (const struct bc_writer_notice *n = f->notices.first; n != NULL; n = n->next)
+		bc_writer_notices_append(&f->notices, bc_writer_pop_notices(f->writer, NULL));
+		for (const struct bc_writer_notice *n = f->notices; n != NULL; n = n->next)
 			count++;
 		assert_true(count <= wanted);
 		if (count == wanted)
-			return f->notices.first;
+			return f->notices;
 		usleep(1000);
 	}
 }
