@@ -1,3 +1,9 @@
+/* Makes the simulated board's frames: takes cycles from the simulated bus, which runs the agents
+ * whose requests are due, and writes them as samples of bcp1 frames, with the losses and flipped
+ * bits that the options ask for.
+ *
+ * Invariant: at most one cycle has been popped and not sent (has_cycle), so a frame may end at any
+ * sample; `tick` is that of the last sample sent, whatever was lost in between. */
 #include "capture/sim/sim.h"
 
 #include <errno.h>

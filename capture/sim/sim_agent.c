@@ -1,3 +1,14 @@
+/* A processor of the simulated bus as a state machine: it runs a process (USER), a call into the
+ * kernel (SYSCALL), an interrupt (HANDLER, then TRANSFER if the device has data), the scheduler
+ * (SWITCH), the idle loop (IDLE), or has halted until an interrupt (HALTED).
+ *
+ *     USER -> SYSCALL -> USER                       after a few rounds of the process
+ *     USER -> SWITCH | IDLE | USER                  at the end of a phase
+ *     USER, HALTED -> HANDLER [-> TRANSFER] -> USER | SWITCH | IDLE
+ *     IDLE -> HALTED;  SWITCH -> USER
+ *
+ * Invariant: an agent acts only while its port has no cycle queued, because only then is its clock
+ * exact. */
 #include "capture/sim/sim_agent.h"
 
 #include <string.h>

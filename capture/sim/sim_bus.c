@@ -1,3 +1,10 @@
+/* Turns the agents' accesses into bus cycles: looks them up in the first-level caches, queues line
+ * fills, write-backs and uncached accesses at the agent's port, keeps the caches coherent, and
+ * grants the bus in the order of the requests. How long a cycle takes follows from the second-level
+ * cache and the open rows of the memory.
+ *
+ * Invariant: a line is modified or exclusive in at most one cache; ticks increase from cycle to
+ * cycle. */
 #include "capture/sim/sim_bus.h"
 
 #include <assert.h>

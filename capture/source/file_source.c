@@ -1,3 +1,13 @@
+/* Reads a file in a thread, because regular files can't be polled and a file server may hang, and
+ * delivers it on the loop.
+ *
+ * The thread fills pieces in a ring; the loop passes them to the sink in order, and leaves a piece
+ * that the sink refuses in the ring until it is offered again. A piece is bytes, a chunk of a
+ * segment, damage, or the end, which is always the last.
+ *
+ * Invariant: a piece belongs to the thread until it is counted in `ready`, then to the loop. The
+ * loop never waits for the thread: it is joined only after it has said that it has exited, and
+ * until then neither the end nor the close is reported. */
 #include "capture/source/file_source.h"
 
 #include <assert.h>

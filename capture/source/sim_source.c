@@ -1,3 +1,9 @@
+/* Sends the frames of a simulated board. Paced (rate > 0): a timer sends what is due, and at most a
+ * tenth of a second of what it has missed. Not paced: an idle handle sends as long as the sink
+ * accepts.
+ *
+ * Invariant: a frame that the sink has not consumed completely is held and offered again before the
+ * next is made. */
 #include "capture/source/sim_source.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* Decides which USB devices are capture boards: by VID:PID, serial number and port, then by a
+ * vendor-specific interface with a bulk IN endpoint. For any other device it says why not, because
+ * that is what a user asks when a board is not found. */
 #include "capture/usb/usb_find.h"
 
 #include <errno.h>

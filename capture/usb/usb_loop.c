@@ -1,3 +1,11 @@
+/* Polls libusb's file descriptors on the loop. libusb may add and remove descriptors on any thread
+ * (has_changed), so the list of watches is compared with libusb's before the loop waits again.
+ *
+ * States: open; released (another thread opens or closes a device: nothing is polled or handled);
+ * closing (every watch is being closed, then libusb exits on the thread pool).
+ *
+ * Invariant: no libusb call that may wait for another thread is made on the loop, and a descriptor
+ * is no longer polled when its device is closed, because the kernel reuses numbers at once. */
 #include "capture/usb/usb_loop.h"
 
 #include <errno.h>
@@ -111,7 +119,7 @@ static void handle_events(struct bc_usb_loop *u)
 	if (!u->is_released && atomic_load(&u->has_changed) && bc_usb_loop_sync(u) != 0)
 		atomic_store(&u->has_changed, true); /* out of memory: retry at the next event */
 	if (u->is_open && !u->is_closing)
-		u->options.on_turn(u->options.context);
+		u->options.on_events(u->options.context);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)

@@ -1,8 +1,8 @@
 /* Runs libusb on a libuv loop: its file descriptors are polled by the loop, transfers and hotplug
  * events are handled on the loop's thread, and the loop never waits for the USB.
  *
- * on_turn() is called after each round of events, outside libusb, where the caller can act on what
- * the callbacks noted. Devices are opened and closed on another thread: call
+ * on_events() is called after each round of events, outside libusb, where the caller can act on
+ * what the callbacks noted. Devices are opened and closed on another thread: call
  * bc_usb_loop_release() before that and bc_usb_loop_sync() after it. sync() adds the descriptors
  * of newly opened devices. release() must drop the old ones before a device is closed, because the
  * kernel may reuse their numbers immediately. */
@@ -20,7 +20,7 @@ struct bc_usb_loop;
 struct bc_usb_loop_options {
 	uv_loop_t *loop;
 	void *context;
-	void (*on_turn)(void *context);
+	void (*on_events)(void *context);
 
 	/* A device was plugged in or unplugged. Called inside libusb: only record the event. */
 	void (*on_hotplug)(void *context, libusb_device *device, bool has_left);

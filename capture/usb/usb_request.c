@@ -1,3 +1,5 @@
+/* Sends control requests, those of the board protocol and FTDI's, from one table. One transfer,
+ * allocated at the start, serves them all, one at a time. */
 #include "capture/usb/usb_request.h"
 
 #include <errno.h>

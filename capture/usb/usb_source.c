@@ -1,3 +1,17 @@
+/* The state machine of a USB source: finds, opens, starts, watches, stops and reopens a board.
+ *
+ * Callbacks (hotplug, finished jobs and requests, failed transfers, timers) run inside libusb or
+ * the sink, so they only record an event with usb_post(). usb_process_events() handles the recorded
+ * events afterwards. The state is board.state. Only usb_set_state() changes it; it also performs
+ * the actions on entering a state. usb_in_STATE() handles the events of one state.
+ *
+ *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
+ *        ^                   |                     ^                              | | |
+ *        |                   +------failed---------+----------> stopping          | | |
+ *        +--after a while-- back-off <-------------+------closed, retry-----------+ | |
+ *        +-----------------------------------------+--closed; unplugged, or the next-+ |
+ *                                                  +------stall cleared---------------+
+ */
 #include "capture/usb/usb_source.h"
 
 #include <errno.h>
@@ -10,21 +24,6 @@
 #include "capture/usb/usb_framer.h"
 #include "capture/usb/usb_jobs.h"
 #include "capture/usb/usb_loop.h"
-
-/* The state machine of a USB source: finds, opens, starts, watches, stops and reopens a board.
- *
- * Callbacks (hotplug, finished jobs and requests, failed transfers, timers) run inside libusb or
- * the sink, so they only record an event with usb_post(). usb_turn() handles the recorded events
- * afterwards. The state is board.state. Only usb_set_state() changes it; it also performs the
- * actions on entering a state. usb_in_STATE() handles the events of one state.
- *
- *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
- *        ^                   |                     ^                              | | |
- *        |                   +------failed---------+----------> stopping          | | |
- *        +--after a while-- back-off <-------------+------closed, retry-----------+ | |
- *        +-----------------------------------------+--closed; unplugged, or the next-+ |
- *                                                  +------stall cleared---------------+
- */
 
 /* How often a streaming or stopping board is checked: silence, missing transfers, deadlines. */
 #define WATCH_MS 50
@@ -63,7 +62,7 @@ enum usb_event {
 };
 
 /* What to do when the transfers have come back. */
-enum usb_then {
+enum usb_next_step {
 	USB_THEN_END,    /* close the board; the stream ends */
 	USB_THEN_AWAY,   /* close the board, which is gone or needs a pause */
 	USB_THEN_NEXT,   /* close the board and try another */
@@ -106,7 +105,7 @@ struct usb_source {
 	unsigned open_handles;
 
 	unsigned pending; /* recorded events, one bit each */
-	bool is_turning;  /* inside usb_turn() */
+	bool is_turning;  /* inside usb_process_events() */
 	bool has_started;
 	bool is_ending; /* the owner stopped it, or the stream is over */
 	bool has_ended; /* it no longer holds a device */
@@ -121,7 +120,7 @@ struct usb_source {
 	unsigned failed;   /* boards that could not be opened since one streamed */
 	unsigned step;     /* index of the next opening request */
 	int answer;        /* status of the latest request */
-	enum usb_then then;
+	enum usb_next_step then;
 	enum usb_stopping stopping;
 	uint64_t stop_since_ns; /* a stop, or its last step, has stop_limit_ns from then on */
 	uint64_t stop_limit_ns;
@@ -176,7 +175,7 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 
 /* Stops the transfers; `then` selects the next step. A board that is closed and opened again leaves
  * a break, also while it is opening: data may have arrived before the last request is answered. */
-static void usb_stop_for(struct usb_source *u, enum usb_then then)
+static void usb_stop_for(struct usb_source *u, enum usb_next_step then)
 {
 	if (then == USB_THEN_AWAY || then == USB_THEN_RETRY)
 		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
@@ -1247,7 +1246,7 @@ static void usb_close_handles(struct usb_source *u)
 
 /* Handles the recorded events, including those recorded meanwhile. Frees everything if the source
  * has ended and is closed. A nested call does nothing. */
-static void usb_turn(struct usb_source *u)
+static void usb_process_events(struct usb_source *u)
 {
 	if (u->is_turning || (!u->has_started && !u->is_closed))
 		return;
@@ -1266,9 +1265,9 @@ static void usb_turn(struct usb_source *u)
 		usb_close_handles(u);
 }
 
-static void on_turn(void *context)
+static void on_events(void *context)
 {
-	usb_turn(context);
+	usb_process_events(context);
 }
 
 static void on_hotplug(void *context, libusb_device *device, bool has_left)
@@ -1285,7 +1284,7 @@ static void on_work(struct bc_usb_jobs *jobs)
 	struct usb_source *u = container_of(jobs, struct usb_source, jobs);
 
 	usb_post(u, USB_ON_JOB);
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -1293,7 +1292,7 @@ static void on_timer(uv_timer_t *timer)
 	struct usb_source *u = timer->data;
 
 	usb_post(u, USB_ON_TIMER);
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 static void on_watch(uv_timer_t *timer)
@@ -1301,7 +1300,7 @@ static void on_watch(uv_timer_t *timer)
 	struct usb_source *u = timer->data;
 
 	usb_post(u, USB_ON_WATCH);
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 static void on_wait(uv_timer_t *timer)
@@ -1316,7 +1315,7 @@ static void on_wait(uv_timer_t *timer)
 					       : "not found within %.3g s",
 		(double)u->options.wait_ns * 1e-9);
 	usb_end_with(u, -ENODEV, what);
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 /* Source operations */
@@ -1329,7 +1328,7 @@ static int usb_start(struct bc_source *source)
 	if (u->options.wait_ns != 0)
 		uv_timer_start(&u->wait, on_wait, (u->options.wait_ns + 999999) / 1000000, 0);
 	usb_set_state(u, BC_BOARD_DETACHED);
-	usb_turn(u);
+	usb_process_events(u);
 	return 0;
 }
 
@@ -1346,7 +1345,7 @@ static void usb_stop(struct bc_source *source)
 		usb_end_with(u, -ENODEV, "stopped before it streamed");
 	else
 		usb_end_with(u, 0, "");
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 static void usb_last_frame(struct bc_source *source)
@@ -1365,7 +1364,7 @@ static void usb_bind(struct bc_source *source, bool is_bound)
 		u->source.clock_hz = usb_clock_hz(u);
 	if (!is_bound && u->board.state == BC_BOARD_DETACHED && u->has_started && !u->is_ending) {
 		usb_post(u, USB_ON_SCAN); /* another board may be plugged in */
-		usb_turn(u);
+		usb_process_events(u);
 	}
 }
 
@@ -1379,7 +1378,7 @@ static void usb_close(struct bc_source *source)
 		u->has_ended = true;
 	u->is_ending = true;
 	usb_post(u, USB_ON_STOP);
-	usb_turn(u);
+	usb_process_events(u);
 }
 
 static const struct bc_source_ops usb_ops = {
@@ -1435,7 +1434,7 @@ int bc_usb_source_open(
 	struct bc_usb_loop_options usb = {
 		.loop = loop,
 		.context = u,
-		.on_turn = on_turn,
+		.on_events = on_events,
 		.on_hotplug = on_hotplug,
 		.on_closed = on_usb_closed,
 	};

@@ -1,3 +1,12 @@
+/* Keeps transfers in flight and delivers their data in the order of the stream.
+ *
+ * `order` is a ring of the transfers in flight in the order of their submission. One that comes
+ * back early is marked done and waits for those before it. After its data is passed on it is
+ * submitted again, at the end of the ring, or left out: while cancelling, when memory is to be
+ * released, or when the system accepts no more.
+ *
+ * Invariant: a transfer is in the ring exactly while libusb has it or its data is not passed on
+ * yet; only its own callback takes it out. */
 #include "capture/usb/usb_stream.h"
 
 #include <assert.h>

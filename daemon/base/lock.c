@@ -1,3 +1,9 @@
+/* Locks a directory, or a file next to a socket, with flock(2): the kernel releases the lock when
+ * the process ends, so a lock is never stale. The pid in the file is only for error messages.
+ *
+ * The lock of a directory is on the directory itself, because a lock file in it could be deleted. A
+ * lock file next to a socket may be deleted by the process that had it: after locking, the path is
+ * compared with the open file, and the file is opened again if they differ. */
 #include "daemon/base/lock.h"
 
 #include <errno.h>

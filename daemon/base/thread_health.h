@@ -44,10 +44,8 @@ void bc_thread_health_rest(struct bc_thread_health *health);
 bool bc_thread_health_poll(
 	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
 
-/* Detects a thread that hangs: one that has spent too long (pipeline.stuck) on one operation. Logs
- * it once, with the operation, and once more when the thread continues. */
-
-/* All zeros at the start. */
+/* Logs a thread that hangs (one that has spent pipeline.stuck or longer on one operation) once, and
+ * once more when it continues. All zeros at the start. */
 struct bc_stall_detector {
 	/* The thread that was logged. since_ns 0: none, or it has continued. */
 	struct bc_thread_health_seen reported;

@@ -1,3 +1,11 @@
+/* The table of settings, and what is done with all of them: set, print, reload.
+ *
+ * Each row says everything about a key: its name, default, meaning, type, field, and when a change
+ * takes effect. Keys that are made by the user ([trigger NAME], metadata.KEY, attr.CYCLE,
+ * keep.NAME) share a field with an earlier row (SAME_FIELD) and are read by their own functions.
+ *
+ * Invariant: a key changes at SIGHUP if and only if its row says so (enum bc_reload_time): the
+ * documents and the reload both read that column. */
 #include "daemon/config/config_keys.h"
 
 #include <stdio.h>
@@ -262,7 +270,7 @@ static void print_triggers(const struct bc_config *c, FILE *out)
 #define TRIGGERS                                        \
 	.offset = offsetof(struct bc_config, triggers), \
 	.size = offsetof(struct bc_config, rotation) - offsetof(struct bc_config, triggers)
-#define WITH_ABOVE .type = NULL /* belongs to the field of an earlier row */
+#define SAME_FIELD .type = NULL /* belongs to the field of an earlier row */
 
 _Static_assert(BC_FORMAT_RAW6 == BC_FORMAT_BCP1 + 1, "usb.protocol is a choice");
 
@@ -379,13 +387,13 @@ const struct bc_config_key bc_config_keys[] = {
 		"record everything. Up to 8 together.",
 		&type_keep, FIELD(filter.keep)},
 	{"filter.keep.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
-		"Another such condition. Empty: none.", WITH_ABOVE},
+		"Another such condition. Empty: none.", SAME_FIELD},
 	{"filter.leave_out", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
 		"Exclude what matches this condition or one of the `leave_out.NAME`. Up to 8 "
 		"together.",
 		&type_leave_out, FIELD(filter.leave_out)},
 	{"filter.leave_out.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
-		"Another such condition. Empty: none.", WITH_ABOVE},
+		"Another such condition. Empty: none.", SAME_FIELD},
 	{"trigger NAME.when", "WHEN", "text", NULL, NULL, BC_RELOAD_NOW,
 		"The event to wait for: a record that matches a condition; `board`, the board's "
 		"trigger flag; `gap`, missing samples; or `idle TIME`, nothing for longer than "
@@ -395,23 +403,23 @@ const struct bc_config_key bc_config_keys[] = {
 		BC_RELOAD_NOW,
 		"What to do: `start`, `stop` or `toggle` a recording, take a `snapshot` of the "
 		"flight recorder, or `mark`. Required.",
-		WITH_ABOVE},
+		SAME_FIELD},
 	{"trigger NAME.pre", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"For start, toggle and snapshot with `record = flight`: how much from before the "
 		"trigger to record. A time, a size (`16M`), or `all`. 0: nothing; for a snapshot, "
 		"all.",
-		WITH_ABOVE},
+		SAME_FIELD},
 	{"trigger NAME.post", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"End the recording that the trigger starts or stops this much later: a time (host "
 		"time; in a replay, bus time) or a size of records. 0: a start sets no end, a stop "
 		"takes effect immediately.",
-		WITH_ABOVE},
+		SAME_FIELD},
 	{"trigger NAME.text", "TEXT", "text", "NAME", NULL, BC_RELOAD_NOW,
-		"Text of the mark or trigger event in the recording, up to 256 bytes.", WITH_ABOVE},
+		"Text of the mark or trigger event in the recording, up to 256 bytes.", SAME_FIELD},
 	{"trigger NAME.holdoff", "TIME", "time", "0", NULL, BC_RELOAD_NOW,
 		"Ignore further matches for this long after acting: bus time, or host time if the "
 		"bus clock is unknown.",
-		WITH_ABOVE},
+		SAME_FIELD},
 	{"rotation.filesize", "SIZE", "size", NULL, "-b filesize:", BC_RELOAD_NOW,
 		"Start a new segment after the chunk that exceeds this size on disk. A "
 		"number without a unit is in kB (1000 bytes).",

@@ -1,3 +1,9 @@
+/* Makes a configuration from files: reads them, opens the files with names, and checks the settings
+ * against each other.
+ *
+ * inih parses the lines, but reports only the first wrong one and misreads some, so each line is
+ * looked at before it gets it (check_line()), and an empty one is passed on instead of a wrong one.
+ * All errors are reported, each with its file and line. */
 #include "daemon/config/config_load.h"
 
 #include <ctype.h>

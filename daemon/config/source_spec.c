@@ -1,3 +1,7 @@
+/* Parses --source. The settings of `sim` are a table, from which --list-settings and the documents
+ * are made; those of `usb` are the keys of [usb], which config_keys reads; those of a file follow
+ * its path, from the right, as long as they look like settings, because a path may contain commas.
+ */
 #include "daemon/config/source_spec.h"
 
 #include <stdio.h>

@@ -1,3 +1,9 @@
+/* Talks to the service manager in its datagram protocol, without sd_notify(3), which would wait for
+ * a manager that does not read.
+ *
+ * Invariant: no call blocks. A state (READY, RELOADING, STOPPING) that could not be sent is kept in
+ * `pending`, where a later one replaces it, and is sent again with the next ping; a status or a
+ * ping is simply dropped. */
 #include "daemon/main/service.h"
 
 #include <errno.h>

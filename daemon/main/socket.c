@@ -1,3 +1,8 @@
+/* Owns the node of the Unix socket. It is passed by the service manager, or made here: the lock
+ * file next to it says that the path is ours, so that a node without a listener can be replaced.
+ *
+ * Invariant: only a node that is still ours is removed (bc_is_at()), and a passed one never. A node
+ * that someone deletes is made again each second until that works. */
 #include "daemon/main/socket.h"
 
 #include <errno.h>
