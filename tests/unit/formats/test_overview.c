@@ -14,6 +14,7 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
+#include "tests/support/failing_heap.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -1369,4 +1370,175 @@ TEST_F(any_truncated_or_damaged_file_is_drawn)
 		draw_anything(f);
 	}
 	close(fd);
+}
+
+/* ---- without memory
+ *
+ * Each allocation of a step fails in turn, including those of the libraries. The step then says so,
+ * or does without; and when it is repeated with memory, all that follows is as it would have been.
+ */
+
+/* What an overview says: its pictures and events as JSON. */
+struct printed {
+	size_t bytes;
+	char text[1 << 17];
+};
+
+static bool on_text(void *context, const char *text, size_t bytes)
+{
+	struct printed *p = context;
+
+	if (bytes > sizeof(p->text) - p->bytes)
+		return false;
+	memcpy(p->text + p->bytes, text, bytes);
+	p->bytes += bytes;
+	return true;
+}
+
+struct attempt {
+	struct fixture *f;
+	struct bc_overview *overview;
+	struct bc_overview_options options;
+	struct printed *printed;
+};
+
+static int step_open(struct attempt *a)
+{
+	const struct bc_search_io io = {.context = a->f, .open = on_open, .fault = on_fault};
+
+	return bc_overview_open(&a->overview, &io);
+}
+
+static int step_update_some(struct attempt *a)
+{
+	int rc = bc_overview_update(a->overview, a->f->paths, 2);
+
+	return rc == 0 ? bc_overview_draw(a->overview, &a->options) : rc;
+}
+
+/* What is known can be drawn after a failed update, too. */
+static int step_update(struct attempt *a)
+{
+	int rc = bc_overview_update(a->overview, a->f->paths, a->f->path_count);
+
+	if (rc != 0) {
+		failing_heap_mend();
+		assert_int_equal(bc_overview_draw(a->overview, &a->options), 0);
+	}
+	return rc;
+}
+
+static int step_draw(struct attempt *a)
+{
+	int rc = bc_overview_draw(a->overview, &a->options);
+
+	if (rc != 0)
+		assert_int_equal(bc_overview_picture(a->overview)->column_count, 0);
+	return rc;
+}
+
+static int step_print(struct attempt *a)
+{
+	a->printed->bytes = 0;
+	return bc_overview_json(a->overview, NULL, on_text, a->printed);
+}
+
+static int step_print_events(struct attempt *a)
+{
+	size_t before = a->printed->bytes;
+	int rc = bc_overview_events_json(
+		a->overview, INT64_MIN, INT64_MAX, 10, on_text, a->printed);
+
+	a->printed->bytes = rc == 0 ? a->printed->bytes : before;
+	return rc;
+}
+
+static int (*const steps[])(struct attempt *a) = {
+	step_open, step_update_some, step_update, step_draw, step_print, step_print_events};
+
+/* Takes all steps, of which one has memory for only n allocations, then for none or all but one. */
+static bool take_steps(struct attempt *a, size_t failing, long n, bool is_lasting)
+{
+	int free_fd = first_free_fd();
+	bool has_failed = false;
+
+	failing_heap_start(-1, is_lasting);
+	for (size_t i = 0; i < COUNT_OF(steps); i++) {
+		heap.until_failure = i == failing ? n : -1;
+		int rc = steps[i](a);
+		failing_heap_mend();
+		has_failed |= heap.has_failed;
+		if (rc != 0 && (rc != -ENOMEM || !heap.has_failed))
+			fail_msg("step %zu, allocation %ld failed: result %d", i, n, rc);
+		if (rc != 0)
+			assert_int_equal(steps[i](a), 0);
+	}
+	bc_overview_close(a->overview);
+	failing_heap_stop();
+	assert_int_equal(heap.live, 0);
+	assert_int_equal(first_free_fd(), free_fd);
+	return has_failed;
+}
+
+/* Segments that are sealed, without a summary, and cut off; one in progress, with short chunks of
+ * which one is damaged. */
+static void write_files(struct fixture *f)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 34);
+	seal(f);
+	f->has_pages = false;
+	start_segment(f, FIRST, 1);
+	for (uint32_t i = 34; i < 50; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		add_records(f, 150, 1, 100 + 4 * i);
+		add_gap(f, 1);
+		add_records(f, 150, 1, 100 + 4 * i);
+		append_chunk(f);
+	}
+	seal(f);
+	start_segment(f, FIRST, 2);
+	add_chunks(f, 50, 10);
+	uint64_t end = f->writer.file.bytes;
+	seal(f);
+	assert_int_equal(truncate(f->paths[2], (off_t)end - 100), 0);
+	start_segment(f, SECOND_RECORDING, 0);
+	add_tiny(f, START + SECOND, 0);
+	add_tiny(f, START + SECOND + 1000000, 0);
+	end = f->writer.file.bytes;
+	add_tiny(f, START + SECOND + 2000000, 0);
+	bc_segment_abandon(&f->writer);
+	strcat(f->paths[3], ".partial");
+	flip(f->paths[3], end - 8);
+}
+
+TEST_F(each_step_works_or_reports_out_of_memory)
+{
+	static const struct bc_overview_options pictures[] = {
+		[BC_OVERVIEW_RECORDS] = {START + 45000000, INT64_MAX, 0, BC_PLACES - 1, 5, 9,
+			1 << 24},
+		[BC_OVERVIEW_CHUNKS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 20, 9, 1 << 18},
+		[BC_OVERVIEW_SUMMARY] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 3, 9, 1 << 18},
+		[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9, 1 << 18},
+	};
+	struct attempt a = {.f = f};
+	struct printed *expected = test_alloc(sizeof(*expected));
+	struct printed *printed = test_alloc(sizeof(*printed));
+
+	write_files(f);
+	for (size_t unit = 0; unit < COUNT_OF(pictures); unit++) {
+		a.options = pictures[unit];
+		a.printed = expected;
+		take_steps(&a, 0, -1, false);
+		a.printed = printed;
+		for (size_t i = unit == 0 ? 0 : 3; i < COUNT_OF(steps); i++) {
+			for (long n = 0; take_steps(&a, i, n / 2, n % 2 != 0);
+				n += test_stride(31)) {
+				assert_int_equal(printed->bytes, expected->bytes);
+				assert_memory_equal(printed->text, expected->text, expected->bytes);
+			}
+		}
+	}
+	free(printed);
+	free(expected);
 }

@@ -76,6 +76,13 @@ static void assert_anchor(
 	assert_int_equal(chunk->events[n].exact, is_exact);
 }
 
+static void stamp_all(struct fixture *f, struct bc_samples *run)
+{
+	assert_int_equal(
+		bc_stamp_samples(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
+		BC_STAMP_DONE);
+}
+
 /* Stamps one sample at `tick` into the chunk, and returns its record. */
 static struct bc_record stamp_one(struct fixture *f, uint64_t tick)
 {
@@ -84,9 +91,7 @@ static struct bc_record stamp_one(struct fixture *f, uint64_t tick)
 
 	write_sample(sample, 0x1000, READ_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_DONE);
+	stamp_all(f, &run);
 	assert_int_equal(f->stamped.kept, 1);
 	return record_of(&f->chunk, n);
 }
@@ -98,7 +103,7 @@ TEST_F(the_first_record_has_no_delta_and_an_anchor)
 	static const uint64_t ticks[] = {
 		0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, BC_TICK_END - 1};
 
-	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ticks); i++) {
 		init_stamper(f);
 		assert_int_equal(stamp_one(f, ticks[i]).time, BC_TIME_NONE);
 		assert_int_equal(f->chunk.info.events, 1);
@@ -128,7 +133,7 @@ TEST_F(a_delta_is_reported_up_to_0xfffffffe_and_anchored_from_there)
 		{UINT64_C(1) << 62, BC_TIME_NONE},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		for (uint64_t first = 0; first <= UINT32_MAX; first += 0x55555555) {
 			bool is_anchored = cases[i].time == BC_TIME_NONE;
 			init_stamper(f);
@@ -144,33 +149,6 @@ TEST_F(a_delta_is_reported_up_to_0xfffffffe_and_anchored_from_there)
 	}
 }
 
-TEST_F(ticks_within_a_frame_add_up_from_its_headers)
-{
-	uint8_t samples[4 * BC_BCP1_SAMPLE_BYTES];
-	uint8_t *p = samples;
-
-	init_stamper(f);
-	stamp_one(f, 1000);
-	/* The first sample's tick is the header's, whatever its own ticks. */
-	p = write_sample(p, 0x10, READ_CONTROL, 999);
-	p = write_sample(p, 0x20, READ_CONTROL, 0);
-	p = write_sample(p, 0x30, READ_CONTROL, 1);
-	write_sample(p, 0x40, READ_CONTROL, 0xFFFF);
-	struct bc_samples run = frame_of(samples, 4, 5000, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.consumed, 4);
-	assert_int_equal(f->stamped.kept, 4);
-	assert_int_equal(run.count, 0);
-	assert_int_equal(record_of(&f->chunk, 1).time, 4000);
-	assert_int_equal(record_of(&f->chunk, 2).time, 0);
-	assert_int_equal(record_of(&f->chunk, 3).time, 1);
-	assert_int_equal(record_of(&f->chunk, 4).time, 0xFFFF);
-	assert_int_equal(f->chunk.info.last_tick, 5000 + 1 + 0xFFFF);
-	assert_int_equal(record_of(&f->chunk, 4).addr, 0x40);
-}
-
 TEST_F(a_frame_at_tick_0_starts_at_0_whatever_its_first_sample_claims)
 {
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
@@ -178,9 +156,7 @@ TEST_F(a_frame_at_tick_0_starts_at_0_whatever_its_first_sample_claims)
 	init_stamper(f);
 	write_sample(write_sample(samples, 0x10, READ_CONTROL, 0xFFFF), 0x20, READ_CONTROL, 3);
 	struct bc_samples run = frame_of(samples, 2, 0, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_DONE);
+	stamp_all(f, &run);
 	assert_anchor(&f->chunk, 0, 0, 0, true);
 	assert_int_equal(record_of(&f->chunk, 1).time, 3);
 	assert_int_equal(f->chunk.info.last_tick, 3);
@@ -192,9 +168,7 @@ TEST_F(a_frame_without_samples_changes_nothing)
 	stamp_one(f, 50);
 	uint8_t none[1];
 	struct bc_samples run = frame_of(none, 0, 9000, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_DONE);
+	stamp_all(f, &run);
 	assert_int_equal(f->stamped.consumed, 0);
 	assert_int_equal(f->stamper.tick, 50);
 	assert_int_equal(stamp_one(f, 60).time, 10);
@@ -211,9 +185,7 @@ TEST_F(raw_samples_are_one_tick_apart)
 	for (uint64_t round = 0; round < 3; round++) {
 		struct bc_samples run = bc_samples_of_raw6(
 			samples, 5, f->stamper.tick, bc_pace_of(1, 1));
-		assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
-					 &f->stamped),
-			BC_STAMP_DONE);
+		stamp_all(f, &run);
 		assert_int_equal(f->stamper.tick, 5 * (round + 1));
 	}
 	assert_int_equal(f->chunk.info.records, 15);
@@ -226,64 +198,6 @@ TEST_F(raw_samples_are_one_tick_apart)
 	assert_anchor(&f->chunk, 0, 0, 1, true);
 }
 
-TEST_F(the_processor_is_from_the_header_or_with_the_flag_from_the_sample)
-{
-	for (unsigned agent = 0; agent < 16; agent++) {
-		uint8_t sample[BC_BCP1_SAMPLE_BYTES];
-		write_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
-		for (unsigned proc = 0; proc < 256; proc += 5) {
-			for (uint16_t flags = 0; flags < 16; flags++) {
-				init_stamper(f);
-				struct bc_samples run = frame_of(
-					sample, 1, 0, flags, (uint8_t)proc);
-				bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
-					&f->stamped);
-				assert_int_equal(record_of(&f->chunk, 0).proc,
-					flags & BC_BCP1_AGENT ? agent : proc);
-			}
-		}
-	}
-}
-
-TEST_F(dropped_invalid_cycles_add_their_ticks)
-{
-	uint8_t samples[6 * BC_BCP1_SAMPLE_BYTES];
-	uint8_t *p = samples;
-
-	p = write_sample(p, 0, INVALID_CONTROL, 0);
-	p = write_sample(p, 1, READ_CONTROL, 10);
-	p = write_sample(p, 2, INVALID_CONTROL, 100);
-	p = write_sample(p, 3, INVALID_CONTROL, 1000);
-	p = write_sample(p, 4, READ_CONTROL, 10000);
-	write_sample(p, 5, INVALID_CONTROL, 5);
-
-	init_stamper(f);
-	struct bc_samples run = frame_of(samples, 6, 70, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.consumed, 6);
-	assert_int_equal(f->stamped.kept, 2);
-	assert_int_equal(f->stamped.invalid, 4);
-	assert_int_equal(f->stamped.unknown, 0);
-	assert_anchor(&f->chunk, 0, 0, 80, true);
-	assert_int_equal(record_of(&f->chunk, 1).time, 11100);
-	assert_int_equal(f->chunk.info.last_tick, 11180);
-	assert_int_equal(f->stamper.tick, 11185); /* of the last sample, kept or not */
-	assert_int_equal(stamp_one(f, 11190).time, 10);
-
-	/* When kept, they become records. */
-	bc_stamper_init(&f->stamper, &f->keeping);
-	bc_chunk_reset(&f->chunk, 0, 0);
-	run = frame_of(samples, 6, 70, 0, 0);
-	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
-	assert_int_equal(f->stamped.kept, 6);
-	assert_int_equal(f->stamped.invalid, 0);
-	assert_int_equal(record_of(&f->chunk, 0).reqtype, BC_REQ_INVALID + 2);
-	assert_anchor(&f->chunk, 0, 0, 70, true);
-	assert_int_equal(record_of(&f->chunk, 3).time, 1000);
-}
-
 TEST_F(dropped_cycles_before_the_first_record_leave_it_the_first)
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
@@ -291,27 +205,10 @@ TEST_F(dropped_cycles_before_the_first_record_leave_it_the_first)
 	init_stamper(f);
 	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 100, 0, 0);
-	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
+	stamp_all(f, &run);
 	assert_true(bc_chunk_is_empty(&f->chunk));
 	assert_int_equal(stamp_one(f, 300).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 0, 0, 300, true);
-}
-
-TEST_F(undocumented_special_cycles_are_counted)
-{
-	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
-
-	write_sample(
-		write_sample(write_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1),
-		0, READ_CONTROL, 1);
-	samples[4] = 0x7F;
-	init_stamper(f);
-	struct bc_samples run = frame_of(samples, 3, 0, 0, 0);
-	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
-	assert_int_equal(f->stamped.kept, 3);
-	assert_int_equal(f->stamped.unknown, 1);
-	assert_int_equal(record_of(&f->chunk, 0).reqtype, BC_REQ_CNTRLAGNTRES);
-	assert_int_equal(record_of(&f->chunk, 1).reqtype, BC_REQ_SHUTDOWN);
 }
 
 TEST_F(an_epoch_starts_without_a_delta)
@@ -336,7 +233,7 @@ TEST_F(a_chunk_without_records_keeps_its_initial_tick)
 	bc_chunk_reset(&f->chunk, f->stamper.record_tick, 0);
 	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 2000, 0, 0);
-	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
+	stamp_all(f, &run);
 	assert_int_equal(f->chunk.info.first_tick, 1000);
 	assert_int_equal(f->chunk.info.last_tick, 1000);
 }
@@ -352,24 +249,6 @@ static enum bc_stamp_result skip_one(
 	sample[4] = 0x00;
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
 	return bc_stamp_skip_samples(&f->stamper, &run, limit, &f->stamped);
-}
-
-TEST_F(skipped_samples_are_counted_as_if_stamped)
-{
-	init_stamper(f);
-	assert_int_equal(skip_one(f, 10, READ_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.consumed, 1);
-	assert_int_equal(f->stamped.kept, 1);
-	assert_int_equal(f->stamped.invalid, 0);
-	assert_int_equal(f->stamper.tick, 10);
-	assert_int_equal(skip_one(f, 20, INVALID_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.consumed, 1);
-	assert_int_equal(f->stamped.kept, 0);
-	assert_int_equal(f->stamped.invalid, 1);
-	assert_int_equal(f->stamper.tick, 20);
-	assert_int_equal(skip_one(f, 30, SPECIAL_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
-	assert_int_equal(f->stamped.kept, 1);
-	assert_int_equal(f->stamped.unknown, 1);
 }
 
 TEST_F(the_delta_after_skipped_samples_includes_them)
@@ -577,24 +456,6 @@ TEST_F(a_run_split_between_chunks_anywhere_gives_the_same_records)
 	}
 }
 
-TEST_F(a_run_stopped_at_any_tick_continues_unchanged)
-{
-	struct run runs[8];
-
-	make_runs(runs);
-	struct output expected = expected_output(f, runs);
-	for (int i = 0; i < 8; i++) {
-		uint64_t tick = runs[i].tick;
-		for (uint32_t n = 0; n < runs[i].count; n++) {
-			tick += n == 0 ? 0 : bc_le16(runs[i].samples + n * 8 + 6);
-			for (uint64_t limit = tick; limit < tick + 2; limit++) {
-				struct output output = stamp_runs(f, runs, 3, 3, limit);
-				assert_same_output(&output, &expected);
-			}
-		}
-	}
-}
-
 #define LONG_RUN 3000u
 
 /* Samples of every kind, including stretches of plain reads, and their expected records. */
@@ -698,86 +559,6 @@ TEST_F(a_long_run_split_at_random_gives_the_same_records)
 	free(samples);
 }
 
-TEST_F(a_full_chunk_consumes_and_loses_nothing)
-{
-	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
-	uint8_t *p = write_sample(samples, 1, INVALID_CONTROL, 0);
-
-	write_sample(write_sample(p, 2, READ_CONTROL, 5), 3, INVALID_CONTROL, 5);
-	init_stamper(f);
-	stamp_one(f, 100);
-	f->chunk.info.records = BC_CHUNK_RECORDS;
-	struct bc_samples run = frame_of(samples, 3, 200, 0, 0);
-	/* Dropped cycles need no room. */
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.consumed, 1);
-	assert_int_equal(f->stamped.invalid, 1);
-	assert_int_equal(f->stamper.tick, 200);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.consumed, 0);
-	assert_int_equal(f->stamper.tick, 200);
-	assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
-	assert_int_equal(f->chunk.info.last_tick, 100);
-	bc_chunk_reset(&f->next, f->stamper.record_tick, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->next, &f->stamped),
-		BC_STAMP_DONE);
-	assert_int_equal(f->stamped.consumed, 2);
-	assert_int_equal(record_of(&f->next, 0).time, 105);
-}
-
-TEST_F(a_full_event_table_stops_only_records_with_anchors)
-{
-	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
-
-	write_sample(write_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
-	init_stamper(f);
-	stamp_one(f, 100);
-	while (bc_chunk_has_room(&f->chunk, 1))
-		assert_true(bc_chunk_add_event(
-			&f->chunk, &(struct bc_event){.kind = BC_EVENT_MARK, .position = 1}, NULL));
-	assert_int_equal(stamp_one(f, 101).time, 1);
-	struct bc_samples run = frame_of(samples, 2, UINT64_C(1) << 33, 0, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.consumed, 0);
-	assert_int_equal(f->chunk.info.records, 2);
-	assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
-	assert_int_equal(f->stamper.tick, 101);
-	bc_chunk_reset(&f->next, f->stamper.record_tick, 0);
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->next, &f->stamped),
-		BC_STAMP_DONE);
-	assert_int_equal(record_of(&f->next, 0).time, BC_TIME_NONE);
-	assert_int_equal(record_of(&f->next, 1).time, 9);
-	assert_anchor(&f->next, 0, 0, UINT64_C(1) << 33, true);
-}
-
-TEST_F(a_chunk_takes_exactly_its_maximum_of_records)
-{
-	uint32_t count = BC_CHUNK_RECORDS + 1;
-	uint8_t *samples = calloc(count, BC_SAMPLE_BYTES);
-
-	assert_non_null(samples);
-	for (uint32_t i = 0; i < count; i++)
-		samples[i * BC_SAMPLE_BYTES + 5] = READ_CONTROL;
-	init_stamper(f);
-	struct bc_samples run = bc_samples_of_raw6(samples, count, 0, bc_pace_of(1, 1));
-	assert_int_equal(
-		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
-		BC_STAMP_FULL);
-	assert_int_equal(f->stamped.consumed, BC_CHUNK_RECORDS);
-	assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
-	assert_int_equal(run.count, 1);
-	assert_int_equal(f->chunk.info.last_tick, BC_CHUNK_RECORDS);
-	free(samples);
-}
-
 /* Records */
 
 static uint8_t *write_record(uint8_t *p, uint32_t n, uint32_t time)
@@ -800,16 +581,24 @@ static struct bc_records run_of(const uint8_t *records, uint32_t count)
 	return (struct bc_records){.at = records, .count = count};
 }
 
-static enum bc_stamp_result stamp_run(struct fixture *f, struct bc_records *run)
+static void copy_all(struct fixture *f, struct bc_records *run)
 {
-	return bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
+	assert_int_equal(
+		bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
+		BC_STAMP_DONE);
+}
+
+static void skip_all(struct fixture *f, struct bc_records *run)
+{
+	assert_int_equal(bc_stamp_skip_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->stamped),
+		BC_STAMP_DONE);
 }
 
 TEST_F(records_are_copied_unchanged)
 {
 	static const uint32_t times[] = {
 		BC_TIME_NONE, 0, 1, 0xFFFFFFFE, 0xFFFFFFFE, BC_TIME_NONE, 7, BC_TIME_NONE};
-	enum { N = sizeof(times) / sizeof(times[0]) };
+	enum { N = COUNT_OF(times) };
 	uint8_t records[N * BC_RECORD_BYTES];
 	uint8_t *p = records;
 
@@ -818,7 +607,7 @@ TEST_F(records_are_copied_unchanged)
 	bc_stamper_init(&f->stamper, NULL);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	struct bc_records run = run_of(records, N);
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	assert_int_equal(f->stamped.consumed, N);
 	assert_int_equal(f->stamped.kept, N);
 	assert_int_equal(f->stamped.invalid, 0);
@@ -832,24 +621,6 @@ TEST_F(records_are_copied_unchanged)
 	assert_anchor(&f->chunk, 2, 7, tick + 7, false);
 	assert_int_equal(f->chunk.info.first_tick, 0);
 	assert_int_equal(f->chunk.info.last_tick, tick + 7);
-}
-
-TEST_F(a_first_record_with_a_delta_keeps_it)
-{
-	uint8_t record[BC_RECORD_BYTES];
-
-	init_stamper(f);
-	write_record(record, 1, 1234);
-	struct bc_records run = run_of(record, 1);
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
-	assert_memory_equal(f->chunk.records, record, sizeof(record));
-	assert_int_equal(f->chunk.info.events, 0);
-	assert_int_equal(f->chunk.info.first_tick, 1234);
-	/* The next record without a delta is not the first. */
-	write_record(record, 1, BC_TIME_NONE);
-	run = run_of(record, 1);
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
-	assert_anchor(&f->chunk, 0, 1, 1234, false);
 }
 
 TEST_F(anchors_of_the_source_chunk_are_copied)
@@ -882,9 +653,9 @@ TEST_F(anchors_of_the_source_chunk_are_copied)
 		init_stamper(f);
 		struct bc_records run = {.at = f->next.records, .source = &f->next};
 		run.count = split;
-		assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+		copy_all(f, &run);
 		run.count = 5 - split;
-		assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+		copy_all(f, &run);
 		assert_memory_equal(f->chunk.records, f->next.records, 5 * BC_RECORD_BYTES);
 		assert_int_equal(f->chunk.info.events, 3);
 		assert_anchor(&f->chunk, 0, 0, 1000, true);
@@ -899,7 +670,7 @@ TEST_F(without_a_limit_an_anchor_can_have_any_tick)
 {
 	static const uint64_t ticks[] = {0, BC_TICK_END, UINT64_MAX - 1, UINT64_MAX};
 
-	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ticks); i++) {
 		bc_chunk_reset(&f->next, 0, 0);
 		write_record(f->next.records, 0, BC_TIME_NONE);
 		f->next.info.records = 1;
@@ -909,13 +680,11 @@ TEST_F(without_a_limit_an_anchor_can_have_any_tick)
 			NULL));
 		init_stamper(f);
 		struct bc_records run = {.at = f->next.records, .count = 1, .source = &f->next};
-		assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+		copy_all(f, &run);
 		assert_anchor(&f->chunk, 0, 0, ticks[i], true);
 		run = (struct bc_records){.at = f->next.records, .count = 1, .source = &f->next};
 		init_stamper(f);
-		assert_int_equal(
-			bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
-			BC_STAMP_DONE);
+		skip_all(f, &run);
 	}
 }
 
@@ -929,20 +698,18 @@ TEST_F(the_delta_after_a_skipped_unknown_delta_is_unknown)
 		p = write_record(p, i, times[i]);
 	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	run.count = 2; /* the ticks between the two are unknown */
-	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
-		BC_STAMP_DONE);
+	skip_all(f, &run);
 	run.count = 2;
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	assert_int_equal(record_of(&f->chunk, 1).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 0, 1, 123, false);
 	assert_int_equal(record_of(&f->chunk, 2).time, 5);
 	run.count = 1;
-	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
-		BC_STAMP_DONE);
+	skip_all(f, &run);
 	run.count = 1; /* its delta is known but too long; its tick is still a lower bound */
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	assert_int_equal(record_of(&f->chunk, 3).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 1, 3, 128 + UINT64_C(0xFFFFFFFE) + 7, false);
 }
@@ -957,22 +724,20 @@ TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 		p = write_record(p, i, times[i]);
 	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	run.count = 2;
-	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
-		BC_STAMP_DONE);
+	skip_all(f, &run);
 	assert_int_equal(f->stamped.consumed, 2);
 	assert_int_equal(f->stamped.kept, 2);
 	assert_int_equal(run.position, 3);
 	run.count = 1;
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	assert_int_equal(record_of(&f->chunk, 1).time, 30);
 	assert_int_equal(record_of(&f->chunk, 1).addr, 0x03030303);
 	run.count = 1;
-	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
-		BC_STAMP_DONE);
+	skip_all(f, &run);
 	run.count = 1; /* the sum does not fit a delta */
-	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
+	copy_all(f, &run);
 	assert_int_equal(record_of(&f->chunk, 2).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 0, 2, 130 + UINT64_C(0xFFFFFFF0) + 500, true);
 }
@@ -1074,9 +839,7 @@ static void check_pace(struct fixture *f, uint64_t ticks, uint32_t samples, uint
 			if (!bc_chunk_has_room(&f->chunk, 1))
 				bc_chunk_reset(&f->chunk, f->stamper.tick, 0);
 			run.count = 1;
-			assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT,
-						 &f->chunk, &f->stamped),
-				BC_STAMP_DONE);
+			stamp_all(f, &run);
 			run.count = n - i - 1;
 		}
 		done += n;
@@ -1092,7 +855,7 @@ TEST_F(a_pace_is_even_and_ends_on_its_last_tick)
 	static const uint64_t ticks[] = {
 		0, 1, 2, 7, 99, 100, 101, 65536, 1000003, UINT64_C(0xFFFFFFFF), UINT64_C(1) << 61};
 
-	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++)
+	for (size_t t = 0; t < COUNT_OF(ticks); t++)
 		for (uint32_t samples = 1; samples <= 300; samples += samples < 20 ? 1 : 31)
 			for (uint32_t piece = 1; piece <= 300; piece = piece * 3 + 1)
 				check_pace(f, ticks[t], samples, piece);
@@ -1102,7 +865,7 @@ TEST(a_pace_of_the_maximum_of_samples_ends_on_its_last_tick)
 {
 	static const uint64_t ticks[] = {0, 1, UINT32_MAX - 1u, UINT32_MAX, UINT64_C(1) << 33};
 
-	for (size_t t = 0; t < sizeof(ticks) / sizeof(ticks[0]); t++) {
+	for (size_t t = 0; t < COUNT_OF(ticks); t++) {
 		struct bc_pace pace = bc_pace_of(ticks[t], UINT32_MAX);
 		assert_int_equal(pace.step * UINT32_MAX + pace.rest, ticks[t]);
 		assert_true(pace.rest < pace.samples);
@@ -1131,9 +894,7 @@ TEST_F(a_pace_continues_across_skipped_samples)
 			BC_STAMP_DONE);
 		assert_int_equal(f->stamper.tick, 33 * skipped / 10);
 		run.count = 10 - skipped;
-		assert_int_equal(bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
-					 &f->stamped),
-			BC_STAMP_DONE);
+		stamp_all(f, &run);
 		assert_int_equal(f->stamper.tick, 33);
 	}
 }
