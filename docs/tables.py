@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the tables of settings in docs/configuration.md from `buscapd --list-settings`.
+"""Writes the tables of settings in docs/configuration.md from `buscapd --list-settings`, and the members of the status in
+docs/api.md and docs/openapi.json from formats/base/figure_rows.h.
 
-    tables.py PROGRAM            update the document
-    tables.py --check PROGRAM    say if it is outdated; exit code 1 then
+    tables.py PROGRAM            update the documents
+    tables.py --check PROGRAM    say which are outdated; exit code 1 then
 
 In a document, the comments "settings: SECTION" and "end of settings" enclose the table of each section. The section of
-the simulated bus is "sim".
+the simulated bus is "sim". The comments "figures" and "end of figures" enclose the table of figures.
 """
 
+import json
 import pathlib
 import re
 import subprocess
@@ -74,11 +76,85 @@ def generate(text, found):
     return text
 
 
+class Figure(typing.NamedTuple):
+    path: str
+    type: str  # as in formats/base/figures.h
+    metric: str  # without the prefix; "": none
+    label: str  # of the metric; "": none
+    states: list
+    meaning: str
+
+
+def figures():
+    """Returns the members of the status, in its order."""
+    rows = re.split(r"^FIGURE", (DOCS.parent / "formats/base/figure_rows.h").read_text(), flags=re.M)[1:]
+    found = []
+    for row in rows:
+        row = " ".join(row.split())
+        path, type_ = re.match(r'\("([^"]+)", (\w+), ', row).groups()
+        metric, meaning, rest = re.search(r', (?:"(\w+)"|NULL), "([^"]*)"(.*)\)$', row).groups()
+        extra = dict(re.findall(r'(LABEL|STATES)\("([^"]*)"\)', rest))
+        found.append(Figure(path, type_, metric or "", extra.get("LABEL", ""), extra.get("STATES", "").split(), meaning))
+    return found
+
+
+def metric_text(row):
+    label = {"TEXTS": row.label + ",value"}.get(row.type, row.label) or (f"buscapd_{row.metric}" if row.states else "")
+    return code(row.metric + (f"{{{label}}}" if label else "") if label or not row.metric.endswith("_info") else "")
+
+
+def figures_markdown():
+    rows = [["member", "metric", "meaning"], ["---"] * 3]
+    rows += [[code(row.path), metric_text(row), row.meaning] for row in figures()]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in rows)
+
+
+COUNT = {"type": "integer", "minimum": 0, "maximum": 2**64 - 1}
+SCHEMAS = {
+    "COUNT": COUNT, "COUNTS": {"type": "object", "additionalProperties": COUNT}, "FLAG": {"type": "boolean"},
+    "SECONDS": {"type": "number", "minimum": 0}, "TEXT": {"type": "string"},
+    "TEXTS": {"$ref": "#/components/schemas/Metadata"}, "TIME": {"type": "string", "format": "date-time"},
+}
+
+
+def schema_lines(path, rows, indent):
+    """Returns the lines of the schema of the object at a path."""
+    depth = path.count(".") + 1 if path else 0
+    members = [row for row in rows if row.path.startswith(path and path + ".") and row.path.count(".") == depth]
+    names = [row.path.rpartition(".")[2] for row in members]
+    required = [name for name, row in zip(names, members) if not row.type.startswith("PLUGGED")]
+    lines = [f'"required": {json.dumps(required)},', '"properties": {']
+    for name, row in zip(names, members):
+        type_, is_nullable = row.type.removeprefix("PLUGGED_").removesuffix("_OR_NULL"), row.type.endswith("_OR_NULL")
+        about = {"description": re.sub(r"\[(.*?)\]\(.*?\)", r"\1", row.meaning.replace("`", ""))}
+        if type_ == "OBJECT":
+            lines.append(f'  "{name}": {{"type": {json.dumps(["object", "null"] if is_nullable else "object")}, '
+                         f'"description": {json.dumps(about["description"])},')
+            lines += schema_lines(row.path, rows, "    ")
+        else:
+            schema = {**SCHEMAS[type_], **({"enum": row.states} if row.states else {})}
+            if is_nullable:
+                schema["type"] = [schema["type"], "null"]
+            lines.append(f'  "{name}": {json.dumps({**schema, **about} if "$ref" not in schema else schema)},')
+    lines[-1] = lines[-1].removesuffix(",")
+    return [indent + line for line in [*lines, "},", '"additionalProperties": false},']]
+
+
+def figures_schema():
+    lines = schema_lines("", figures(), "        ")
+    return "\n".join(['      "Status": {', '        "type": "object",', *lines[:-1], '        "additionalProperties": false', "      },\n"])
+
+
 def outdated(program):
     """Returns the outdated documents: {path: new text}."""
-    path = DOCS / "configuration.md"
-    text = generate(path.read_text(), settings(program))
-    return {} if text == path.read_text() else {path: text}
+    texts = {path: path.read_text() for path in map(DOCS.joinpath, ("configuration.md", "api.md", "openapi.json"))}
+    settings_path, api, description = texts
+    new = {
+        settings_path: generate(texts[settings_path], settings(program)),
+        api: re.sub("(<!-- figures -->\n)(?:.*\n)*?(<!-- end of figures -->\n)", lambda found: found[1] + figures_markdown() + found[2], texts[api]),
+        description: re.sub(r' {6}"Status": \{\n(?:.*\n)*? {6}\},\n', lambda _: figures_schema(), texts[description]),
+    }
+    return {path: text for path, text in new.items() if text != texts[path]}
 
 
 def main(*argv):

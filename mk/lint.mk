@@ -44,5 +44,5 @@ format: ## reformat the sources
 	@$(call deps,,$(LINT_TOOLS))
 	$(Q)clang-format -i $(FORMATTED)
 
-docs: $(BUILD)/buscapd ## write the tables of settings in docs/ from the program
+docs: $(BUILD)/buscapd ## write the tables of settings and figures in docs/
 	@$(PYTHON) -B docs/tables.py $<

@@ -70,6 +70,17 @@ static void write_count(const json_t *s, writer *w, enum bc_tone tone, const cha
 			bc_plural(count), after);
 }
 
+/* Writes the counts of the table of figures that belong to a line, the worst first. */
+static void write_counts(const json_t *s, writer *w, enum bc_figure_line line)
+{
+	for (unsigned tone = BC_TONES; tone-- != 0;)
+		for (size_t i = 0; i < bc_figures_count; i++) {
+			const struct bc_figure *f = &bc_figures[i];
+			if (f->line == line && f->tone == tone)
+				write_count(s, w, f->tone, f->path, f->word, f->after);
+		}
+}
+
 /* Writes "buffer 12,345" unless the count is 0. */
 static void write_part(const json_t *object, writer *w, enum bc_tone tone, const char *name)
 {
@@ -137,12 +148,6 @@ static void write_source(const json_t *s, writer *w)
 
 static void write_board(const json_t *s, writer *w)
 {
-	static const struct {
-		const char *member;
-		const char *word;
-	} faults[] = {{"unplugs", "unplug"}, {"stalls", "stall"}, {"overflows", "overflow"},
-		{"errors", "error"}, {"timeouts", "timeout"}, {"silences", "silence"},
-		{"restarts", "restart"}};
 	const json_t *b = bc_json_path(s, "source.board");
 	char text[TEXT_MAX];
 	char serial[TEXT_MAX];
@@ -155,8 +160,7 @@ static void write_board(const json_t *s, writer *w)
 	if (*read_text(text, b, "id") != '\0')
 		write_phrase(
 			w, BC_TONE_PLAIN, "%s%s%s", text, serial[0] != '\0' ? " " : "", serial);
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		write_count(b, w, BC_TONE_WARN, faults[i].member, faults[i].word, "");
+	write_counts(s, w, BC_FIGURE_BOARD);
 	write_text(b, w, BC_TONE_WARN, "last: ", "last_error", "");
 	write_text(b, w, BC_TONE_PLAIN, "", "speed", " speed");
 	write_text(b, w, BC_TONE_PLAIN, "", "product", "");
@@ -248,10 +252,9 @@ static void write_lost(const json_t *s, writer *w)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
 	else if (bc_json_path_count(counts, "deleted_records") == 0)
 		write_phrase(w, BC_TONE_GOOD, "none");
-	write_count(counts, w, BC_TONE_BAD, "deleted_records", "record", " in deleted files");
 	if (w->lost_s_ago >= 0)
 		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
-	write_count(counts, w, BC_TONE_WARN, "gaps", "gap", "");
+	write_counts(s, w, BC_FIGURE_LOST);
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
 		write_part(bc_json_path(counts, "lost"), w, BC_TONE_BAD, bc_gap_cause_name(cause));
 	if (skipped != 0)
@@ -386,11 +389,7 @@ static void write_daemon(const json_t *s, writer *w)
 		write_count(s, w, BC_TONE_PLAIN, "streams.events", "event stream", "");
 		write_count(s, w, BC_TONE_PLAIN, "streams.records", "record stream", "");
 	}
-	write_count(s, w, BC_TONE_BAD, "sealed.commands_failed", "command", " failed");
-	write_count(s, w, BC_TONE_WARN, "dropped_log_lines", "log line", " dropped");
-	write_count(s, w, BC_TONE_PLAIN, "sealed.commands_waiting", "command", " waiting");
-	write_count(s, w, BC_TONE_PLAIN, "sealed.segments", "segment", " sealed");
-	write_count(s, w, BC_TONE_PLAIN, "triggers", "trigger", " armed");
+	write_counts(s, w, BC_FIGURE_DAEMON);
 }
 
 static const struct {

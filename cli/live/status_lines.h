@@ -10,6 +10,7 @@
 
 #include "cli/term/output.h"
 #include "cli/term/text.h"
+#include "formats/base/figures.h"
 
 enum bc_status_line_id {
 	BC_STATUS_SOURCE,
@@ -25,8 +26,6 @@ enum bc_status_line_id {
 	BC_STATUS_DAEMON,
 	BC_STATUS_LINES,
 };
-
-enum bc_tone { BC_TONE_PLAIN, BC_TONE_GOOD, BC_TONE_WARN, BC_TONE_BAD };
 
 struct bc_status_writer {
 	/* Receives each phrase of a line, the most important first. `phrase` is valid until it

@@ -1,11 +1,10 @@
 /* The text format 0.0.4 of Prometheus: for each metric a TYPE line, a HELP line and its samples.
  *
- * One table names the member of the status (docs/api.md) that each metric shows. A member that is
- * missing or null, such as those of a board where there is none, has no metric. A name that ends in
- * "_total" is a counter's, any other a gauge's. Text is in labels of a sample that is 1, whose name
- * ends in "_info"; a state has a sample for each of its values, of which one is 1.
+ * The metrics are those of the table of figures (formats/base/figures.h), read from the status. A
+ * figure that is missing or null, such as those of a board where there is none, has no metric. Text
+ * is in labels of a sample that is 1, whose name ends in "_info".
  *
- * Invariant: a name, its type and its unit never change. */
+ * Invariant: a name, its type and its unit never change; one TYPE and one HELP a name. */
 #include "daemon/api/metrics.h"
 
 #include <stdbool.h>
@@ -14,145 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/base/figures.h"
 #include "formats/base/json.h"
-
-static const char *const board_states[] = {
-	"detached", "opening", "streaming", "stopping", "back-off", NULL};
-
-#define LABELS_MAX 11u
-
-struct label {
-	const char *name;
-	const char *path; /* in the status */
-};
-
-/* With only a name, a path and a help the member is a number, a flag or a time. */
-struct metric {
-	const char *name;
-	const char *path; /* in the status */
-	const char *help;
-	const char *each;                    /* a sample for each member; the name of the label */
-	const char *const *states;           /* the values of a state, up to NULL */
-	struct label labels[LABELS_MAX + 1]; /* of a sample that is 1, instead of a path */
-};
-
-static const struct metric metrics[] = {
-	{"build_info", .help = "Version of buscapd.", .labels = {{"version", "version"}}},
-	{"state", "state", .help = "State of the daemon.", .states = bc_status_states},
-	{"mode", "mode", .help = "Recording mode.", .states = bc_status_modes},
-	{"source_info", .help = "Source of the samples.",
-		.labels = {{"kind", "source.kind"}, {"name", "source.name"}}},
-	{"source_clock_hertz", "source.clock_hz", .help = "Bus clock; 0 if unknown."},
-	{"board_state", "source.board.state", .help = "State of the board.",
-		.states = board_states},
-	{"board_info", .help = "The board, or the last one.",
-		.labels = {{"id", "source.board.id"}, {"serial", "source.board.serial"},
-			{"product", "source.board.product"}, {"port", "source.board.port"},
-			{"address", "source.board.address"}, {"speed", "source.board.speed"},
-			{"endpoint", "source.board.endpoint"},
-			{"firmware", "source.board.info.firmware"},
-			{"own_serial", "source.board.info.serial"},
-			{"protocol_version", "source.board.info.protocol_version"},
-			{"features", "source.board.info.features"}}},
-	{"board_packet_bytes", "source.board.packet_bytes",
-		.help = "Maximum packet size of the endpoint."},
-	{"board_transfers", "source.board.transfers", .help = "Transfers kept in flight."},
-	{"board_transfer_bytes", "source.board.transfer_bytes", .help = "Size of a transfer."},
-	{"board_clock_hertz", "source.board.info.clock_hz",
-		.help = "Bus clock reported by the board."},
-	{"board_fifo_samples", "source.board.info.fifo_samples",
-		.help = "FIFO size reported by the board."},
-	{"board_counted_samples", "source.board.counters.samples",
-		.help = "Samples counted by the board, as last read."},
-	{"board_counted_lost_samples", "source.board.counters.lost_samples",
-		.help = "Lost samples counted by the board, as last read."},
-	{"board_fifo_peak_samples", "source.board.counters.fifo_peak_samples",
-		.help = "Highest FIFO level reported by the board, as last read."},
-	{"board_received_bytes_total", "source.board.received_bytes",
-		.help = "Bytes received from boards."},
-	{"board_plugs_total", "source.board.plugs", .help = "Times a board started streaming."},
-	{"board_unplugs_total", "source.board.unplugs", .help = "Times a board was unplugged."},
-	{"board_stalls_total", "source.board.stalls", .help = "Transfers that stalled."},
-	{"board_overflows_total", "source.board.overflows", .help = "Transfers that overflowed."},
-	{"board_errors_total", "source.board.errors",
-		.help = "Transfers that failed in another way."},
-	{"board_timeouts_total", "source.board.timeouts", .help = "Transfers that timed out."},
-	{"board_silences_total", "source.board.silences",
-		.help = "Times a board sent no data for too long."},
-	{"board_restarts_total", "source.board.restarts",
-		.help = "Times a board was reset and reopened."},
-	{"board_error_info", .help = "Last error of the board.",
-		.labels = {{"error", "source.board.last_error"}}},
-	{"recording_info", .help = "The current recording.",
-		.labels = {{"id", "recording.id"}, {"label", "recording.label"},
-			{"path", "recording.path"}}},
-	{"recording_start_time_seconds", "recording.started",
-		.help = "Start of the recording, Unix time."},
-	{"recording_segment", "recording.segment", .help = "Number of the newest segment."},
-	{"recording_records", "recording.records", .help = "Records written by the recording."},
-	{"recording_bytes", "recording.bytes", .help = "Bytes on disk of the recording."},
-	{"recording_metadata_info", "recording.metadata",
-		.help = "User-defined metadata of the recording.", .each = "key"},
-	{"received_samples_total", "counts.received", .help = "Samples received in valid frames."},
-	{"written_samples_total", "counts.written", .help = "Samples written to files."},
-	{"durable_samples_total", "counts.durable", .help = "Samples written and synced to disk."},
-	{"in_flight_samples", "counts.in_flight", .help = "Samples not written yet."},
-	{"dropped_samples_total", "counts.dropped", .help = "Samples not written, by reason.",
-		.each = "reason"},
-	{"lost_samples_total", "counts.lost", .help = "Samples lost, by cause.", .each = "cause"},
-	{"gaps_total", "counts.gaps", .help = "Gaps recorded."},
-	{"inexact_gaps_total", "counts.inexact_gaps",
-		.help = "Gaps in which an unknown number of samples, or more than counted, were "
-			"lost."},
-	{"skipped_bytes_total", "counts.skipped_bytes", .help = "Bytes outside valid frames."},
-	{"damaged_places_total", "counts.damaged_places",
-		.help = "Places where the source could not be read."},
-	{"unknown_special_cycles_total", "counts.unknown_special_cycles",
-		.help = "Special cycles of unknown kind."},
-	{"deleted_records_total", "counts.deleted_records",
-		.help = "Records written to segments that were deleted while open."},
-	{"samples_per_second", "rates.samples_per_second",
-		.help = "Samples received per second, over the last second."},
-	{"record_bytes_per_second", "rates.record_bytes_per_second",
-		.help = "Bytes of records per second, before compression."},
-	{"written_bytes_per_second", "rates.written_bytes_per_second",
-		.help = "Bytes written to disk per second."},
-	{"buffer_chunks", "buffer.chunks", .help = "Chunks in the buffer."},
-	{"buffer_free_chunks", "buffer.free_chunks", .help = "Free chunks in the buffer."},
-	{"buffer_min_free_chunks", "buffer.min_free_chunks",
-		.help = "Lowest number of free chunks so far."},
-	{"disk_free_bytes", "disk.free_bytes", .help = "Free space on the file system."},
-	{"disk_time_left_seconds", "disk.time_left_seconds",
-		.help = "Time until the disk is full at the rate of the last minute."},
-	{"ring_bytes", "disk.ring.bytes", .help = "Size of all segments."},
-	{"ring_segments", "disk.ring.segments", .help = "Segments in the directory."},
-	{"ring_limit_bytes", "disk.ring.limit_bytes",
-		.help = "Size at which the rules delete old segments."},
-	{"ring_limit_segments", "disk.ring.limit_segments",
-		.help = "Number of segments at which the rules delete old ones."},
-	{"disk_stuck", "disk.stuck", .help = "Whether chunks cannot be written (1) or can (0)."},
-	{"disk_error_info", .help = "Last error of the disk.",
-		.labels = {{"error", "disk.last_error"}}},
-	{"sealed_segments_total", "sealed.segments", .help = "Segments sealed."},
-	{"sealed_commands_waiting", "sealed.commands_waiting",
-		.help = "Commands for sealed segments that are waiting."},
-	{"sealed_commands_failed_total", "sealed.commands_failed",
-		.help = "Commands for sealed segments that failed."},
-	{"flight_seconds", "flight.seconds", .help = "Time held by the flight recorder."},
-	{"flight_limit_seconds", "flight.limit_seconds",
-		.help = "Time limit of the flight recorder; 0 if none."},
-	{"flight_bytes", "flight.bytes", .help = "Bytes of records held by the flight recorder."},
-	{"flight_records", "flight.records", .help = "Records held by the flight recorder."},
-	{"flight_chunks", "flight.chunks", .help = "Chunks held by the flight recorder."},
-	{"flight_limit_bytes", "flight.limit_bytes",
-		.help = "Byte limit of the flight recorder; 0 if none."},
-	{"triggers", "triggers", .help = "Armed triggers."},
-	{"clients", "clients", .help = "Connections to the socket."},
-	{"dropped_log_lines_total", "dropped_log_lines",
-		.help = "Log lines dropped because standard error was not read or failed."},
-	{"streams", "streams", .help = "Clients reading a stream, by stream.", .each = "stream"},
-	{"uptime_seconds", "uptime_seconds", .help = "Time since the daemon started."},
-};
 
 static bool has_end(const char *name, const char *end)
 {
@@ -197,33 +59,35 @@ static void write_label(FILE *out, const char *name, const json_t *value)
 	fputc('"', out);
 }
 
-/* Leaves out labels whose member is missing; null is an empty text. */
-static void write_info(FILE *out, const struct metric *m, const json_t *status)
+/* Writes the sample of all figures that are labels of this metric. Leaves out labels whose member
+ * is missing; null is an empty text. */
+static void write_info(FILE *out, const char *metric, const json_t *status)
 {
 	const char *before = "{";
 
-	fprintf(out, "buscapd_%s", m->name);
-	for (const struct label *label = m->labels; label->name != NULL; label++) {
-		const json_t *value = bc_json_path(status, label->path);
-		if (value == NULL)
+	fprintf(out, "buscapd_%s", metric);
+	for (size_t i = 0; i < bc_figures_count; i++) {
+		const struct bc_figure *f = &bc_figures[i];
+		const json_t *value = bc_json_path(status, f->path);
+		if (f->label == NULL || value == NULL || strcmp(f->metric, metric) != 0)
 			continue;
 		fputs(before, out);
-		write_label(out, label->name, value);
+		write_label(out, f->label, value);
 		before = ",";
 	}
 	fputs("} 1\n", out);
 }
 
 /* Metadata have labels for key and value, because a key need not be a valid name of a label. */
-static void write_members(FILE *out, const struct metric *m, json_t *object)
+static void write_members(FILE *out, const struct bc_figure *f, json_t *object)
 {
-	bool is_text = has_end(m->name, "_info");
+	bool is_text = has_end(f->metric, "_info");
 	const char *key;
 	json_t *value;
 
 	json_object_foreach(object, key, value)
 	{
-		fprintf(out, "buscapd_%s{%s=\"%s\"", m->name, m->each, key);
+		fprintf(out, "buscapd_%s{%s=\"%s\"", f->metric, f->label, key);
 		if (is_text)
 			write_label(out, ",value", value);
 		fputs("} ", out);
@@ -234,25 +98,61 @@ static void write_members(FILE *out, const struct metric *m, json_t *object)
 	}
 }
 
-static void write_metric(FILE *out, const struct metric *m, const json_t *status)
+static void write_states(FILE *out, const struct bc_figure *f, const char *current)
 {
-	json_t *value = bc_json_path(status, m->path == NULL ? m->labels[0].path : m->path);
-	const char *const *state = m->states;
+	const char *state = f->states;
 
-	if (value == NULL || json_is_null(value) || (m->each != NULL && !json_object_size(value)))
+	while (*state != '\0') {
+		int n = (int)strcspn(state, " ");
+		bool is_current = strlen(current) == (size_t)n &&
+				  strncmp(state, current, (size_t)n) == 0;
+		fprintf(out, "buscapd_%s{buscapd_%s=\"%.*s\"} %d\n", f->metric, f->metric, n, state,
+			is_current);
+		state += n + (state[n] == ' ');
+	}
+}
+
+/* Whether an earlier figure has the same metric, of which this one is a label. */
+static bool is_repeated(size_t figure)
+{
+	for (size_t i = 0; i < figure; i++)
+		if (bc_figures[i].metric != NULL &&
+			strcmp(bc_figures[i].metric, bc_figures[figure].metric) == 0)
+			return true;
+	return false;
+}
+
+static bool has_value(const json_t *value)
+{
+	return value != NULL && !json_is_null(value);
+}
+
+static void write_metric(FILE *out, size_t figure, const json_t *status)
+{
+	const struct bc_figure *f = &bc_figures[figure];
+	json_t *value = bc_json_path(status, f->path);
+	bool is_by_name = f->label != NULL && json_is_object(value);
+	const struct bc_figure *label = f;
+
+	if (f->metric == NULL || is_repeated(figure) || !has_value(value) ||
+		(is_by_name && json_object_size(value) == 0))
 		return;
-	fprintf(out, "# TYPE buscapd_%s %s\n# HELP buscapd_%s %s\n", m->name,
-		has_end(m->name, "_total") ? "counter" : "gauge", m->name, m->help);
-	if (m->path == NULL) {
-		write_info(out, m, status);
-	} else if (m->each != NULL) {
-		write_members(out, m, value);
-	} else if (state != NULL) {
-		for (; *state != NULL; state++)
-			fprintf(out, "buscapd_%s{buscapd_%s=\"%s\"} %d\n", m->name, m->name, *state,
-				strcmp(*state, json_string_value(value)) == 0);
+	/* An object's metric has the texts of its members, if they are there. */
+	if (json_is_object(value) && !is_by_name)
+		while (label->label == NULL || strcmp(label->metric, f->metric) != 0)
+			label++;
+	if (!has_value(bc_json_path(status, label->path)))
+		return;
+	fprintf(out, "# TYPE buscapd_%s %s\n# HELP buscapd_%s %s\n", f->metric,
+		has_end(f->metric, "_total") ? "counter" : "gauge", f->metric, f->help);
+	if (is_by_name) {
+		write_members(out, f, value);
+	} else if (f->states != NULL) {
+		write_states(out, f, json_string_value(value));
+	} else if (has_end(f->metric, "_info")) {
+		write_info(out, f->metric, status);
 	} else {
-		fprintf(out, "buscapd_%s ", m->name);
+		fprintf(out, "buscapd_%s ", f->metric);
 		write_value(out, value);
 	}
 }
@@ -264,8 +164,8 @@ char *bc_metrics_write(const struct bc_status *s)
 	size_t bytes = 0;
 	FILE *out = status != NULL ? open_memstream(&text, &bytes) : NULL;
 
-	for (size_t i = 0; out != NULL && i < sizeof(metrics) / sizeof(metrics[0]); i++)
-		write_metric(out, &metrics[i], status);
+	for (size_t i = 0; out != NULL && i < bc_figures_count; i++)
+		write_metric(out, i, status);
 	json_decref(status);
 	if (out == NULL)
 		return NULL;

@@ -1,212 +1,102 @@
+/* The status of the daemon as JSON, the rates and the forecast for the disk.
+ *
+ * bc_status_json() makes the values of all figures (formats/base/figures.h) in one array, and adds
+ * them to the objects that their paths name. What a figure shows may not exist: a board, a
+ * recording. Its value is then made from an empty object, and dropped because its own object is
+ * null.
+ *
+ * The disk fills if the free space ends before the files have grown to the limit of the rules. Some
+ * limits follow from the rules only; those in time also depend on the rate. */
 #include "daemon/recorder/status.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/usb/board.h"
-#include "daemon/recorder/space_forecast.h"
+#include "formats/base/figures.h"
 #include "formats/base/json.h"
+#include "formats/bus/record.h"
 #include "formats/segment/metadata.h"
 
-const char *const bc_status_states[] = {
-	"idle", "waiting", "recording", "replaying", "draining", "failed", NULL};
-const char *const bc_status_modes[] = {"always", "on-demand", "flight", NULL};
-
-static json_t *counters_json(const struct bc_board *b)
+/* Returns the bytes per second since the oldest poll known, a minute ago at most. */
+static double growth(const struct bc_rate_meter *m, uint64_t bytes_out, uint64_t now_ns)
 {
-	if (!b->has_counters)
-		return json_null();
-	return bc_json_object((struct bc_json_member[]){
-		{"samples", bc_json_u64(b->counters.samples)},
-		{"lost_samples", bc_json_u64(b->counters.lost)},
-		{"fifo_peak_samples", bc_json_u64(b->counters.fifo_high)},
-		{NULL, NULL},
-	});
+	unsigned oldest = m->polls < BC_RATE_SECONDS ? 0 : m->polls % BC_RATE_SECONDS;
+
+	return (double)(bytes_out - m->minute[oldest].bytes_out) /
+	       ((double)(now_ns - m->minute[oldest].ns) * 1e-9);
 }
 
-/* What the board reports about itself; null if it does not. */
-static json_t *info_json(const struct bc_board *b)
+void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
+	const struct bc_counts *counts, const struct bc_writer_stats *stats, uint64_t now_ns)
 {
-	if (!b->has_info)
-		return json_null();
-	return bc_json_object((struct bc_json_member[]){
-		{"firmware", bc_json_text(b->firmware)},
-		{"serial", bc_json_text(b->own_serial)},
-		{"protocol_version", bc_json_u64(b->protocol_version)},
-		{"clock_hz", bc_json_u64(b->clock_hz)},
-		{"features", bc_json_u64(b->features)},
-		{"fifo_samples", bc_json_u64(b->fifo_samples)},
-		{NULL, NULL},
-	});
+	double seconds = (double)(now_ns - meter->polled_ns) * 1e-9;
+	uint64_t written_bytes = (counts->written - meter->written) * BC_RECORD_BYTES;
+
+	rates->samples_per_s = (double)(counts->received - meter->received) / seconds;
+	rates->bytes_in_per_s = (double)written_bytes / seconds;
+	rates->bytes_out_per_s = (double)(stats->bytes - meter->bytes_out) / seconds;
+	meter->minute[meter->polls % BC_RATE_SECONDS].ns = meter->polled_ns;
+	meter->minute[meter->polls % BC_RATE_SECONDS].bytes_out = meter->bytes_out;
+	meter->polls++;
+	rates->growth_per_s = growth(meter, stats->bytes, now_ns);
+	meter->polled_ns = now_ns;
+	meter->received = counts->received;
+	meter->written = counts->written;
+	meter->bytes_out = stats->bytes;
 }
 
-/* Empty until the board has been found. */
-static json_t *identity_json(const struct bc_board *b)
+static double seconds_of(uint64_t ns)
 {
-	const struct bc_board_identity *id = &b->identity;
-	char text[16];
-
-	if (id->vid == 0)
-		return json_object();
-	snprintf(text, sizeof(text), "%04x:%04x", id->vid, id->pid);
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(text)},
-		{"serial", bc_json_text_or_null(id->serial)},
-		{"product", bc_json_text_or_null(id->product)},
-		{"port", bc_json_text(id->port)},
-		{"address", bc_json_u64(id->address)},
-		{"speed", bc_json_text(id->speed)},
-		{"endpoint", bc_json_u64(id->endpoint)},
-		{"packet_bytes", bc_json_u64(id->packet_bytes)},
-		{"transfers", bc_json_u64(b->transfers)},
-		{"transfer_bytes", bc_json_u64(b->transfer_bytes)},
-		{"info", info_json(b)},
-		{NULL, NULL},
-	});
+	return ns != 0 ? (double)ns * 1e-9 : INFINITY;
 }
 
-static json_t *board_json(const struct bc_board *b)
+/* The largest total size that the rules allow, at most `limit_bytes` if that is known. */
+static double most_bytes(const struct bc_space_forecast *f, const struct bc_rotation *rotation,
+	const struct bc_retention_rules *rules, double bytes_per_s)
 {
-	if (b == NULL)
-		return json_null();
-	json_t *board = json_pack("{s:s}", "state", bc_board_state_name(b->state));
-	json_t *counts = bc_json_object((struct bc_json_member[]){
-		{"counters", counters_json(b)},
-		{"received_bytes", bc_json_u64(b->bytes)},
-		{"plugs", bc_json_u64(b->plugs)},
-		{"unplugs", bc_json_u64(b->unplugs)},
-		{"stalls", bc_json_u64(b->stalls)},
-		{"overflows", bc_json_u64(b->overflows)},
-		{"errors", bc_json_u64(b->errors)},
-		{"timeouts", bc_json_u64(b->timeouts)},
-		{"silences", bc_json_u64(b->silences)},
-		{"restarts", bc_json_u64(b->restarts)},
-		{"last_error", bc_json_text_or_null(b->last_error)},
-		{NULL, NULL},
-	});
-	bool has_identity = json_object_update_new(board, identity_json(b)) == 0;
-	if (json_object_update_new(board, counts) == 0 && has_identity)
-		return board;
-	json_decref(board);
-	return NULL;
+	double segment_s = fmin(
+		seconds_of(rotation->duration_ns), seconds_of(rotation->interval_ns));
+	double most = f->limit_bytes != 0 ? (double)f->limit_bytes : INFINITY;
+
+	if (rotation->files != 0)
+		most = fmin(most, (double)rotation->files * segment_s * bytes_per_s);
+	return fmin(most, seconds_of(rules->max_age_ns) * bytes_per_s);
 }
 
-static json_t *source_json(const struct bc_status *s)
+static void limit(struct bc_space_forecast *f, uint64_t bytes)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"kind", bc_json_text(s->source_kind)},
-		{"name", bc_json_text(s->source_name)},
-		{"clock_hz", bc_json_u64(s->clock_hz)},
-		{"board", board_json(s->board)},
-		{NULL, NULL},
-	});
+	f->limit_bytes = f->limit_bytes == 0 || bytes < f->limit_bytes ? bytes : f->limit_bytes;
 }
 
-void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
+struct bc_space_forecast bc_space_forecast(const struct bc_rotation *rotation,
+	const struct bc_retention_rules *rules, const struct bc_writer_stats *stats,
+	double bytes_per_s)
 {
-	const struct bc_writer_stats *stats = s->stats;
+	struct bc_space_forecast f = {.limit_segments = rotation->files};
+	uint64_t keep = rules->keep_free_bytes;
+	uint64_t bytes;
 
-	memset(progress, 0, sizeof(*progress));
-	if (stats->recording_tag != s->recording->tag)
-		return;
-	progress->segment = stats->segment;
-	progress->records = stats->recording_records;
-	progress->bytes = stats->recording_bytes;
-	if (stats->file[0] == '\0')
-		return;
-	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, stats->file,
-		stats->is_open ? BC_PARTIAL_SUFFIX : "");
-}
-
-static json_t *recording_json(const struct bc_status *s)
-{
-	struct bc_status_progress progress;
-
-	if (s->recording == NULL)
-		return json_null();
-	const struct bc_segment_header *header = &s->recording->header;
-	bc_status_progress(s, &progress);
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(header->recording)},
-		{"label", bc_json_text_or_null(header->label)},
-		{"started", bc_json_time_seconds(s->recording->started_ns)},
-		{"segment", bc_json_u64(progress.segment)},
-		{"path", bc_json_text_or_null(progress.path)},
-		{"records", bc_json_u64(progress.records)},
-		{"bytes", bc_json_u64(progress.bytes)},
-		{"metadata", bc_metadata_parse(header->metadata)},
-		{NULL, NULL},
-	});
-}
-
-/* Samples lost, by cause. */
-static json_t *lost_json(const struct bc_losses *losses)
-{
-	json_t *object = json_object();
-	int rc = 0;
-
-	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
-		rc |= json_object_set_new(
-			object, bc_gap_cause_name(cause), bc_json_u64(losses->lost[cause]));
-	if (rc == 0)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static json_t *counts_json(const struct bc_status *s)
-{
-	const struct bc_counts *c = s->counts;
-	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
-	json_t *dropped = bc_json_object((struct bc_json_member[]){
-		{"buffer", bc_json_u64(c->dropped_buffer)},
-		{"disk", bc_json_u64(c->dropped_disk)},
-		{"invalid", bc_json_u64(c->dropped_invalid)},
-		{"filtered", bc_json_u64(c->dropped_filtered)},
-		{"idle", bc_json_u64(c->dropped_idle)},
-		{NULL, NULL},
-	});
-
-	return bc_json_object((struct bc_json_member[]){
-		{"received", bc_json_u64(c->received)},
-		{"written", bc_json_u64(c->written)},
-		{"durable", bc_json_u64(c->durable)},
-		{"in_flight", bc_json_u64(c->in_flight)},
-		{"dropped", dropped},
-		{"lost", lost_json(&c->losses)},
-		{"gaps", bc_json_u64(lost.gaps)},
-		{"inexact_gaps", bc_json_u64(lost.inexact)},
-		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
-		{"damaged_places", bc_json_u64(s->damages)},
-		{"unknown_special_cycles", bc_json_u64(c->unknown_special)},
-		{"deleted_records", bc_json_u64(c->deleted_records)},
-		{NULL, NULL},
-	});
-}
-
-static json_t *rates_json(const struct bc_status *s)
-{
-	return bc_json_object((struct bc_json_member[]){
-		{"samples_per_second", bc_json_u64((uint64_t)s->rates.samples_per_s)},
-		{"record_bytes_per_second", bc_json_u64((uint64_t)s->rates.bytes_in_per_s)},
-		{"written_bytes_per_second", bc_json_u64((uint64_t)s->rates.bytes_out_per_s)},
-		{NULL, NULL},
-	});
-}
-
-static json_t *buffer_json(const struct bc_status *s)
-{
-	return bc_json_object((struct bc_json_member[]){
-		{"chunks", bc_json_u64(s->buffer.chunks)},
-		{"free_chunks", bc_json_u64(s->buffer.free)},
-		{"min_free_chunks", bc_json_u64(s->buffer.min_free)},
-		{NULL, NULL},
-	});
-}
-
-static double tenths(double value)
-{
-	return (double)(uint64_t)(value * 10) / 10;
+	if (rules->max_use_bytes != 0)
+		limit(&f, rules->max_use_bytes);
+	if (keep != 0 && !stats->is_free_unknown)
+		limit(&f, stats->used_bytes +
+				  (stats->free_bytes > keep ? stats->free_bytes - keep : 0));
+	if (rotation->files != 0 && rotation->file_bytes != 0 &&
+		!__builtin_mul_overflow(rotation->files, rotation->file_bytes, &bytes))
+		limit(&f, bytes);
+	f.has_ring = f.limit_bytes != 0 || f.limit_segments != 0;
+	if (bytes_per_s < 1 || stats->is_free_unknown)
+		return f;
+	if (stats->has_no_inodes && keep == 0) {
+		f.will_fill = true; /* at the end of the open file */
+		return f;
+	}
+	double growth = most_bytes(&f, rotation, rules, bytes_per_s) - (double)stats->used_bytes;
+	f.will_fill = growth > (double)stats->free_bytes;
+	f.seconds_left = (uint64_t)((double)stats->free_bytes / bytes_per_s);
+	return f;
 }
 
 /* What the rules and the growth of the last minute mean for the disk. */
@@ -223,58 +113,42 @@ bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
 	return f.will_fill;
 }
 
-/* Null if there is no such limit. */
-static json_t *limit_json(uint64_t limit)
-{
-	return limit != 0 ? bc_json_u64(limit) : json_null();
-}
-
-static json_t *ring_json(const struct bc_status *s)
-{
-	struct bc_space_forecast f = forecast(s);
-
-	if (!f.has_ring)
-		return json_null();
-	return bc_json_object((struct bc_json_member[]){
-		{"bytes", bc_json_u64(s->stats->used_bytes)},
-		{"limit_bytes", limit_json(f.limit_bytes)},
-		{"segments", bc_json_u64(s->stats->segments)},
-		{"limit_segments", limit_json(f.limit_segments)},
-		{NULL, NULL},
-	});
-}
-
-static json_t *disk_json(const struct bc_status *s)
+void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
 {
 	const struct bc_writer_stats *stats = s->stats;
-	uint64_t seconds;
-	json_t *left = bc_status_time_left(s, &seconds) ? bc_json_u64(seconds) : json_null();
 
-	return bc_json_object((struct bc_json_member[]){
-		{"free_bytes",
-			stats->is_free_unknown ? json_null() : bc_json_u64(stats->free_bytes)},
-		{"ring", ring_json(s)},
-		{"time_left_seconds", left},
-		{"stuck", json_boolean(stats->is_stuck)},
-		{"last_error", bc_json_text_or_null(stats->error)},
-		{"last_error_cause", bc_json_text_or_null(stats->error + stats->error_cause)},
-		{NULL, NULL},
-	});
+	memset(progress, 0, sizeof(*progress));
+	if (s->recording == NULL || stats->recording_tag != s->recording->tag)
+		return;
+	progress->segment = stats->segment;
+	progress->records = stats->recording_records;
+	progress->bytes = stats->recording_bytes;
+	if (stats->file[0] == '\0')
+		return;
+	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, stats->file,
+		stats->is_open ? BC_PARTIAL_SUFFIX : "");
 }
 
-static json_t *flight_json(const struct bc_status *s)
-{
-	const struct bc_status_flight *f = s->flight;
+/* The JSON object */
 
-	if (f == NULL)
-		return json_null();
+static json_t *lost_json(const struct bc_losses *losses)
+{
+	struct bc_json_member members[BC_GAP_CAUSES] = {{NULL, NULL}};
+
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		members[cause - 1] = (struct bc_json_member){
+			bc_gap_cause_name(cause), bc_json_u64(losses->lost[cause])};
+	return bc_json_object(members);
+}
+
+static json_t *dropped_json(const struct bc_counts *c)
+{
 	return bc_json_object((struct bc_json_member[]){
-		{"seconds", bc_json_double(tenths(f->seconds))},
-		{"bytes", bc_json_u64(f->bytes)},
-		{"records", bc_json_u64(f->records)},
-		{"chunks", bc_json_u64(f->chunks)},
-		{"limit_seconds", bc_json_double(f->limit_seconds)},
-		{"limit_bytes", bc_json_u64(f->limit_bytes)},
+		{"buffer", bc_json_u64(c->dropped_buffer)},
+		{"disk", bc_json_u64(c->dropped_disk)},
+		{"invalid", bc_json_u64(c->dropped_invalid)},
+		{"filtered", bc_json_u64(c->dropped_filtered)},
+		{"idle", bc_json_u64(c->dropped_idle)},
 		{NULL, NULL},
 	});
 }
@@ -288,38 +162,96 @@ static json_t *streams_json(const struct bc_status *s)
 	});
 }
 
-static json_t *sealed_json(const struct bc_status *s)
+static double tenths(double value)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"segments", bc_json_u64(s->stats->sealed)},
-		{"commands_waiting", bc_json_u64(s->commands_waiting)},
-		{"commands_failed", bc_json_u64(s->commands_failed)},
-		{NULL, NULL},
-	});
+	return (double)(uint64_t)(value * 10) / 10;
 }
+
+static json_t *count_if(bool is_known, uint64_t value)
+{
+	return is_known ? bc_json_u64(value) : json_null();
+}
+
+static json_t *object_if(bool is_present)
+{
+	return is_present ? json_object() : json_null();
+}
+
+/* In place of a value: the member is absent. Its reference count is jansson's for constants. */
+static json_t absent = {JSON_NULL, (size_t)-1};
+
+/* Before a board has been found, the members that identify it are absent. */
+static json_t *if_plugged(const struct bc_board *b, json_t *value)
+{
+	if (b->identity.vid != 0)
+		return value;
+	json_decref(value);
+	return &absent;
+}
+
+/* Adds a value to the object that its path names, and takes it. Returns false if out of memory. */
+static bool add_figure(json_t *status, const char *path, json_t *value)
+{
+	const char *name = strrchr(path, '.');
+	json_t *object = status;
+	char parent[64];
+
+	if (name != NULL) {
+		snprintf(parent, sizeof(parent), "%.*s", (int)(name - path), path);
+		object = bc_json_path(status, parent);
+	}
+	if (value != &absent && json_is_object(object))
+		return json_object_set_new(object, name != NULL ? name + 1 : path, value) == 0;
+	json_decref(value);
+	return value != NULL;
+}
+
+#define VALUE_COUNT(value)                  bc_json_u64(value)
+#define VALUE_COUNT_OR_NULL(value)          (value)
+#define VALUE_COUNTS(value)                 (value)
+#define VALUE_FLAG(value)                   json_boolean(value)
+#define VALUE_OBJECT(value)                 json_object()
+#define VALUE_OBJECT_OR_NULL(value)         object_if(value)
+#define VALUE_SECONDS(value)                bc_json_double(value)
+#define VALUE_TEXT(value)                   bc_json_text(value)
+#define VALUE_TEXT_OR_NULL(value)           bc_json_text_or_null(value)
+#define VALUE_TEXTS(value)                  (value)
+#define VALUE_TIME(value)                   bc_json_time_seconds(value)
+#define VALUE_PLUGGED_COUNT(value)          if_plugged(b, bc_json_u64(value))
+#define VALUE_PLUGGED_OBJECT_OR_NULL(value) if_plugged(b, object_if(value))
+#define VALUE_PLUGGED_TEXT(value)           if_plugged(b, bc_json_text(value))
+#define VALUE_PLUGGED_TEXT_OR_NULL(value)   if_plugged(b, bc_json_text_or_null(value))
 
 json_t *bc_status_json(const struct bc_status *s)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"version", bc_json_text(BC_VERSION)},
-		{"state", bc_json_text(s->state)},
-		{"mode", bc_json_text(s->mode)},
-		{"source", source_json(s)},
-		{"directory", bc_json_text(s->dir)},
-		{"recording", recording_json(s)},
-		{"flight", flight_json(s)},
-		{"counts", counts_json(s)},
-		{"rates", rates_json(s)},
-		{"buffer", buffer_json(s)},
-		{"disk", disk_json(s)},
-		{"sealed", sealed_json(s)},
-		{"triggers", bc_json_u64(s->triggers)},
-		{"clients", bc_json_u64(s->clients)},
-		{"streams", streams_json(s)},
-		{"dropped_log_lines", bc_json_u64(s->dropped_log_lines)},
-		{"uptime_seconds", bc_json_double(tenths(s->uptime_s))},
-		{NULL, NULL},
-	});
+	static const struct bc_board no_board;
+	static const struct bc_recording_info no_recording;
+	static const struct bc_status_flight no_flight;
+	const struct bc_board *b = s->board != NULL ? s->board : &no_board;
+	const struct bc_recording_info *r = s->recording != NULL ? s->recording : &no_recording;
+	const struct bc_status_flight *f = s->flight != NULL ? s->flight : &no_flight;
+	const struct bc_counts *c = s->counts;
+	const struct bc_writer_stats *w = s->stats;
+	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
+	const struct bc_space_forecast space = forecast(s);
+	struct bc_status_progress progress;
+	char board_id[16];
+
+	bc_status_progress(s, &progress);
+	snprintf(board_id, sizeof(board_id), "%04x:%04x", b->identity.vid, b->identity.pid);
+	json_t *values[] = {
+#define FIGURE(path, type, value, ...) VALUE_##type(value),
+#include "formats/base/figure_rows.h"
+	};
+	json_t *status = json_object();
+	bool ok = status != NULL;
+
+	for (size_t i = 0; i < bc_figures_count; i++)
+		ok = add_figure(status, bc_figures[i].path, values[i]) && ok;
+	if (ok)
+		return status;
+	json_decref(status);
+	return NULL;
 }
 
 char *bc_status_write(const struct bc_status *s)

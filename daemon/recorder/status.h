@@ -1,5 +1,6 @@
-/* The status object that GET /v1/status returns and --once prints. Scripts rely on its members: new
- * ones may be added, existing ones are not renamed. */
+/* The status of the daemon: the object that GET /v1/status returns and --once prints. Its members
+ * are the figures of formats/base/figures.h. Also what the status is computed from once a second:
+ * the rates, and how long the disk will last. */
 #ifndef BC_DAEMON_RECORDER_STATUS_H
 #define BC_DAEMON_RECORDER_STATUS_H
 
@@ -11,13 +12,52 @@
 #include "daemon/base/rules.h"
 #include "daemon/ingest/counts.h"
 #include "daemon/ingest/pipeline.h"
-#include "daemon/recorder/rates.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer.h"
 
-/* The values of `state` and `mode`; the lists end with NULL. */
-extern const char *const bc_status_states[];
-extern const char *const bc_status_modes[];
+struct bc_rates {
+	double samples_per_s;
+	double bytes_in_per_s; /* of records, before compression */
+	double bytes_out_per_s;
+	double growth_per_s; /* bytes_out_per_s over the last minute */
+};
+
+#define BC_RATE_SECONDS 60u
+
+/* The counts at the last poll; zero at the start, except polled_ns. */
+struct bc_rate_meter {
+	uint64_t polled_ns; /* of bc_now_ns() */
+	uint64_t received;
+	uint64_t written;
+	uint64_t bytes_out;
+
+	/* The polls of the last minute, in a ring. */
+	unsigned polls;
+	struct {
+		uint64_t ns;
+		uint64_t bytes_out;
+	} minute[BC_RATE_SECONDS];
+};
+
+/* Sets the rates since the last poll, which should be a second ago; now_ns is bc_now_ns(). */
+void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
+	const struct bc_counts *counts, const struct bc_writer_stats *stats, uint64_t now_ns);
+
+/* What the space rules leave: how full the ring is, if the rules make recordings one, and how long
+ * the disk will last otherwise. */
+struct bc_space_forecast {
+	bool has_ring;           /* a rule deletes old segments for space */
+	uint64_t limit_bytes;    /* all segments together; 0: not known */
+	uint64_t limit_segments; /* 0: no such rule */
+	bool will_fill;          /* the disk fills before the rules delete anything; false if its
+				  * free space is unknown */
+	uint64_t seconds_left;   /* until then */
+};
+
+/* `bytes_per_s` is the rate at which files grow; 0: they don't. */
+struct bc_space_forecast bc_space_forecast(const struct bc_rotation *rotation,
+	const struct bc_retention_rules *rules, const struct bc_writer_stats *stats,
+	double bytes_per_s);
 
 /* The contents and limits of the flight recorder; a limit of 0 is none. */
 struct bc_status_flight {
@@ -30,7 +70,7 @@ struct bc_status_flight {
 };
 
 struct bc_status {
-	const char *state; /* one of bc_status_states */
+	const char *state; /* one of the figure's states */
 	const char *source_kind;
 	const char *source_name;
 	uint64_t clock_hz;
@@ -47,7 +87,7 @@ struct bc_status {
 	unsigned clients;
 	uint64_t dropped_log_lines;
 	double uptime_s;
-	const char *mode;                      /* one of bc_status_modes */
+	const char *mode;                      /* bc_record_mode_name() */
 	const struct bc_status_flight *flight; /* NULL: no flight recorder */
 	unsigned triggers;                     /* armed */
 	unsigned streams_events;

@@ -46,7 +46,7 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   buffer     47 of 48 chunks free, lowest 44
   disk       37.1 hours left, 215 GB free, last error: can't write: No space left on device, in /var/lib/buscapd/x.byu.lz4
   flight     9.5 s of 10 s, 12.0 MB of 33.6 MB, 1,000,000 records
-  daemon     2 clients, 1 event stream, 3 commands failed, 1 command waiting, 2 segments sealed, 1 trigger armed
+  daemon     2 clients, 1 event stream, 3 commands failed, 2 segments sealed, 1 command waiting, 1 trigger armed
 """
 RECORDS_TEXT = """\
 000b8000\tMEMWRITE\t 4\t03\t0\tffffffff\t1000

@@ -1,8 +1,4 @@
-#include "daemon/recorder/rates.h"
-#include "daemon/recorder/space_forecast.h"
-
-#include "daemon/ingest/counts.h"
-#include "daemon/store/writer_report.h"
+#include "daemon/recorder/status.h"
 #include "tests/support/test.h"
 
 #define MB     UINT64_C(1000000)
