@@ -3,7 +3,7 @@
  * bits that the options ask for.
  *
  * Invariant: at most one cycle has been popped and not sent (has_cycle), so a frame may end at any
- * sample; `tick` is that of the last sample sent, whatever was lost in between. */
+ * sample; `tick` belongs to the last sample sent, whatever was lost in between. */
 #include "capture/sim/sim.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * returns its cycle and tick. Use a port only while its queue is empty (bc_sim_port_is_empty()):
  * only then is its clock exact.
  *
- * The caches are those of the first Pentiums: 8 KiB of code and 8 KiB of data, 128 sets of two
+ * The caches are like the first Pentiums': 8 KiB of code and 8 KiB of data, 128 sets of two
  * ways, lines of 32 bytes, LRU replacement. Code lines are read-only. Data lines are modified,
  * exclusive or shared. A write miss goes to the bus without allocating a line. A write to a shared
  * line goes to the bus and makes the line exclusive to the writer. A modified line is written back

@@ -60,7 +60,7 @@ void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *
 		match->port[0] != '\0' ? " at port " : "", match->port);
 }
 
-/* Returns what follows a number at the start of the text; NULL if there is none. */
+/* Returns what follows a number at the start of the text, or NULL without one. */
 static const char *skip_number(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");

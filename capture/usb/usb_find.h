@@ -51,7 +51,7 @@ void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *
 const char *bc_usb_find_endpoint(
 	struct bc_board_identity *identity, const struct libusb_config_descriptor *config);
 
-/* Whether the text is a port as in sysfs: "1-2", "1-2.3". */
+/* True if the text is a port as in sysfs: "1-2", "1-2.3". */
 bool bc_usb_is_port(const char *text);
 
 /* Translates a libusb code to a negative errno; 0 for success. */

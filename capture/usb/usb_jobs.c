@@ -55,7 +55,7 @@ static bool is_match(const struct bc_usb_device *d)
 	return d->reject_reason[0] == '\0';
 }
 
-/* Whether a device that matches, away from the recorded board's port, may be that board: it is not
+/* True if a device that matches, away from the recorded board's port, may be that board: it is not
  * a twin, and all twins are at their ports, or it could be one of them. */
 static bool may_have_moved(const struct bc_usb_jobs *w, const struct bc_usb_list *list,
 	const struct bc_usb_device *device)
@@ -287,7 +287,7 @@ void bc_usb_jobs_drop_found(struct bc_usb_jobs *w)
 	if (w->found != NULL)
 		libusb_unref_device(w->found);
 	w->found = NULL;
-	/* It does not wait for libusb's thread, because `context` exists, too. */
+	/* It does not wait for libusb's thread, because `context` still exists. */
 	if (w->found_context != NULL)
 		libusb_exit(w->found_context);
 	w->found_context = NULL;

@@ -1,4 +1,4 @@
-/* Sends control requests, those of the board protocol and FTDI's, from one table. One transfer,
+/* Sends the control requests of the board protocol and FTDI's, from one table. One transfer,
  * allocated at the start, serves them all, one at a time. */
 #include "capture/usb/usb_request.h"
 

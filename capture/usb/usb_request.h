@@ -1,4 +1,4 @@
-/* Control requests to a board: those of docs/board-protocol.md, or FTDI's for a board with an
+/* Control requests to a board: as in docs/board-protocol.md, or FTDI's for a board with an
  * FT2232H or FT232H. One asynchronous transfer is used for all of them, one at a time. */
 #ifndef BC_CAPTURE_USB_USB_REQUEST_H
 #define BC_CAPTURE_USB_USB_REQUEST_H

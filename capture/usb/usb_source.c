@@ -218,7 +218,7 @@ static void usb_end_with(struct usb_source *u, int status, const char *what)
 	usb_post(u, USB_ON_STOP);
 }
 
-/* Logs a failure, but only once if it is repeated at each attempt, perhaps in turn with those of
+/* Logs a failure, but only once if it is repeated at each attempt, perhaps in turn with failures of
  * other boards. */
 static void usb_log_failure(struct usb_source *u, const char *format, ...)
 {
@@ -263,7 +263,7 @@ static void usb_log_others(struct usb_source *u)
 			u->others);
 }
 
-/* The board that may be used. The identity is that of the latest board, also after it was
+/* The board that may be used. The identity is the latest board's, also after it was
  * unplugged. */
 static struct bc_usb_match usb_wanted(const struct usb_source *u)
 {
@@ -276,7 +276,7 @@ static struct bc_usb_match usb_wanted(const struct usb_source *u)
 	return match;
 }
 
-/* Whether that board is another one than that of the latest search. */
+/* True if the wanted board has changed since the latest search. */
 static bool usb_wants_another(const struct usb_source *u)
 {
 	struct bc_usb_match match = usb_wanted(u);
@@ -328,7 +328,7 @@ static void usb_note_unplug(struct usb_source *u)
 	bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
 }
 
-/* Whether transfers failed before the board disappeared. The failures are then the first sign of
+/* True if transfers failed before the board disappeared. The failures are then the first sign of
  * the unplug. */
 static bool usb_failed_first(const struct usb_source *u)
 {
@@ -488,7 +488,7 @@ static void usb_restart_board(struct usb_source *u)
 	usb_stop_for(u, USB_THEN_RETRY);
 }
 
-/* Whether nothing has arrived for `time_ns` since `since_ns`. Returns true only on the second
+/* True if nothing has arrived for `time_ns` since `since_ns`. Returns true only on the second
  * consecutive check: after a delay of the loop, data that arrived in time is handled in between. */
 static bool usb_is_overdue(
 	struct usb_source *u, enum usb_wait wait, uint64_t since_ns, uint64_t time_ns)
@@ -887,7 +887,7 @@ static void usb_cancel_unplugged(struct usb_source *u)
 	usb_cancel(u);
 }
 
-/* Whether the board ends its stream with a last frame. */
+/* True if the board ends its stream with a last frame. */
 static bool usb_expects_last_frame(const struct usb_source *u)
 {
 	return u->options.protocol == BC_FORMAT_BCP1 && u->options.link == BC_USB_PLAIN;

@@ -29,7 +29,7 @@
 
 #define NAMESPACE_BYTES 48
 
-/* Sets `name` to that of our pid namespace, "pid:[4026531836]", or to "?" without /proc. A pid is
+/* Sets `name` to our pid namespace, "pid:[4026531836]", or to "?" without /proc. A pid is
  * meaningless in another one. */
 static void read_namespace(char name[NAMESPACE_BYTES])
 {
@@ -52,7 +52,7 @@ static void write_pid(int fd)
 		return;
 }
 
-/* Returns 0 if it is unknown, or is that of another namespace. */
+/* Returns 0 if it is unknown or from another namespace. */
 static long read_pid(int fd)
 {
 	char own[NAMESPACE_BYTES];

@@ -28,7 +28,7 @@ void bc_dir_abandon(int fd, const char *dir, bool is_new);
  * file is another user's, otherwise empty. */
 int bc_lock_file(const char *path, long *holder, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Whether the open file (-1: none) still has this path. */
+/* True if the open file (-1: none) still has this path. */
 bool bc_is_at(int fd, const char *path);
 
 /* Unlocks the file, and deletes it if it still has its path. */

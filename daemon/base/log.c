@@ -71,7 +71,7 @@ bool bc_log_is_enabled(enum bc_log_level level)
 	return (int)level <= atomic_load(&threshold);
 }
 
-/* Whether standard error is the journal. systemd sets JOURNAL_STREAM to the device and inode of the
+/* True if standard error is the journal. systemd sets JOURNAL_STREAM to the device and inode of the
  * stream; programs started in a session inherit the variable, but have another standard error. */
 static bool is_journal(void)
 {

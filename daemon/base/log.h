@@ -8,7 +8,8 @@
  *                     dropped, counted, and reported in a line when it is read again
  *     bc_log_stop()
  *
- * docs/messages.md has those that need action. Messages that may repeat go through daemon/base/log_limit.h.
+ * docs/messages.md has those that need action. Messages that may repeat go through
+ * daemon/base/log_limit.h.
  */
 #ifndef BC_DAEMON_BASE_LOG_H
 #define BC_DAEMON_BASE_LOG_H
@@ -31,7 +32,7 @@ enum bc_log_level {
 /* Omits less urgent lines; BC_LOG_INFO at the start. The setting is shared by all threads. */
 void bc_log_set_level(enum bc_log_level level);
 
-/* Whether lines of this level are logged. */
+/* True if lines of this level are logged. */
 bool bc_log_is_enabled(enum bc_log_level level);
 
 /* Starts the thread that writes the lines. Before that, or if it can't be created, bc_log() writes

@@ -1,4 +1,4 @@
-/* Rules for rotation, stopping and retention, named like those of dumpcap's -b and -a; and the
+/* Rules for rotation, stopping and retention, named like dumpcap's -b and -a; and the
  * numbers, sizes and times of settings. */
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H

@@ -39,7 +39,7 @@ void bc_thread_health_destroy(struct bc_thread_health *health);
 void bc_thread_health_start(struct bc_thread_health *health, const char *what, const char *file);
 void bc_thread_health_rest(struct bc_thread_health *health);
 
-/* If the current operation of the thread started before that of *longest, copies it to *longest,
+/* If the thread's current operation started before *longest, copies it to *longest,
  * except `who`, and returns true. */
 bool bc_thread_health_poll(
 	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;

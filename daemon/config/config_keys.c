@@ -297,7 +297,7 @@ const struct bc_config_key bc_config_keys[] = {
 		.min = BC_FORMAT_BCP1},
 	{"usb.link", "LINK", "choice:plain|ftdi", "plain", NULL, BC_RELOAD_RESTART,
 		"`plain`, or `ftdi` for a board with an FT2232H or FT232H chip. With `ftdi`, set "
-		"`id` to that of the chip.",
+		"`id` to the chip's.",
 		&bc_type_choice, FIELD(usb.link)},
 	{"usb.transfers", "N", "number", "16", NULL, BC_RELOAD_RESTART,
 		"Number of transfers in flight, 1 to 256. Together they may take up to 256 MiB.",
@@ -576,7 +576,7 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 	return true;
 }
 
-/* Whether a name is "SECTION.KEY". */
+/* True if a name is "SECTION.KEY". */
 static bool is_named(const char *name, const char *section, const char *key)
 {
 	size_t n = strlen(section);

@@ -18,7 +18,7 @@
 /* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
 
-/* Whether a section exists. If not, returns false with a message in `err` that names all. */
+/* Returns true if a section exists, else false with a message in `err` that lists all. */
 bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Sets one key. On failure returns false with a message in `err`. The configuration can then be
@@ -31,7 +31,7 @@ bool bc_config_set(struct bc_config *config, const char *section, const char *ke
 bool bc_usb_settings_read(
 	struct bc_usb_options *options, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* The settings of the board: those of the source, then those of [usb]. */
+/* The settings of the board: from the source, then from [usb]. */
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
 /* Prints all settings as a configuration file. Those of a board include the source's. */

@@ -39,7 +39,7 @@ static void report(struct loading *loading, const char *text)
 	bc_config_error(loading->errors, "%s:%d: %s", loading->path, loading->line, text);
 }
 
-/* Returns the first of these characters before a comment, as inih does; NULL: there is none. */
+/* Returns the first of these characters before a comment, as inih does, or NULL. */
 static const char *find_before_comment(const char *text, const char *characters)
 {
 	bool is_after_blank = false;
@@ -223,7 +223,7 @@ static void check_usb(const struct bc_config *c, struct bc_config_errors *errors
 		bc_config_error(errors, "silence_action = restart: never happens with silence = 0");
 }
 
-/* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
+/* True if the source is live: it can't wait, because it is a board or a simulated bus with a rate.
  */
 static bool is_live(const struct bc_config *c)
 {
@@ -257,7 +257,7 @@ static void check_recording(const struct bc_config *c, struct bc_config_errors *
 			c->buffer_bytes >> 20, flight_bytes_max(c) >> 20);
 }
 
-/* Whether something in the configuration ends a recording. */
+/* True if something in the configuration ends a recording. */
 static bool can_end(const struct bc_config *c)
 {
 	for (unsigned i = 0; i < c->triggers_count; i++)

@@ -123,7 +123,7 @@ static bool add_override(
 	return true;
 }
 
-/* Whether -b or -a has a rule of this name: "-b filesize:" in the option of a key. */
+/* True if -b or -a has a rule of this name: "-b filesize:" in the option of a key. */
 static bool has_rule(char option, const char *rule)
 {
 	size_t n = strlen(rule);
@@ -265,7 +265,7 @@ enum bc_daemon_options_result bc_daemon_options_read(
 	return BC_OPTIONS_WRONG;
 }
 
-/* Whether the command line sets a key. */
+/* True if the command line sets a key. */
 static bool sets(const struct bc_daemon_options *o, const char *section, const char *key)
 {
 	for (unsigned i = 0; i < o->overrides_count; i++)

@@ -1,5 +1,5 @@
 /* Parses --source. The settings of `sim` are a table, from which --list-settings and the documents
- * are made; those of `usb` are the keys of [usb], which config_keys reads; those of a file follow
+ * are made; `usb` has the keys of [usb], which config_keys reads; the settings of a file follow
  * its path, from the right, as long as they look like settings, because a path may contain commas.
  */
 #include "daemon/config/source_spec.h"
@@ -42,7 +42,7 @@ static bool read_file_setting(
 		err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
 }
 
-/* Whether the text looks like "word=...", which rarely follows a comma in a path. */
+/* True if the text looks like "word=...", which rarely follows a comma in a path. */
 static bool is_setting(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");

@@ -240,7 +240,7 @@ static void spawn_job(uv_work_t *work)
 		setpriority(PRIO_PGRP, (id_t)h->pid, NICE);
 }
 
-/* Whether it has exited. Processes that it left behind are killed: they would keep the daemon's
+/* True if it has exited. Processes that it left running are killed: they would keep the daemon's
  * standard error open, so that a pipe there would never end, and outlive a stopped daemon. They are
  * killed before the command is reaped, because its id belongs to the group until then. */
 static bool reap(struct bc_hook *h)

@@ -19,7 +19,7 @@ static const struct handled {
 	{SIGHUP, "SIGHUP", false, true},
 };
 
-/* Real-time signals are ignored, too. SIGPIPE and SIGXFSZ make failed writes errors. */
+/* So are real-time signals. SIGPIPE and SIGXFSZ make failed writes errors. */
 static const int ignored[] = {
 	SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT};
 

@@ -11,7 +11,7 @@
  *     bc_signals_block()    before any thread starts: threads keep them blocked
  *     bc_signals_start()
  *     bc_signals_unblock()  when the loop is about to run
- *     bc_signals_close()    no signal has an effect any more
+ *     bc_signals_close()    from here on, signals have no effect
  */
 #ifndef BC_DAEMON_MAIN_SIGNALS_H
 #define BC_DAEMON_MAIN_SIGNALS_H
@@ -34,7 +34,7 @@ struct bc_signals {
 void bc_signals_block(void);
 void bc_signals_unblock(void);
 
-/* Whether a blocked signal waits that will stop the daemon. */
+/* True if a pending signal will stop the daemon. */
 bool bc_signals_is_stop_pending(void);
 
 void bc_signals_start(struct bc_signals *signals, uv_loop_t *loop, bool is_once);

@@ -16,7 +16,7 @@
  *
  * The next recording's sequence number must be above all others, whatever the clock was. If all
  * headers were read, that is one more than the highest. Otherwise a file in the directory has a
- * number that those of earlier runs are below, as long as a run makes fewer than RUN_NUMBERS. */
+ * number above all of earlier runs, as long as a run makes fewer than RUN_NUMBERS. */
 #include "daemon/main/startup_recovery.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
  * no more than a header is deleted without a copy.
  *
  * A power cut may leave a file without its header, or with old data of another one. Such a file is
- * treated like the others if another file of its recording is ours (segment_header.h), or if a chunk
- * in it names its recording. Otherwise nothing proves that it is ours, and it is left alone, even
- * if it is empty. */
+ * treated like the others if another file of its recording is ours (segment_header.h), or if a
+ * chunk in it names its recording. Otherwise nothing proves that it is ours, and it is left alone,
+ * even if it is empty. */
 #ifndef BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 #define BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 
