@@ -1,3 +1,17 @@
+/* Aligns two sequences of keys, with few items left over. docs/diff.md has a picture.
+ *
+ * 1. The common prefix and suffix match.
+ * 2. Keys that occur in only one sequence are set aside: they can have no partner, and the search
+ * is faster without them.
+ * 3. In a region, an exact search finds a point on a shortest path of insertions and deletions,
+ * from both ends at once, and the two parts are solved alike (Myers 1986, linear memory). It costs
+ *    O(length * differences), so its steps are limited (STEPS_MAX, and a budget for all regions).
+ * 4. If it gives up, anchors divide the region: runs of GRAM items that are rare in both sequences.
+ *    Of all pairs of equal anchors, the longest chain in which both positions increase is kept, and
+ *    the regions between them are solved alike. Without anchors, the region is split at the point
+ *    where the search had come furthest.
+ *
+ * All memory is allocated at the start, for sequences of `items` keys. */
 #include "cli/diff/align.h"
 
 #include <assert.h>
@@ -9,20 +23,19 @@
 
 #define NONE UINT32_MAX
 
-/* Number of items of an anchor, and how often it may occur in each sequence, as long as there is
- * room for PAIRS pairs per item. */
+/* Number of items of an anchor, how often it may occur in each sequence, and the limit of pairs for
+ * each item; with more pairs, anchors must be rarer. */
 #define GRAM  8u
 #define RARE  32u
 #define PAIRS 8u
 
-/* Steps of the exact search in one region, from both ends, at most and at least; and how many
- * diagonals may be searched for each item, by all searches together, before they are limited to the
- * least. */
+/* Maximum steps of the exact search in one region: STEPS_MAX while the searches of all regions have
+ * visited fewer than DIAGONALS_EACH diagonals for each item, STEPS_MIN after that. */
 #define STEPS_MAX      4096
 #define STEPS_MIN      256
 #define DIAGONALS_EACH 1024
 
-/* How often regions between anchors are searched for further anchors. */
+/* How deep regions between anchors are searched for further anchors. */
 #define DEPTH_MAX 16
 
 /* Where a key, or the hash of an anchor, occurs. */
@@ -35,8 +48,8 @@ struct slot {
 };
 
 struct bc_align {
-	/* The items that occur in both sequences: their keys, where they are, and the partners of
-	 * those of A. The others can have no partner, and the search is faster without them. */
+	/* The items that occur in both sequences: their keys, their positions, and the partner of
+	 * each item of A. */
 	uint64_t *x;
 	uint64_t *y;
 	uint32_t *x_at;
@@ -435,7 +448,7 @@ size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint6
 	size_t last = 0;
 
 	assert(n <= s->items && m <= s->items);
-	/* What both begin and end with matches, also where it occurs elsewhere as well. */
+	/* Match the common prefix and suffix first, even if those items also occur elsewhere. */
 	while (first < n && first < m && a[first] == b[first])
 		first++;
 	while (first + last < n && first + last < m && a[n - 1 - last] == b[m - 1 - last])

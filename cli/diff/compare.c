@@ -1,3 +1,7 @@
+/* Compares and hashes entries by a table of places: which field, of which kind of entry, is where
+ * in struct bc_entry, and how it is read. Both walk the table, so that they agree: entries that do
+ * not differ in the selected fields have the same hash. Two traces are mostly equal, so references
+ * have a fast path before the table. */
 #include "cli/diff/compare.h"
 
 #include <assert.h>
@@ -13,14 +17,6 @@ const char *bc_field_name(uint64_t field)
 {
 	assert(field != 0 && (field & (field - 1)) == 0 && field >> BC_FIELD_COUNT == 0);
 	return names[__builtin_ctzll(field)];
-}
-
-uint64_t bc_field_by_name(const char *name, size_t bytes)
-{
-	for (unsigned i = 0; i < BC_FIELD_COUNT; i++)
-		if (strlen(names[i]) == bytes && memcmp(names[i], name, bytes) == 0)
-			return UINT64_C(1) << i;
-	return 0;
 }
 
 /* Fields that an entry has only if bc_entry.has says so. */
@@ -72,9 +68,10 @@ uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
 	return fields;
 }
 
-/* How to read a string, so that equivalent strings compare equal. */
+/* How the value of a field is read, so that equivalent values are equal. */
 enum reading {
-	AS_IT_STANDS,
+	NUMBER,
+	VERBATIM,
 	ANY_CASE,
 	ANY_SPACE, /* a run of white space is one space; none at the ends */
 	DIGITS,    /* ignores case, separators and leading zeros */
@@ -130,7 +127,7 @@ static bool is_same_text(struct bc_text a, struct bc_text b, enum reading readin
 {
 	if (a.bytes == b.bytes && (a.bytes == 0 || memcmp(a.at, b.at, a.bytes) == 0))
 		return true;
-	if (reading == AS_IT_STANDS || a.bytes == 0 || b.bytes == 0)
+	if (reading == VERBATIM || a.bytes == 0 || b.bytes == 0)
 		return false;
 	struct cursor x = read_text(a, reading);
 	struct cursor y = read_text(b, reading);
@@ -143,122 +140,106 @@ static bool is_same_text(struct bc_text a, struct bc_text b, enum reading readin
 	}
 }
 
-static uint64_t compare_instructions(const struct bc_instruction *a, const struct bc_instruction *b)
-{
-	uint64_t differ = 0;
+/* ---- the fields and where an entry has them */
 
-	if (a->effect != b->effect)
-		differ |= BC_FIELD_EFFECT;
-	if (a->has_id && b->has_id && a->id != b->id)
-		differ |= BC_FIELD_ID;
-	if (a->opcode != b->opcode || (a->digits == 0) != (b->digits == 0))
-		differ |= BC_FIELD_OPCODE;
-	if (!is_same_text(a->set, b->set, AS_IT_STANDS))
-		differ |= BC_FIELD_SET;
-	if (!is_same_text(a->mode, b->mode, AS_IT_STANDS))
-		differ |= BC_FIELD_MODE;
-	if (!is_same_text(a->disassembly, b->disassembly, ANY_SPACE))
-		differ |= BC_FIELD_DISASSEMBLY;
-	return differ;
+#define AT(member) offsetof(struct bc_entry, member), sizeof(((struct bc_entry *)0)->member)
+
+#define ANY_KIND BC_ENTRY_KINDS
+
+static const struct place {
+	uint64_t field;
+	uint8_t kind; /* enum bc_entry_kind, or ANY_KIND */
+	uint8_t reading;
+	uint16_t trait; /* compared only if both entries have it; 0: always, an absent field is 0 */
+	uint16_t at;
+	uint16_t bytes;
+} places[] = {
+	{BC_FIELD_ADDR, BC_ENTRY_REFERENCE, NUMBER, 0, AT(addr)},
+	{BC_FIELD_TYPE, BC_ENTRY_REFERENCE, NUMBER, 0, AT(type)},
+	{BC_FIELD_ADDR, BC_ENTRY_INSTRUCTION, NUMBER, 0, AT(addr)},
+	{BC_FIELD_EFFECT, BC_ENTRY_INSTRUCTION, NUMBER, 0, AT(instruction.effect)},
+	{BC_FIELD_OPCODE, BC_ENTRY_INSTRUCTION, NUMBER, 0, AT(instruction.opcode)},
+	{BC_FIELD_SET, BC_ENTRY_INSTRUCTION, VERBATIM, 0, AT(instruction.set)},
+	{BC_FIELD_MODE, BC_ENTRY_INSTRUCTION, VERBATIM, 0, AT(instruction.mode)},
+	{BC_FIELD_DISASSEMBLY, BC_ENTRY_INSTRUCTION, ANY_SPACE, 0, AT(instruction.disassembly)},
+	{BC_FIELD_ADDR, BC_ENTRY_UOP, NUMBER, 0, AT(addr)},
+	{BC_FIELD_STEP, BC_ENTRY_UOP, NUMBER, 0, AT(uop.step)},
+	{BC_FIELD_REGISTERS, BC_ENTRY_UOP, NUMBER, 0, AT(uop.src1)},
+	{BC_FIELD_REGISTERS, BC_ENTRY_UOP, NUMBER, 0, AT(uop.src2)},
+	{BC_FIELD_REGISTERS, BC_ENTRY_UOP, NUMBER, 0, AT(uop.dest)},
+	{BC_FIELD_FLAGS, BC_ENTRY_UOP, NUMBER, 0, AT(uop.flags)},
+	{BC_FIELD_BRANCH, BC_ENTRY_UOP, NUMBER, 0, AT(uop.branch)},
+	{BC_FIELD_ACCESS, BC_ENTRY_UOP, NUMBER, 0, AT(uop.access)},
+	{BC_FIELD_IMMEDIATE, BC_ENTRY_UOP, NUMBER, 0, AT(uop.immediate)},
+	{BC_FIELD_MEMORY, BC_ENTRY_UOP, NUMBER, 0, AT(uop.mem_addr)},
+	{BC_FIELD_FALLTHROUGH, BC_ENTRY_UOP, NUMBER, 0, AT(uop.fallthrough)},
+	{BC_FIELD_TARGET, BC_ENTRY_UOP, NUMBER, 0, AT(uop.target)},
+	{BC_FIELD_MACRO, BC_ENTRY_UOP, VERBATIM, 0, AT(uop.macro)},
+	{BC_FIELD_MICRO, BC_ENTRY_UOP, VERBATIM, 0, AT(uop.micro)},
+	{BC_FIELD_NAME, BC_ENTRY_REGISTER, ANY_CASE, 0, AT(reg.name)},
+	{BC_FIELD_VALUE, BC_ENTRY_REGISTER, DIGITS, 0, AT(reg.value)},
+	{BC_FIELD_LETTER, BC_ENTRY_KERNEL, VERBATIM, 0, AT(kernel.tag)},
+	{BC_FIELD_TEXT, BC_ENTRY_KERNEL, VERBATIM, 0, AT(kernel.rest)},
+	{BC_FIELD_EVENT, BC_ENTRY_EVENT, NUMBER, 0, AT(note.event.kind)},
+	{BC_FIELD_EVENT, BC_ENTRY_EVENT, NUMBER, 0, AT(note.event.cause)},
+	{BC_FIELD_EVENT, BC_ENTRY_EVENT, NUMBER, 0, AT(note.event.exact)},
+	{BC_FIELD_EVENT, BC_ENTRY_EVENT, NUMBER, 0, AT(note.event.value)},
+	{BC_FIELD_TEXT, BC_ENTRY_EVENT, VERBATIM, 0, AT(note.text)},
+	{BC_FIELD_TEXT, BC_ENTRY_LINE, ANY_SPACE, 0, AT(words)},
+	{BC_FIELD_SIZE, ANY_KIND, NUMBER, 0, AT(size)},
+	{BC_FIELD_ATTR, ANY_KIND, NUMBER, 0, AT(attr)},
+	{BC_FIELD_PROC, ANY_KIND, NUMBER, 0, AT(proc)},
+	{BC_FIELD_SPACE, ANY_KIND, NUMBER, 0, AT(space)},
+	{BC_FIELD_DATA, ANY_KIND, NUMBER, 0, AT(data)},
+	{BC_FIELD_PHYS, ANY_KIND, NUMBER, 0, AT(phys)},
+	{BC_FIELD_LETTER, ANY_KIND, NUMBER, BC_HAS_LETTER, AT(letter)},
+	{BC_FIELD_ENABLES, ANY_KIND, NUMBER, BC_HAS_SAMPLE, AT(sample)},
+	{BC_FIELD_ATTRIB, ANY_KIND, VERBATIM, BC_HAS_ATTRIB, AT(access.attrib)},
+	{BC_FIELD_SECURITY, ANY_KIND, ANY_CASE, BC_HAS_SECURITY, AT(access.security)},
+};
+
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+/* True if entries of this kind and with these traits have the field at this place. */
+static bool is_used(const struct place *p, unsigned kind, uint32_t has, uint64_t fields)
+{
+	return (p->kind == kind || p->kind == ANY_KIND) && (p->field & fields) != 0 &&
+	       (p->trait & ~has) == 0;
 }
 
-static uint64_t compare_uops(const struct bc_uop *a, const struct bc_uop *b)
+static inline bool is_number_same(
+	const struct bc_entry *a, const struct bc_entry *b, const struct place *p)
 {
-	uint64_t differ = 0;
+	const char *x = (const char *)a + p->at;
+	const char *y = (const char *)b + p->at;
 
-	if (a->step != b->step)
-		differ |= BC_FIELD_STEP;
-	if (a->src1 != b->src1 || a->src2 != b->src2 || a->dest != b->dest)
-		differ |= BC_FIELD_REGISTERS;
-	if (a->flags != b->flags)
-		differ |= BC_FIELD_FLAGS;
-	if (a->branch != b->branch)
-		differ |= BC_FIELD_BRANCH;
-	if (a->access != b->access)
-		differ |= BC_FIELD_ACCESS;
-	if (a->immediate != b->immediate)
-		differ |= BC_FIELD_IMMEDIATE;
-	if (a->mem_addr != b->mem_addr)
-		differ |= BC_FIELD_MEMORY;
-	if (a->fallthrough != b->fallthrough)
-		differ |= BC_FIELD_FALLTHROUGH;
-	if (a->target != b->target)
-		differ |= BC_FIELD_TARGET;
-	if (!is_same_text(a->macro, b->macro, AS_IT_STANDS))
-		differ |= BC_FIELD_MACRO;
-	if (!is_same_text(a->micro, b->micro, AS_IT_STANDS))
-		differ |= BC_FIELD_MICRO;
-	return differ;
+	return p->bytes == 8   ? memcmp(x, y, 8) == 0
+	       : p->bytes == 4 ? memcmp(x, y, 4) == 0
+	       : p->bytes == 1 ? *x == *y
+			       : memcmp(x, y, p->bytes) == 0;
 }
 
-static uint64_t compare_kinds(const struct bc_entry *a, const struct bc_entry *b)
+/* Returns the bytes as they are in memory: only good for equality. */
+static uint64_t number_at(const struct bc_entry *entry, const struct place *p)
 {
-	switch (a->kind) {
-	case BC_ENTRY_REFERENCE:
-		return (a->addr != b->addr ? BC_FIELD_ADDR : 0) |
-		       (a->type != b->type ? BC_FIELD_TYPE : 0);
-	case BC_ENTRY_INSTRUCTION:
-		return (a->addr != b->addr ? BC_FIELD_ADDR : 0) |
-		       compare_instructions(&a->instruction, &b->instruction);
-	case BC_ENTRY_UOP:
-		return (a->addr != b->addr ? BC_FIELD_ADDR : 0) | compare_uops(&a->uop, &b->uop);
-	case BC_ENTRY_REGISTER:
-		return (is_same_text(a->reg.name, b->reg.name, ANY_CASE) ? 0 : BC_FIELD_NAME) |
-		       (is_same_text(a->reg.value, b->reg.value, DIGITS) ? 0 : BC_FIELD_VALUE);
-	case BC_ENTRY_KERNEL:
-		return (is_same_text(a->kernel.rest, b->kernel.rest, AS_IT_STANDS)
-				       ? 0
-				       : BC_FIELD_TEXT) |
-		       (is_same_text(a->kernel.tag, b->kernel.tag, AS_IT_STANDS) ? 0
-										 : BC_FIELD_LETTER);
-	case BC_ENTRY_EVENT: {
-		const struct bc_event *x = &a->note.event;
-		const struct bc_event *y = &b->note.event;
-		bool is_same = x->kind == y->kind && x->cause == y->cause && x->exact == y->exact &&
-			       x->value == y->value;
-		return (is_same ? 0 : BC_FIELD_EVENT) |
-		       (is_same_text(a->note.text, b->note.text, AS_IT_STANDS) ? 0 : BC_FIELD_TEXT);
-	}
-	default:
-		return is_same_text(a->words, b->words, ANY_SPACE) ? 0 : BC_FIELD_TEXT;
-	}
+	uint64_t number = 0;
+
+	memcpy(&number, (const char *)entry + p->at, p->bytes);
+	return number;
 }
 
-static uint64_t compare_optional(const struct bc_entry *a, const struct bc_entry *b)
+static struct bc_text text_at(const struct bc_entry *entry, const struct place *p)
 {
-	uint64_t differ = 0;
+	struct bc_text text;
 
-	for (size_t i = 0; i < OPTIONALS; i++)
-		if (((a->has ^ b->has) & optional[i].trait) != 0)
-			differ |= optional[i].field;
-	if (a->size != b->size)
-		differ |= BC_FIELD_SIZE;
-	if (a->attr != b->attr)
-		differ |= BC_FIELD_ATTR;
-	if (a->proc != b->proc)
-		differ |= BC_FIELD_PROC;
-	if (a->space != b->space)
-		differ |= BC_FIELD_SPACE;
-	if (a->data != b->data)
-		differ |= BC_FIELD_DATA;
-	if (a->phys != b->phys)
-		differ |= BC_FIELD_PHYS;
-	if ((a->has & b->has & BC_HAS_LETTER) != 0 && a->letter != b->letter)
-		differ |= BC_FIELD_LETTER;
-	if ((a->has & b->has & BC_HAS_SAMPLE) != 0 &&
-		memcmp(a->sample, b->sample, BC_SAMPLE_BYTES) != 0)
-		differ |= BC_FIELD_ENABLES;
-	if ((a->has & b->has & BC_HAS_ATTRIB) != 0 &&
-		!is_same_text(a->access.attrib, b->access.attrib, AS_IT_STANDS))
-		differ |= BC_FIELD_ATTRIB;
-	if ((a->has & b->has & BC_HAS_SECURITY) != 0 &&
-		!is_same_text(a->access.security, b->access.security, ANY_CASE))
-		differ |= BC_FIELD_SECURITY;
-	return differ;
+	memcpy(&text, (const char *)entry + p->at, sizeof(text));
+	return text;
 }
 
 uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, uint64_t fields)
 {
+	uint64_t differ = 0;
+
 	if (a->kind != b->kind)
 		return BC_FIELD_KIND;
 	/* Fast path: references that are equal in all fields are equal in any selection. */
@@ -268,7 +249,24 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 		a->data == b->data && a->phys == b->phys &&
 		(a->has & (BC_HAS_SAMPLE | BC_HAS_ATTRIB | BC_HAS_SECURITY)) == 0)
 		return 0;
-	return (compare_kinds(a, b) | compare_optional(a, b)) & fields & ~BC_FIELD_TIME;
+	for (size_t i = 0; i < OPTIONALS; i++)
+		if (((a->has ^ b->has) & optional[i].trait) != 0)
+			differ |= optional[i].field;
+	for (const struct place *p = places; p < places + PLACES; p++)
+		if (is_used(p, a->kind, a->has & b->has, fields & ~differ) &&
+			(p->reading == NUMBER
+					? !is_number_same(a, b, p)
+					: !is_same_text(text_at(a, p), text_at(b, p), p->reading)))
+			differ |= p->field;
+	if (a->kind == BC_ENTRY_INSTRUCTION) {
+		const struct bc_instruction *x = &a->instruction;
+		const struct bc_instruction *y = &b->instruction;
+		if (x->has_id && y->has_id && x->id != y->id)
+			differ |= BC_FIELD_ID;
+		if ((x->digits == 0) != (y->digits == 0))
+			differ |= BC_FIELD_OPCODE;
+	}
+	return differ & fields & ~BC_FIELD_TIME;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -291,119 +289,20 @@ static uint64_t mix_text(uint64_t hash, struct bc_text text, enum reading readin
 	return mix(hash, sum);
 }
 
-static uint64_t hash_instruction(uint64_t hash, const struct bc_instruction *i, uint64_t fields)
-{
-	if ((fields & BC_FIELD_EFFECT) != 0)
-		hash = mix(hash, i->effect);
-	if ((fields & BC_FIELD_OPCODE) != 0)
-		hash = mix(mix(hash, i->opcode), i->digits == 0);
-	if ((fields & BC_FIELD_SET) != 0)
-		hash = mix_text(hash, i->set, AS_IT_STANDS);
-	if ((fields & BC_FIELD_MODE) != 0)
-		hash = mix_text(hash, i->mode, AS_IT_STANDS);
-	if ((fields & BC_FIELD_DISASSEMBLY) != 0)
-		hash = mix_text(hash, i->disassembly, ANY_SPACE);
-	return hash;
-}
-
-static uint64_t hash_uop(uint64_t hash, const struct bc_uop *u, uint64_t fields)
-{
-	const struct {
-		uint64_t field;
-		uint64_t value;
-	} numbers[] = {
-		{BC_FIELD_STEP, (uint64_t)u->step},
-		{BC_FIELD_REGISTERS, (uint64_t)u->src1},
-		{BC_FIELD_REGISTERS, (uint64_t)u->src2},
-		{BC_FIELD_REGISTERS, (uint64_t)u->dest},
-		{BC_FIELD_FLAGS, (uint64_t)u->flags},
-		{BC_FIELD_BRANCH, (uint64_t)u->branch},
-		{BC_FIELD_ACCESS, (uint64_t)u->access},
-		{BC_FIELD_IMMEDIATE, (uint64_t)u->immediate},
-		{BC_FIELD_MEMORY, u->mem_addr},
-		{BC_FIELD_FALLTHROUGH, u->fallthrough},
-		{BC_FIELD_TARGET, u->target},
-	};
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if ((fields & numbers[i].field) != 0)
-			hash = mix(hash, numbers[i].value);
-	if ((fields & BC_FIELD_MACRO) != 0)
-		hash = mix_text(hash, u->macro, AS_IT_STANDS);
-	if ((fields & BC_FIELD_MICRO) != 0)
-		hash = mix_text(hash, u->micro, AS_IT_STANDS);
-	return hash;
-}
-
-static uint64_t hash_kind(uint64_t hash, const struct bc_entry *entry, uint64_t fields)
-{
-	bool has_addr = entry->kind <= BC_ENTRY_UOP;
-
-	if (has_addr && (fields & BC_FIELD_ADDR) != 0)
-		hash = mix(hash, entry->addr);
-	switch (entry->kind) {
-	case BC_ENTRY_REFERENCE:
-		return (fields & BC_FIELD_TYPE) != 0 ? mix(hash, entry->type) : hash;
-	case BC_ENTRY_INSTRUCTION:
-		return hash_instruction(hash, &entry->instruction, fields);
-	case BC_ENTRY_UOP:
-		return hash_uop(hash, &entry->uop, fields);
-	case BC_ENTRY_REGISTER:
-		if ((fields & BC_FIELD_NAME) != 0)
-			hash = mix_text(hash, entry->reg.name, ANY_CASE);
-		return (fields & BC_FIELD_VALUE) != 0 ? mix_text(hash, entry->reg.value, DIGITS)
-						      : hash;
-	case BC_ENTRY_KERNEL:
-		if ((fields & BC_FIELD_LETTER) != 0)
-			hash = mix_text(hash, entry->kernel.tag, AS_IT_STANDS);
-		return (fields & BC_FIELD_TEXT) != 0
-			       ? mix_text(hash, entry->kernel.rest, AS_IT_STANDS)
-			       : hash;
-	case BC_ENTRY_EVENT: {
-		const struct bc_event *event = &entry->note.event;
-		if ((fields & BC_FIELD_EVENT) != 0)
-			hash = mix(mix(hash, event->value), (uint64_t)event->kind << 16 |
-								    (uint64_t)event->cause << 8 |
-								    event->exact);
-		return (fields & BC_FIELD_TEXT) != 0
-			       ? mix_text(hash, entry->note.text, AS_IT_STANDS)
-			       : hash;
-	}
-	default:
-		return (fields & BC_FIELD_TEXT) != 0 ? mix_text(hash, entry->words, ANY_SPACE)
-						     : hash;
-	}
-}
-
 uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields)
 {
-	uint64_t hash = hash_kind(mix(0, entry->kind), entry, fields);
+	uint64_t hash = mix(0, entry->kind);
 	uint64_t has = 0;
 
 	for (size_t i = 0; i < OPTIONALS; i++)
 		if ((fields & ~BC_FIELD_TIME & optional[i].field) != 0)
 			has |= entry->has & optional[i].trait;
 	hash = mix(hash, has);
-	if ((fields & BC_FIELD_SIZE) != 0)
-		hash = mix(hash, entry->size);
-	if ((fields & BC_FIELD_ATTR) != 0)
-		hash = mix(hash, entry->attr);
-	if ((fields & BC_FIELD_PROC) != 0)
-		hash = mix(hash, entry->proc);
-	if ((fields & BC_FIELD_SPACE) != 0)
-		hash = mix(hash, entry->space);
-	if ((fields & BC_FIELD_DATA) != 0)
-		hash = mix(hash, entry->data);
-	if ((fields & BC_FIELD_PHYS) != 0)
-		hash = mix(hash, entry->phys);
-	if ((has & BC_HAS_LETTER) != 0)
-		hash = mix(hash, (uint64_t)entry->letter);
-	if ((has & BC_HAS_SAMPLE) != 0)
-		for (size_t i = 0; i < BC_SAMPLE_BYTES; i++)
-			hash = mix(hash, entry->sample[i]);
-	if ((has & BC_HAS_ATTRIB) != 0)
-		hash = mix_text(hash, entry->access.attrib, AS_IT_STANDS);
-	if ((has & BC_HAS_SECURITY) != 0)
-		hash = mix_text(hash, entry->access.security, ANY_CASE);
+	for (const struct place *p = places; p < places + PLACES; p++)
+		if (is_used(p, entry->kind, entry->has, fields))
+			hash = p->reading == NUMBER ? mix(hash, number_at(entry, p))
+						    : mix_text(hash, text_at(entry, p), p->reading);
+	if (entry->kind == BC_ENTRY_INSTRUCTION && (fields & BC_FIELD_OPCODE) != 0)
+		hash = mix(hash, entry->instruction.digits == 0);
 	return hash;
 }

@@ -1,21 +1,30 @@
-/* buscap diff: compares two traces, of one or two formats.
+/* `buscap diff`: compares two traces, of one format or of two.
  *
- * cli/diff/match.h finds the differences. Here they are collected, one at a time, and passed to
- * cli/diff/diff_print.c. */
+ * Each side reads its files, converts the entries to what the other side's format can hold, and
+ * passes the selected ones on to cli/diff/match.h. That finds what matches and calls back here
+ * (on_same(), on_differ(), ...), where one difference at a time is collected: it opens with the
+ * first entry that differs and is printed (cli/diff/diff_print.c) as soon as an entry matches
+ * again. So memory is bounded by --lookahead, --show and --context, however long the traces are.
+ *
+ * On the same clock, two kinds of entries are explained instead of reported one by one: gaps, and
+ * entries that the other trace lacks only because `cut` left them out. */
 #include "cli/term/commands.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/diff/compare.h"
-#include "cli/diff/diff_options.h"
-#include "cli/diff/diff_print.h"
+#include "cli/diff/diff.h"
 #include "cli/term/options.h"
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+#include "formats/trace/filter_parse.h"
 
-/* Returns the traits that a trace's entries can be converted to. */
+/* Returns the traits that the entries of a trace have after conversion. */
 static uint32_t can_be(const struct bc_trace *trace)
 {
 	uint32_t holds = bc_trace_has(trace);
@@ -25,9 +34,113 @@ static uint32_t can_be(const struct bc_trace *trace)
 		       : holds;
 }
 
+/* ---- where the traces come from: what the headers of segments say */
+
+static void add_recordings(struct bc_diff_origin *o, const char *ids)
+{
+	size_t used = strlen(o->recordings);
+
+	snprintf(o->recordings + used, sizeof(o->recordings) - used, "%s%s", used != 0 ? " " : "",
+		ids);
+}
+
+/* Narrows a range of addresses to another one. An entry that touches two overlapping ranges also
+ * touches their intersection. */
+static void narrow_addr(struct bc_span *addr, struct bc_span by)
+{
+	if (by.first > addr->last || by.last < addr->first)
+		return;
+	addr->first = by.first > addr->first ? by.first : addr->first;
+	addr->last = by.last < addr->last ? by.last : addr->last;
+}
+
+/* Adds a condition such as "type=read" to a filter. Returns false if it is of another kind. */
+static bool add_condition(struct bc_filter *filter, const char *condition)
+{
+	static const struct {
+		const char *name;
+		bool (*parse)(struct bc_filter *, const char *, char *, size_t);
+	} conditions[] = {{"addr=", bc_filter_parse_addr}, {"type=", bc_filter_parse_types},
+		{"proc=", bc_filter_parse_procs}, {"port=", bc_filter_parse_port}};
+	struct bc_span before = filter->addr;
+	char err[256];
+
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
+		if (strncmp(condition, conditions[i].name, 5) == 0 &&
+			conditions[i].parse(filter, condition + 5, err, sizeof(err))) {
+			narrow_addr(&filter->addr, before);
+			return true;
+		}
+	return false;
+}
+
+/* Sets the filter from the options of a cut, such as "records=0-99 type=read". Ranges of records
+ * are ignored: they leave out few, long pieces. Several lists of types or processors are
+ * alternatives, also in a cut of a cut, whose options look the same. */
+static bool read_filter(struct bc_diff_origin *o)
+{
+	char words[sizeof(o->cut)];
+	char *rest = words;
+	char *word;
+	bool has_filter = false;
+
+	bc_filter_init(&o->filter);
+	strcpy(words, o->cut);
+	while ((word = strsep(&rest, " ")) != NULL)
+		has_filter = add_condition(&o->filter, word) || has_filter;
+	return has_filter;
+}
+
+static void read_origin(struct bc_diff_origin *o, const struct bc_trace *trace)
+{
+	static const char *const sources[] = {"converted_from", "cut_from"};
+	struct bc_segment_header header;
+
+	memset(o, 0, sizeof(*o));
+	if (!bc_trace_header(trace, &header))
+		return;
+	o->is_known = true;
+	add_recordings(o, header.recording);
+	json_t *metadata = bc_metadata_parse(header.metadata);
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		const char *ids = json_string_value(json_object_get(metadata, sources[i]));
+		if (ids != NULL)
+			add_recordings(o, ids);
+	}
+	const char *cut = json_string_value(json_object_get(metadata, "cut"));
+	snprintf(o->cut, sizeof(o->cut), "%s", cut != NULL ? cut : "");
+	o->has_filter = read_filter(o);
+	json_decref(metadata);
+}
+
+/* True if `text` contains a word. */
+static bool has_word(const char *text, const char *word, size_t bytes)
+{
+	for (const char *at = text; *at != '\0'; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+		if (n == bytes && memcmp(at, word, n) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+static bool is_same_origin(const struct bc_diff_origin *a, const struct bc_diff_origin *b)
+{
+	if (!a->is_known || !b->is_known)
+		return false;
+	for (const char *at = a->recordings; *at != '\0'; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+		if (has_word(b->recordings, at, n))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
 /* ---- reading the two traces */
 
-/* Whether the next entry has the start address. */
+/* True if the next entry has the start address. */
 static bool is_start(const struct bc_diff_side *side)
 {
 	return side->run->kind <= BC_ENTRY_UOP && side->run->addr == side->diff->start;
@@ -43,7 +156,7 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 
 	for (;;) {
 		for (; side->left != 0 && ((bc_diff_class_of(side->run) & only) == 0 ||
-						  (side->is_waiting && !is_start(side)));
+						  (side->awaits_start && !is_start(side)));
 			side->left--)
 			side->run++;
 		if (side->left != 0)
@@ -55,7 +168,7 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 			return 0;
 		bc_entry_convert_batch(&side->fit, batch.entries, batch.count);
 	}
-	side->is_waiting = false;
+	side->awaits_start = false;
 	size_t n = 1;
 	while (n < side->left &&
 		(only == BC_DIFF_CLASSES || (bc_diff_class_of(&side->run[n]) & only) != 0))
@@ -67,13 +180,12 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	return 1;
 }
 
-/* Reads all files of a side once more, from the beginning and without messages:
- * bc_match_source. */
+/* Reads all files of a side again, from the beginning and without messages: bc_match_source. */
 static int read_again(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
 {
 	const struct bc_diff_side *side = context;
 	struct bc_console console;
-	struct bc_diff_side again = {.diff = side->diff, .is_waiting = side->diff->has_start};
+	struct bc_diff_side again = {.diff = side->diff, .awaits_start = side->diff->has_start};
 	const struct bc_entry *run;
 	size_t count;
 
@@ -100,7 +212,7 @@ static bool find_start(struct bc_diff_side *side)
 	const struct bc_entry *run;
 	size_t count;
 
-	if (!side->is_waiting)
+	if (!side->awaits_start)
 		return true;
 	if (next_run(side, &run, &count) <= 0)
 		return false;
@@ -116,7 +228,7 @@ static void set_line(struct bc_diff_line *line, const struct bc_entry *entry)
 	bc_entry_text(line->text, entry);
 }
 
-static void pass(struct bc_diff_side *side, const struct bc_entry *entries, size_t count)
+static void count_compared(struct bc_diff_side *side, const struct bc_entry *entries, size_t count)
 {
 	if (count == 0)
 		return;
@@ -129,16 +241,12 @@ static void pass(struct bc_diff_side *side, const struct bc_entry *entries, size
 static bool end_difference(struct bc_diff *d)
 {
 	uint64_t pairs = d->a.count < d->b.count ? d->a.count : d->b.count;
-	bool ok = true;
 
 	d->is_open = false;
 	d->changed += pairs;
 	d->only_a += d->a.count - pairs;
 	d->only_b += d->b.count - pairs;
-	if (d->is_json)
-		ok = bc_diff_json_difference(d);
-	else if (!d->is_quiet)
-		bc_diff_text_difference(d);
+	bool ok = bc_diff_print_difference(d);
 	if (!ok)
 		bc_print_no_memory(d->console);
 	d->before_count = 0;
@@ -156,17 +264,17 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 
 	if (d->is_open)
 		goes_on = end_difference(d);
-	pass(&d->a, a, n);
-	pass(&d->b, b, n);
+	count_compared(&d->a, a, n);
+	count_compared(&d->b, b, n);
 	d->same += n;
 	if (d->is_json || d->is_quiet)
 		goto out;
 	for (; goes_on && d->after != 0 && i < n; i++, d->after--) {
 		struct bc_diff_line line;
 		set_line(&line, &a[i]);
-		bc_diff_text_context(d, &line);
+		bc_diff_print_context(d, &line);
 	}
-	/* Keep the last ones as context of the next difference. */
+	/* Keep the last entries as context of the next difference. */
 	i = n - i > d->context ? n - d->context : i;
 	size_t drop = d->before_count + (n - i);
 	drop = drop > d->context ? drop - d->context : 0;
@@ -184,7 +292,7 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 {
 	struct bc_diff *d = context;
 
-	(void)a; /* they come out of order, so they are not the last ones */
+	(void)a; /* out of order, so `last` does not change */
 	(void)b;
 	d->a.entries += a_count;
 	d->b.entries += b_count;
@@ -192,13 +300,13 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 	return true;
 }
 
-static void begin_side(struct bc_diff_side *side)
+static void start_side(struct bc_diff_side *side)
 {
 	side->count = 0;
 	side->moved = 0;
 	side->has_gap = false;
-	side->has_behind = side->has_last;
-	side->behind = side->last;
+	side->has_previous = side->has_last;
+	side->previous = side->last;
 }
 
 static void add_side(
@@ -211,16 +319,16 @@ static void add_side(
 	side->count += count;
 	if (count != 0)
 		side->end = entries[count - 1].number;
-	pass(side, entries, count);
+	count_compared(side, entries, count);
 }
 
-static void begin_difference(struct bc_diff *d)
+static void start_difference(struct bc_diff *d)
 {
 	d->is_open = d->is_paired = true;
 	d->differ = 0;
 	d->differences++;
-	begin_side(&d->a);
-	begin_side(&d->b);
+	start_side(&d->a);
+	start_side(&d->b);
 }
 
 static bool is_gap(const struct bc_entry *entry)
@@ -228,8 +336,8 @@ static bool is_gap(const struct bc_entry *entry)
 	return entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP;
 }
 
-/* On the same clock, a gap is not an entry to compare: it explains why the other trace has more.
- * And what a selection left out is one difference, however many entries there are. */
+/* Counts the entries that need no difference of their own on the same clock: a gap explains why the
+ * other trace has more, and everything that the other trace's cut left out is one difference. */
 static size_t count_explained(
 	const struct bc_diff_side *other, const struct bc_entry *entries, size_t count)
 {
@@ -250,7 +358,7 @@ static void explain(struct bc_diff *d, struct bc_diff_side *side, const struct b
 		return;
 	}
 	if (!d->is_open)
-		begin_difference(d);
+		start_difference(d);
 	if (!side->has_gap)
 		set_line(&side->gap, entry);
 	side->has_gap = true;
@@ -260,7 +368,7 @@ static bool add_difference(struct bc_diff *d, const struct bc_entry *a, size_t a
 	const struct bc_entry *b, size_t b_count)
 {
 	if (!d->is_open)
-		begin_difference(d);
+		start_difference(d);
 	uint64_t at = d->a.count;
 	d->is_paired = d->is_paired && a_count == b_count;
 	add_side(&d->a, a, a_count, d->show);
@@ -284,7 +392,7 @@ static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 		d->is_stopped = true;
 		return false;
 	}
-	if (!d->is_same_clock ||
+	if (!d->how.is_same_clock ||
 		count_explained(&d->b, a, a_count) + count_explained(&d->a, b, b_count) == 0)
 		return add_difference(d, a, a_count, b, b_count);
 	for (size_t i = 0; goes_on && i < a_count; i++) {
@@ -331,16 +439,15 @@ static void on_lost(void *context, bool can_retry)
 	d->is_pipe = !can_retry;
 }
 
-/* Whether a field would be compared if both traces had it, and messages are printed. */
-static bool is_announced(const struct bc_diff *d, const struct bc_diff_wanted *w, uint64_t field)
+/* True if leaving out a field deserves a message: the user neither chose nor excluded it. */
+static bool is_announced(const struct bc_diff *d, uint64_t field)
 {
-	return w->fields == 0 && (w->ignored & field) == 0 && !d->is_quiet;
+	return d->wanted_fields == 0 && (d->ignored_fields & field) == 0 && !d->is_quiet;
 }
 
-/* Leaves out fields that a trace of a format with optional fields doesn't have, and says so, unless
- * they were asked for. */
-static uint64_t leave_out_missing(
-	struct bc_diff *d, const struct bc_diff_wanted *w, uint64_t fields)
+/* Removes fields that only one of the traces has, in formats where they are optional, and prints a
+ * message, unless the user asked for these fields. */
+static uint64_t leave_out_missing(struct bc_diff *d, uint64_t fields)
 {
 	static const struct {
 		uint32_t trait;
@@ -352,9 +459,9 @@ static uint64_t leave_out_missing(
 	if (!d->a.peek.is_known || !d->b.peek.is_known)
 		return fields;
 	if (bc_peek_compare_units(d->a.peek, d->b.peek) == BC_PEEK_UNRELATED &&
-		(fields & ~w->fields & BC_FIELD_TIME) != 0) {
+		(fields & ~d->wanted_fields & BC_FIELD_TIME) != 0) {
 		fields &= ~(uint64_t)BC_FIELD_TIME;
-		if (is_announced(d, w, BC_FIELD_TIME))
+		if (is_announced(d, BC_FIELD_TIME))
 			bc_print_error(d->console, NULL,
 				"the times of A are in %s, those of B in %s: not compared",
 				bc_unit_name(d->a.peek.unit), bc_unit_name(d->b.peek.unit));
@@ -362,24 +469,24 @@ static uint64_t leave_out_missing(
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		uint32_t trait = optional[i].trait;
 		if (((d->a.peek.has ^ d->b.peek.has) & trait) == 0 ||
-			(fields & ~w->fields & optional[i].field) == 0)
+			(fields & ~d->wanted_fields & optional[i].field) == 0)
 			continue;
 		fields &= ~optional[i].field;
-		if (is_announced(d, w, optional[i].field))
+		if (is_announced(d, optional[i].field))
 			bc_print_error(d->console, NULL, "%c has no %s: not compared",
 				(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
 	}
 	return fields;
 }
 
-/* Finds what can be compared, and checks it against the options. */
-static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
+/* Determines the fields that both traces can have, and checks the options against them. */
+static enum bc_exit check_common(struct bc_diff *d)
 {
 	const struct bc_trace *a = &d->a.trace;
 	const struct bc_trace *b = &d->b.trace;
 	uint32_t common = bc_diff_classes_of(can_be(a)) & bc_diff_classes_of(can_be(b));
 	uint64_t fields = bc_compare_fields(bc_trace_has(a), bc_trace_has(b));
-	uint64_t missing = w->only & ~(uint64_t)common;
+	uint64_t missing = d->only & ~(uint64_t)common;
 
 	if (common == 0 || missing != 0) {
 		bc_print_error(d->console, NULL, "%sA is %s and B is %s, which don't both have %s",
@@ -390,9 +497,9 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 		return BC_EXIT_USAGE;
 	}
 	if ((fields & BC_FIELD_OPCODE) != 0)
-		fields |= w->fields & BC_FIELD_ID; /* only if selected */
-	fields = leave_out_missing(d, w, fields);
-	missing = w->fields & ~fields;
+		fields |= d->wanted_fields & BC_FIELD_ID; /* only if selected */
+	fields = leave_out_missing(d, fields);
+	missing = d->wanted_fields & ~fields;
 	if (missing != 0) {
 		bc_print_error(d->console, NULL,
 			"--fields: A is %s and B is %s, which don't both have %s",
@@ -400,9 +507,11 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 			bc_field_name(missing & (0 - missing)));
 		return BC_EXIT_USAGE;
 	}
-	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
-	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
-	if ((d->fields & ~BC_FIELD_KIND) == 0 && w->ignored != 0)
+	if (d->only == 0)
+		d->only = BC_DIFF_CLASSES;
+	d->how.fields = (d->wanted_fields != 0 ? d->wanted_fields | BC_FIELD_KIND : fields) &
+			~d->ignored_fields;
+	if ((d->how.fields & ~BC_FIELD_KIND) == 0 && d->ignored_fields != 0)
 		return bc_print_usage_error(d->console, "--ignore leaves no field to compare");
 	return BC_EXIT_OK;
 }
@@ -426,9 +535,9 @@ static bool is_sum(enum bc_format format)
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
-/* Reports what the selection of the other side left out of this one. Returns false if out of
- * memory. */
-static bool tell_filtered(struct bc_diff *d, struct bc_diff_side *side, struct bc_diff_side *other)
+/* Reports the entries that the other side's cut left out. Returns false if out of memory. */
+static bool report_filtered(
+	struct bc_diff *d, struct bc_diff_side *side, struct bc_diff_side *other)
 {
 	if (side->filtered == 0)
 		return true;
@@ -437,14 +546,10 @@ static bool tell_filtered(struct bc_diff *d, struct bc_diff_side *side, struct b
 		return true;
 	}
 	d->differences++;
-	if (d->is_json)
-		return bc_diff_json_filtered(d, side, other);
-	if (!d->is_quiet)
-		bc_diff_text_filtered(d, side, other);
-	return true;
+	return bc_diff_print_filtered(d, side, other);
 }
 
-/* Skips what comes before the start address in both traces. */
+/* Skips the entries before the start address in both traces. */
 static enum bc_exit find_starts(struct bc_diff *d)
 {
 	bool has_a = find_start(&d->a);
@@ -460,15 +565,8 @@ static enum bc_exit find_starts(struct bc_diff *d)
 	return BC_EXIT_FAILED;
 }
 
-static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
+static enum bc_exit compare_traces(struct bc_diff *d)
 {
-	struct bc_match_options how = {.fields = d->fields,
-		.window = w->window,
-		.lookahead = d->lookahead,
-		.is_same_clock = d->is_same_clock,
-		.ignores_rest = d->ignores_rest,
-		.is_relative = w->is_relative ||
-			       is_sum(d->a.trace.format) != is_sum(d->b.trace.format)};
 	struct bc_match_source a = {.next = next_run, .again = read_again, .context = &d->a};
 	struct bc_match_source b = {.next = next_run, .again = read_again, .context = &d->b};
 	struct bc_match_sink sink = {.context = d,
@@ -478,13 +576,11 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 		.moved = on_moved,
 		.shifted = on_shifted,
 		.lost = on_lost};
-	enum bc_exit code = BC_EXIT_OK;
-	bool is_whole;
 
-	if (bc_match_open(&d->match, &how, &a, &b, &sink) != 0)
-		goto no_memory;
-	if (!d->is_json && !d->is_quiet)
-		bc_diff_text_start(d);
+	d->how.is_relative |= is_sum(d->a.trace.format) != is_sum(d->b.trace.format);
+	if (bc_match_open(&d->match, &d->how, &a, &b, &sink) != 0)
+		return bc_print_no_memory(d->console);
+	bc_diff_print_start(d);
 	/* If the differences go to a terminal, they show the progress. */
 	if (d->is_quiet || !isatty(d->console->out)) {
 		bc_trace_show_progress(&d->a.trace, NULL);
@@ -492,27 +588,27 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	}
 	int rc = bc_match_run(d->match);
 	assert(rc >= 0); /* the sources never fail; read errors are in the traces' exit codes */
+	/* The sink stops at the limit, when output fails, and when memory runs out. */
 	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
 	if (d->is_open && !end_difference(d))
 		has_all = has_all && bc_output_failed(&d->output);
-	has_all = tell_filtered(d, &d->a, &d->b) && tell_filtered(d, &d->b, &d->a) && has_all;
-	code = bc_exit_worse(code, bc_exit_worse(d->a.trace.exit, d->b.trace.exit));
-	is_whole = rc == 0 && code == BC_EXIT_OK;
-	if (d->is_json)
-		has_all = has_all && bc_diff_json_summary(d, is_whole);
-	else if (!d->is_quiet)
-		bc_diff_text_summary(d, is_whole);
+	has_all = report_filtered(d, &d->a, &d->b) && report_filtered(d, &d->b, &d->a) && has_all;
+	enum bc_exit code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
+	has_all = has_all && bc_diff_print_summary(d, rc == 0 && code == BC_EXIT_OK);
 	if (d->differences != 0)
 		code = bc_exit_worse(code, BC_EXIT_FAILED);
-	if (has_all)
-		return code;
-no_memory:
-	return bc_print_no_memory(d->console);
+	return has_all ? code : bc_print_no_memory(d->console);
 }
 
-static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
+static enum bc_exit open_side(struct bc_diff_side *side, const struct bc_console *console)
 {
-	d->a.is_waiting = d->b.is_waiting = d->has_start;
+	return bc_trace_open(&side->trace, console, (const char **)side->files.paths,
+		side->files.count, side->format, &side->reader);
+}
+
+static enum bc_exit run_diff(struct bc_diff *d)
+{
+	d->a.awaits_start = d->b.awaits_start = d->has_start;
 	const struct bc_console *console = d->console;
 	const char *no_color = getenv("NO_COLOR");
 	enum bc_exit code;
@@ -525,30 +621,27 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		return bc_print_no_memory(console);
 	if (!bc_output_open(&d->output, console))
 		return BC_EXIT_FAILED;
-	d->a.peek = bc_peek(console, d->a.files.paths[0], w->format_a, &w->reader_a);
-	d->b.peek = bc_peek(console, d->b.files.paths[0], w->format_b, &w->reader_b);
+	d->a.peek = bc_peek(console, d->a.files.paths[0], d->a.format, &d->a.reader);
+	d->b.peek = bc_peek(console, d->b.files.paths[0], d->b.format, &d->b.reader);
 	if (bc_peek_compare_units(d->a.peek, d->b.peek) == BC_PEEK_CONVERTIBLE)
-		w->reader_a.format.in_picoseconds = w->reader_b.format.in_picoseconds = true;
-	code = bc_trace_open(&d->a.trace, console, (const char **)d->a.files.paths,
-		d->a.files.count, w->format_a, &w->reader_a);
+		d->a.reader.format.in_picoseconds = d->b.reader.format.in_picoseconds = true;
+	code = open_side(&d->a, console);
 	if (code != BC_EXIT_OK)
 		goto no_a;
-	code = bc_trace_open(&d->b.trace, console, (const char **)d->b.files.paths,
-		d->b.files.count, w->format_b, &w->reader_b);
+	code = open_side(&d->b, console);
 	if (code == BC_EXIT_OK)
-		code = check_common(d, w);
+		code = check_common(d);
 	if (code != BC_EXIT_OK)
 		goto out;
 	fit_side(&d->a, d, &d->b);
 	fit_side(&d->b, d, &d->a);
-	bc_diff_origin_read(&d->a.origin, &d->a.trace);
-	bc_diff_origin_read(&d->b.origin, &d->b.trace);
-	d->is_same_clock = (d->fields & BC_FIELD_TIME) != 0 && !w->is_relative &&
-			   (w->is_same_clock ||
-				   bc_diff_origin_is_shared(&d->a.origin, &d->b.origin));
+	read_origin(&d->a.origin, &d->a.trace);
+	read_origin(&d->b.origin, &d->b.trace);
+	d->how.is_same_clock = (d->how.fields & BC_FIELD_TIME) != 0 && !d->how.is_relative &&
+			       (d->how.is_same_clock || is_same_origin(&d->a.origin, &d->b.origin));
 	code = find_starts(d);
 	if (code == BC_EXIT_OK)
-		code = compare(d, w);
+		code = compare_traces(d);
 	bc_match_close(d->match);
 out:
 	bc_trace_close(&d->b.trace);
@@ -560,7 +653,6 @@ no_a:
 int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_diff *d = calloc(1, sizeof(*d));
-	struct bc_diff_wanted w;
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	if (d == NULL) {
@@ -568,8 +660,8 @@ int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 		return code;
 	}
 	d->console = console;
-	if (bc_diff_read_options(&w, d, argc, argv, &code))
-		code = bc_exit_worse(run(d, &w), bc_exit_worse(d->a.files.exit, d->b.files.exit));
+	if (bc_diff_read_options(d, argc, argv, &code))
+		code = bc_exit_worse(run_diff(d), bc_exit_worse(d->a.files.exit, d->b.files.exit));
 	bc_files_free(&d->a.files);
 	bc_files_free(&d->b.files);
 	bc_operands_close(&d->a.operands);

@@ -1,4 +1,7 @@
-#include "cli/diff/diff_options.h"
+/* The options of `buscap diff`, its help text, and the classes of entries that --only selects.
+ * Sets of classes and of fields are bits, named in the same order in the usage below, in
+ * docs/diff.md and in the tables that parse them. */
+#include "cli/diff/diff.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,15 +44,6 @@ uint32_t bc_diff_class_of(const struct bc_entry *entry)
 	default:
 		return BC_DIFF_LINE;
 	}
-}
-
-/* An unknown name gives 0. */
-static uint64_t class_by_name(const char *name, size_t bytes)
-{
-	for (size_t i = 0; i < CLASS_COUNT; i++)
-		if (strlen(classes[i].name) == bytes && memcmp(classes[i].name, name, bytes) == 0)
-			return UINT64_C(1) << i;
-	return 0;
 }
 
 uint32_t bc_diff_classes_of(uint32_t holds)
@@ -145,15 +139,14 @@ const struct bc_usage bc_diff_usage = {
 
 /* The names of a set of bits. */
 struct names {
-	uint64_t (*by_name)(const char *, size_t);
 	const char *(*name)(uint64_t);
 	unsigned count;
 };
 
-static const struct names class_names = {class_by_name, bc_diff_class_name, BC_DIFF_CLASS_COUNT};
-static const struct names fields = {bc_field_by_name, bc_field_name, BC_FIELD_COUNT};
+static const struct names class_names = {bc_diff_class_name, CLASS_COUNT};
+static const struct names fields = {bc_field_name, BC_FIELD_COUNT};
 
-static void complain_name(const struct bc_console *console, const char *option,
+static void print_name_error(const struct bc_console *console, const char *option,
 	const struct names *names, const char *name, size_t bytes)
 {
 	char list[1024] = "";
@@ -170,14 +163,19 @@ static void complain_name(const struct bc_console *console, const char *option,
 }
 
 /* Parses "name,name" into a set of bits. */
-static bool read_names(const struct bc_console *console, const char *option,
+static bool parse_names(const struct bc_console *console, const char *option,
 	const struct names *names, uint64_t *set)
 {
 	for (const char *at = optarg;; at++) {
 		size_t n = strcspn(at, ",");
-		uint64_t bit = names->by_name(at, n);
+		uint64_t bit = 0;
+		for (unsigned i = 0; i < names->count; i++) {
+			const char *known = names->name(UINT64_C(1) << i);
+			if (strlen(known) == n && memcmp(known, at, n) == 0)
+				bit = UINT64_C(1) << i;
+		}
 		if (bit == 0) {
-			complain_name(console, option, names, at, n);
+			print_name_error(console, option, names, at, n);
 			return false;
 		}
 		*set |= bit;
@@ -187,7 +185,7 @@ static bool read_names(const struct bc_console *console, const char *option,
 	}
 }
 
-static bool read_number(const struct bc_console *console, const char *option, uint64_t least,
+static bool parse_number(const struct bc_console *console, const char *option, uint64_t least,
 	uint64_t most, size_t *value)
 {
 	uint64_t n;
@@ -203,7 +201,7 @@ static bool read_number(const struct bc_console *console, const char *option, ui
 	return true;
 }
 
-static bool read_start(const struct bc_console *console, struct bc_diff *d)
+static bool parse_start(const struct bc_console *console, struct bc_diff *d)
 {
 	const char *end = optarg + strlen(optarg);
 
@@ -214,51 +212,49 @@ static bool read_start(const struct bc_console *console, struct bc_diff *d)
 	return false;
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct bc_diff_wanted *w)
+static bool parse_diff_option(const struct bc_console *console, int letter, struct bc_diff *d)
 {
-	struct bc_diff *d = w->diff;
-
 	switch (letter) {
 	case 'I':
-		if (!bc_option_read_format(console, "-I", &w->format_a, &w->reader_a.format))
+		if (!bc_option_read_format(console, "-I", &d->a.format, &d->a.reader.format))
 			return false;
-		w->format_b = w->format_a;
-		w->reader_b.format = w->reader_a.format;
+		d->b.format = d->a.format;
+		d->b.reader.format = d->a.reader.format;
 		return true;
 	case OPTION_FORMAT_A:
 		return bc_option_read_format(
-			console, "--format-a", &w->format_a, &w->reader_a.format);
+			console, "--format-a", &d->a.format, &d->a.reader.format);
 	case OPTION_FORMAT_B:
 		return bc_option_read_format(
-			console, "--format-b", &w->format_b, &w->reader_b.format);
+			console, "--format-b", &d->b.format, &d->b.reader.format);
 	case OPTION_ONLY:
-		return read_names(console, "--only", &class_names, &w->only);
+		return parse_names(console, "--only", &class_names, &d->only);
 	case OPTION_FIELDS:
-		return read_names(console, "--fields", &fields, &w->fields);
+		return parse_names(console, "--fields", &fields, &d->wanted_fields);
 	case OPTION_IGNORE:
-		return read_names(console, "--ignore", &fields, &w->ignored);
+		return parse_names(console, "--ignore", &fields, &d->ignored_fields);
 	case 'w':
-		return bc_option_count(console, "--window", &w->window);
+		return bc_option_count(console, "--window", &d->how.window);
 	case 'r':
-		return w->is_relative = true;
+		return d->how.is_relative = true;
 	case OPTION_SAME_CLOCK:
-		return w->is_same_clock = true;
+		return d->how.is_same_clock = true;
 	case OPTION_START:
-		return read_start(console, d);
+		return parse_start(console, d);
 	case OPTION_IGNORE_REST:
-		return d->ignores_rest = true;
+		return d->how.ignores_rest = true;
 	case 'l':
-		return read_number(
-			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->lookahead);
+		return parse_number(
+			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->how.lookahead);
 	case '1':
 		d->limit = 1;
 		return true;
 	case 'n':
-		return read_number(console, "--limit", 1, SIZE_MAX, &d->limit);
+		return parse_number(console, "--limit", 1, SIZE_MAX, &d->limit);
 	case 's':
-		return read_number(console, "--show", 0, LINES_MAX, &d->show);
+		return parse_number(console, "--show", 0, LINES_MAX, &d->show);
 	case 'U':
-		return read_number(console, "--context", 0, LINES_MAX, &d->context);
+		return parse_number(console, "--context", 0, LINES_MAX, &d->context);
 	case 'j':
 		return d->is_json = true;
 	case 'q':
@@ -297,27 +293,25 @@ static enum bc_exit read_operands(
 	return code == BC_EXIT_OK ? read_side(&d->b, console, words + 1, count - 1) : code;
 }
 
-bool bc_diff_read_options(
-	struct bc_diff_wanted *w, struct bc_diff *d, int argc, char **argv, enum bc_exit *code)
+bool bc_diff_read_options(struct bc_diff *d, int argc, char **argv, enum bc_exit *code)
 {
 	struct bc_options o;
 	int letter;
 
-	*w = (struct bc_diff_wanted){.diff = d,
-		.reader_a = {.format = bc_format_options_default(), .index_fd = -1},
-		.reader_b = {.format = bc_format_options_default(), .index_fd = -1},
-		.window = 1};
-	d->lookahead = 16384;
+	d->a.reader = d->b.reader = (struct bc_reader_options){
+		.format = bc_format_options_default(), .index_fd = -1};
+	d->how.window = 1;
+	d->how.lookahead = 16384;
 	d->show = 20;
 	d->context = 3;
 	bc_options_start(&o, d->console, &bc_diff_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (read_option(d->console, letter, w))
+		if (parse_diff_option(d->console, letter, d))
 			continue;
 		*code = o.exit;
 		return false;
 	}
-	if (w->is_same_clock && w->is_relative)
+	if (d->how.is_same_clock && d->how.is_relative)
 		*code = bc_print_usage_error(d->console, "--same-clock excludes --relative");
 	else if (d->is_json && d->is_quiet)
 		*code = bc_print_usage_error(d->console, "--json excludes --quiet");

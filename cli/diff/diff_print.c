@@ -1,4 +1,7 @@
-#include "cli/diff/diff_print.h"
+/* Prints a comparison: a page of text in the manner of `diff -u`, or a JSON object for each
+ * difference and one for the summary. The functions named put_...() print parts of a line of text;
+ * json_...() make parts of an object. bc_diff_print_...() at the end choose. */
+#include "cli/diff/diff.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,19 +38,6 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 	bc_output_format(&d->output, "%s\n", has_color ? PLAIN : "");
 }
 
-void bc_diff_text_start(struct bc_diff *d)
-{
-	int more = d->b.files.count - 1;
-
-	bc_output_format(&d->output, "--- A: ");
-	bc_output_safe(&d->output, d->a.trace.file.name);
-	bc_output_format(&d->output, " (%s)\n+++ B: ", bc_format_name(d->a.trace.format));
-	bc_output_safe(&d->output, d->b.trace.file.name);
-	if (more != 0)
-		bc_output_format(&d->output, " and %d more", more);
-	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
-}
-
 /* Prints "record 17 to 36 of A" or "after record 16 of A". */
 static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
 {
@@ -60,9 +50,9 @@ static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
 		if (side->count > 1)
 			bc_output_format(&d->output, " to %" PRIu64, side->end);
 		bc_output_format(&d->output, " of %c", name);
-	} else if (side->has_behind) {
+	} else if (side->has_previous) {
 		bc_output_format(&d->output, "after %s of %c",
-			bc_trace_place(&side->trace, side->behind, place), name);
+			bc_trace_place(&side->trace, side->previous, place), name);
 	} else {
 		bc_output_format(&d->output, "before the first of %c", name);
 	}
@@ -124,7 +114,7 @@ static void put_moved(struct bc_diff *d, const struct bc_diff_side *side)
 			bc_trace_place(&other->trace, side->moved_from, from));
 }
 
-void bc_diff_text_difference(struct bc_diff *d)
+static void print_difference(struct bc_diff *d)
 {
 	put_head(d);
 	for (size_t i = 0; i < d->before_count; i++)
@@ -144,7 +134,7 @@ void bc_diff_text_difference(struct bc_diff *d)
 	put_moved(d, &d->b);
 	if (d->is_lost)
 		bc_output_format(&d->output,
-			"# no match found within %zu entries (--lookahead)%s\n", d->lookahead,
+			"# no match found within %zu entries (--lookahead)%s\n", d->how.lookahead,
 			d->is_pipe ? "; a pipe can't be searched further, a file can" : "");
 	if (d->shifted != 0)
 		bc_output_format(&d->output,
@@ -154,12 +144,7 @@ void bc_diff_text_difference(struct bc_diff *d)
 			d->shifted > 0 ? "further ahead" : "further behind");
 }
 
-void bc_diff_text_context(struct bc_diff *d, const struct bc_diff_line *line)
-{
-	put_line(d, ' ', line);
-}
-
-void bc_diff_text_filtered(
+static void print_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
 	bc_output_format(&d->output,
@@ -181,7 +166,7 @@ static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
 				bc_trait_name(1u << bit));
 }
 
-void bc_diff_text_summary(struct bc_diff *d, bool is_whole)
+static void print_summary(struct bc_diff *d, bool is_whole)
 {
 	const char *what = d->differences == 0 ? is_whole ? "the same" : "no difference found"
 					       : "different";
@@ -206,14 +191,14 @@ void bc_diff_text_summary(struct bc_diff *d, bool is_whole)
 }
 
 /* Returns the kind of the current difference. */
-static const char *kind(const struct bc_diff *d)
+static const char *difference_kind(const struct bc_diff *d)
 {
 	if (d->a.count == 0 && d->b.count == 0)
 		return "gap";
 	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
 }
 
-static json_t *names_of(uint64_t fields)
+static json_t *json_fields(uint64_t fields)
 {
 	json_t *array = json_array();
 
@@ -235,7 +220,7 @@ static json_t *with(json_t *object, const char *name, json_t *value)
 	return NULL;
 }
 
-static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
+static json_t *json_side(const struct bc_diff *d, const struct bc_diff_side *side)
 {
 	json_t *object = with(json_object(), "count", bc_json_u64(side->count));
 	json_t *entries = json_array();
@@ -251,14 +236,14 @@ static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
 		object = with(object, "moved_first", bc_json_u64(side->moved_first));
 		object = with(object, "moved_from", bc_json_u64(side->moved_from));
 	}
-	if (side->has_behind)
-		object = with(object, "behind", bc_json_u64(side->behind));
+	if (side->has_previous)
+		object = with(object, "behind", bc_json_u64(side->previous));
 	for (size_t i = 0; i < d->show && i < side->count; i++) {
 		const struct bc_diff_line *line = &side->lines[i];
 		json_t *item = with(json_object(), "number", bc_json_u64(line->number));
 		item = with(item, "text", bc_json_text(line->text));
 		if (d->is_paired)
-			item = with(item, "fields", names_of(line->fields));
+			item = with(item, "fields", json_fields(line->fields));
 		if (json_array_append_new(entries, item) != 0) {
 			json_decref(entries);
 			entries = NULL;
@@ -267,22 +252,22 @@ static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
 	return with(object, "entries", entries);
 }
 
-bool bc_diff_json_difference(struct bc_diff *d)
+static bool json_difference(struct bc_diff *d)
 {
 	return bc_output_json_value(
 		&d->output, bc_json_object((struct bc_json_member[]){
 				    {"difference", bc_json_u64(d->differences)},
-				    {"kind", json_string(kind(d))},
-				    {"a", side_of(d, &d->a)},
-				    {"b", side_of(d, &d->b)},
-				    {"fields", names_of(d->is_paired ? d->differ : 0)},
+				    {"kind", json_string(difference_kind(d))},
+				    {"a", json_side(d, &d->a)},
+				    {"b", json_side(d, &d->b)},
+				    {"fields", json_fields(d->is_paired ? d->differ : 0)},
 				    {"clock_shift", json_integer(d->shifted)},
 				    {"is_lost", json_boolean(d->is_lost)},
 				    {NULL, NULL},
 			    }));
 }
 
-bool bc_diff_json_filtered(
+static bool json_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
 	return bc_output_json_value(
@@ -295,7 +280,7 @@ bool bc_diff_json_filtered(
 			    }));
 }
 
-static json_t *trace_of(const struct bc_diff_side *side)
+static json_t *json_trace(const struct bc_diff_side *side)
 {
 	char place[BC_PLACE_TEXT_MAX];
 	json_t *left_out = json_object();
@@ -317,7 +302,7 @@ static json_t *trace_of(const struct bc_diff_side *side)
 	});
 }
 
-bool bc_diff_json_summary(struct bc_diff *d, bool is_whole)
+static bool json_summary(struct bc_diff *d, bool is_whole)
 {
 	return bc_output_json_value(
 		&d->output, bc_json_object((struct bc_json_member[]){
@@ -329,9 +314,59 @@ bool bc_diff_json_summary(struct bc_diff *d, bool is_whole)
 				    {"only_a", bc_json_u64(d->only_a + d->a.filtered)},
 				    {"only_b", bc_json_u64(d->only_b + d->b.filtered)},
 				    {"moved", bc_json_u64(d->moved)},
-				    {"a", trace_of(&d->a)},
-				    {"b", trace_of(&d->b)},
-				    {"fields", names_of(d->fields)},
+				    {"a", json_trace(&d->a)},
+				    {"b", json_trace(&d->b)},
+				    {"fields", json_fields(d->how.fields)},
 				    {NULL, NULL},
 			    }));
+}
+
+/* ---- in the chosen form */
+
+void bc_diff_print_start(struct bc_diff *d)
+{
+	int more = d->b.files.count - 1;
+
+	if (d->is_json || d->is_quiet)
+		return;
+	bc_output_format(&d->output, "--- A: ");
+	bc_output_safe(&d->output, d->a.trace.file.name);
+	bc_output_format(&d->output, " (%s)\n+++ B: ", bc_format_name(d->a.trace.format));
+	bc_output_safe(&d->output, d->b.trace.file.name);
+	if (more != 0)
+		bc_output_format(&d->output, " and %d more", more);
+	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
+}
+
+void bc_diff_print_context(struct bc_diff *d, const struct bc_diff_line *line)
+{
+	put_line(d, ' ', line);
+}
+
+bool bc_diff_print_difference(struct bc_diff *d)
+{
+	if (d->is_json)
+		return json_difference(d);
+	if (!d->is_quiet)
+		print_difference(d);
+	return true;
+}
+
+bool bc_diff_print_filtered(
+	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
+{
+	if (d->is_json)
+		return json_filtered(d, side, other);
+	if (!d->is_quiet)
+		print_filtered(d, side, other);
+	return true;
+}
+
+bool bc_diff_print_summary(struct bc_diff *d, bool is_whole)
+{
+	if (d->is_json)
+		return json_summary(d, is_whole);
+	if (!d->is_quiet)
+		print_summary(d, is_whole);
+	return true;
 }

@@ -1,19 +1,25 @@
-#include "cli/diff/far.h"
+/* Far search: heuristic 5 of plan.c.
+ *
+ * Memory for every entry of a long trace would be too much, so both traces are sampled. A run of
+ * RUN entries is a sample if its hash is a multiple of `rare`. That depends only on the contents,
+ * so a common part has the same samples in both traces, wherever it is. If there are too many,
+ * `rare` is doubled. The samples that occur once in each trace are matched; the longest chain in
+ * which both positions increase shows the common parts, in order. The first sample whose successors
+ * confirm it is where the traces meet again.
+ *
+ * This reads each trace once, up to BC_FAR_MAX entries ahead, and needs 10 MiB. */
+#include "cli/diff/match_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "cli/diff/align.h"
-#include "cli/diff/compare.h"
-
-/* A sample is a run of this many entries. Whether a run is one depends only on its contents, so
- * that the samples of a common part are the same in both traces. */
+/* Entries of a sample. */
 #define RUN 16u
 
 #define SAMPLES_MAX 131072u
 
-/* First, one run in RARE is a sample; twice as many whenever there are too many. */
+/* Initially, one run in RARE is a sample. */
 #define RARE 16u
 
 #define FACTOR UINT64_C(0x9E3779B97F4A7C15)
@@ -52,7 +58,7 @@ static void thin_out(struct sampler *s, uint64_t rare)
 	s->count = kept;
 }
 
-static bool take(void *to, const struct bc_entry *entry)
+static bool take_sample(void *to, const struct bc_entry *entry)
 {
 	struct sampler *s = to;
 	uint64_t position = s->position++;
@@ -90,7 +96,7 @@ static int by_hash(const void *x, const void *y)
 }
 
 /* Sorts the samples by hash, and marks those that occur more than once. */
-static void sort(struct sampler *s)
+static void sort_samples(struct sampler *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		s->samples[i].ordinal = (uint32_t)i;
@@ -108,13 +114,13 @@ struct common {
 
 /* Fills `found`, in order of A, with the longest chain of common samples. Returns its length.
  * `pairs` and `work` are scratch. */
-static size_t chain(struct sampler *a, struct sampler *b, struct common *found,
+static size_t chain_samples(struct sampler *a, struct sampler *b, struct common *found,
 	struct bc_pair *pairs, uint32_t *work)
 {
 	size_t count = 0;
 
-	sort(a);
-	sort(b);
+	sort_samples(a);
+	sort_samples(b);
 	for (size_t i = 0; i < a->count; i++)
 		pairs[i] = (struct bc_pair){.a = UINT32_MAX};
 	/* pairs[] by ordinal in A: index in b's samples, if common. */
@@ -139,7 +145,7 @@ static size_t chain(struct sampler *a, struct sampler *b, struct common *found,
 	return count;
 }
 
-/* Whether most of the next samples are as far apart in both traces. */
+/* True if the offset between the traces is the same at most of the next samples. */
 static bool is_confirmed(const struct common *found, size_t count, size_t i)
 {
 	size_t same = 0;
@@ -170,12 +176,12 @@ int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b
 		for (unsigned k = 0; k < RUN; k++)
 			s->oldest *= FACTOR;
 		if (rc == 0)
-			rc = sources[i]->again(sources[i]->context, take, s);
+			rc = sources[i]->again(sources[i]->context, take_sample, s);
 		*entries_read += s->position;
 	}
 	if (rc == 0) {
 		thin_out(&samplers[0], samplers[1].rare);
-		size_t count = chain(&samplers[0], &samplers[1], found, pairs, work);
+		size_t count = chain_samples(&samplers[0], &samplers[1], found, pairs, work);
 		for (size_t i = 0; i < count && rc == 0; i++)
 			if (is_confirmed(found, count, i)) {
 				*a_position = found[i].a;

@@ -1,4 +1,13 @@
-#include "cli/diff/match.h"
+/* Compares two traces: reads both side by side, and reports each entry once.
+ *
+ * As long as entries are equal, bc_match_run() takes them from the sources without a copy. At the
+ * first difference, resolve() fills the windows, has them aligned (plan.c explains how, and how
+ * much of an alignment is used), and reports blocks of matches and the hunks between them. What is
+ * reported leaves the windows; entries beyond the used part stay for the next round.
+ *
+ * Invariants: windows hold at most --lookahead entries; the skew is B's clock against A's, as of
+ * the last match; plan.blocks is valid only within resolve(). */
+#include "cli/diff/match_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -6,114 +15,111 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "cli/diff/compare.h"
-#include "cli/diff/far.h"
-#include "cli/diff/plan.h"
-#include "cli/diff/window.h"
-#include "formats/base/must_check.h"
-
-/* Recognizes blocks that are missing at one place and additional at another: they were moved. It
- * remembers the last entries of each trace that had no partner. */
+/* ---- moved blocks: entries that are missing in one place and extra in another. The last entries
+ * of each trace without a counterpart are remembered, and found by the hash of MOVED_MIN of them.
+ */
 
 /* The shortest block that is recognized. */
 #define MOVED_MIN 8u
 
 /* Entries remembered of each trace. */
-#define KEPT 65536u
+#define MOVED_KEPT 65536u
 
-#define SLOTS (2 * KEPT)
+#define MOVED_SLOTS (2 * MOVED_KEPT)
 
-struct trace {
-	uint64_t count; /* entries added; the last KEPT are at [i % KEPT] */
-	uint64_t keys[KEPT];
-	uint64_t positions[KEPT];
-	uint64_t numbers[KEPT];
+struct moved_trace {
+	uint64_t count; /* entries added; the last MOVED_KEPT are at [i % MOVED_KEPT] */
+	uint64_t keys[MOVED_KEPT];
+	uint64_t positions[MOVED_KEPT];
+	uint64_t numbers[MOVED_KEPT];
 	/* Where a run of MOVED_MIN begins, plus 1, by its hash. */
-	uint64_t begins[SLOTS];
+	uint64_t begins[MOVED_SLOTS];
 };
 
 struct moved {
-	struct trace traces[2];
+	struct moved_trace traces[2];
 };
 
-static size_t add_key(size_t hash, uint64_t key)
+static size_t hash_key(size_t hash, uint64_t key)
 {
 	return (hash ^ key) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
 }
 
-/* Adds an entry of trace 0 or 1 that has no partner: its position in the trace, which must
- * increase, the number to report, and its key. */
-static void moved_add(
+/* Remembers an entry of trace 0 or 1 without a counterpart. Positions must increase; `number` is
+ * the one to report. */
+static void add_moved(
 	struct moved *moved, unsigned trace, uint64_t position, uint64_t number, uint64_t key)
 {
-	struct trace *t = &moved->traces[trace];
+	struct moved_trace *t = &moved->traces[trace];
 	uint64_t end = ++t->count;
 	size_t hash = 0;
 
-	t->keys[(end - 1) % KEPT] = key;
-	t->positions[(end - 1) % KEPT] = position;
-	t->numbers[(end - 1) % KEPT] = number;
-	if (end < MOVED_MIN || t->positions[(end - MOVED_MIN) % KEPT] != position - (MOVED_MIN - 1))
+	t->keys[(end - 1) % MOVED_KEPT] = key;
+	t->positions[(end - 1) % MOVED_KEPT] = position;
+	t->numbers[(end - 1) % MOVED_KEPT] = number;
+	if (end < MOVED_MIN ||
+		t->positions[(end - MOVED_MIN) % MOVED_KEPT] != position - (MOVED_MIN - 1))
 		return;
 	for (uint64_t i = end - MOVED_MIN; i < end; i++)
-		hash = add_key(hash, t->keys[i % KEPT]);
-	t->begins[hash % SLOTS] = end - MOVED_MIN + 1;
+		hash = hash_key(hash, t->keys[i % MOVED_KEPT]);
+	t->begins[hash % MOVED_SLOTS] = end - MOVED_MIN + 1;
 }
 
-/* Searches the other trace's entries for the block of keys[0, n). Returns the length of its start
- * that was found, at least MOVED_MIN, with the number of the first entry there; or 0. */
-static size_t moved_find(
+/* Searches the other trace's entries for keys[0, n). Returns how many of the first keys were found
+ * in a row, at least MOVED_MIN, and sets *number to the first entry there; or returns 0. */
+static size_t find_moved(
 	const struct moved *moved, unsigned trace, const uint64_t *keys, size_t n, uint64_t *number)
 {
-	const struct trace *t = &moved->traces[1 - trace];
+	const struct moved_trace *t = &moved->traces[1 - trace];
 	size_t hash = 0;
 	size_t same = 0;
 
 	if (n < MOVED_MIN)
 		return 0;
 	for (size_t i = 0; i < MOVED_MIN; i++)
-		hash = add_key(hash, keys[i]);
-	uint64_t begin = t->begins[hash % SLOTS];
-	if (begin == 0 || begin - 1 + KEPT < t->count)
+		hash = hash_key(hash, keys[i]);
+	uint64_t begin = t->begins[hash % MOVED_SLOTS];
+	if (begin == 0 || begin - 1 + MOVED_KEPT < t->count)
 		return 0;
 	begin--;
 	while (same < n && begin + same < t->count &&
-		t->keys[(begin + same) % KEPT] == keys[same] &&
-		t->positions[(begin + same) % KEPT] == t->positions[begin % KEPT] + same)
+		t->keys[(begin + same) % MOVED_KEPT] == keys[same] &&
+		t->positions[(begin + same) % MOVED_KEPT] ==
+			t->positions[begin % MOVED_KEPT] + same)
 		same++;
-	*number = t->numbers[begin % KEPT];
+	*number = t->numbers[begin % MOVED_KEPT];
 	return same >= MOVED_MIN ? same : 0;
 }
 
 /* ---- equal entries at about the same time in a different order */
 
-/* Which entries of a window are without a partner: indices from its begin. */
+/* The unmatched entries of a window, as indices from its begin. */
 struct leftover {
 	uint32_t *at;
 	size_t count;
 };
 
-static bool is_before(const struct bc_window *w, uint32_t i, uint64_t key, uint64_t tick)
+static bool sorts_before(const struct bc_window *w, uint32_t i, uint64_t key, uint64_t tick)
 {
 	const uint64_t own = w->keys[w->begin + i];
 
 	return own != key ? own < key : w->entries[w->begin + i].tick < tick;
 }
 
-static int compare(const void *x, const void *y, void *context)
+static int compare_leftovers(const void *x, const void *y, void *context)
 {
 	const struct bc_window *w = context;
 	uint32_t i = *(const uint32_t *)x;
 	uint32_t j = *(const uint32_t *)y;
 
-	if (is_before(w, i, w->keys[w->begin + j], w->entries[w->begin + j].tick))
+	if (sorts_before(w, i, w->keys[w->begin + j], w->entries[w->begin + j].tick))
 		return -1;
-	if (is_before(w, j, w->keys[w->begin + i], w->entries[w->begin + i].tick))
+	if (sorts_before(w, j, w->keys[w->begin + i], w->entries[w->begin + i].tick))
 		return 1;
 	return (i > j) - (i < j);
 }
 
-static size_t find(
+static size_t find_leftover(
 	const struct bc_window *w, const struct leftover *left, uint64_t key, uint64_t tick)
 {
 	size_t low = 0;
@@ -121,7 +127,7 @@ static size_t find(
 
 	while (low != high) {
 		size_t middle = low + (high - low) / 2;
-		if (is_before(w, left->at[middle], key, tick))
+		if (sorts_before(w, left->at[middle], key, tick))
 			low = middle + 1;
 		else
 			high = middle;
@@ -129,21 +135,23 @@ static size_t find(
 	return low;
 }
 
-/* Pairs leftover entries of A and B that are equal, and whose times are if `skew` is added to those
- * of A. Sets is_taken for both, and changes the order of b_left. */
+/* Pairs leftover entries of A and B whose contents are equal, and whose times are after adding
+ * `skew` to those of A. Sets is_taken for both. Sorts b_left. */
 static void reorder_pair(const struct bc_match_options *options, const struct bc_window *a,
 	const struct leftover *a_left, const struct bc_window *b, const struct leftover *b_left,
 	uint64_t skew)
 {
 	uint64_t window = options->window;
 
-	qsort_r(b_left->at, b_left->count, sizeof(*b_left->at), compare, (void *)(uintptr_t)b);
+	qsort_r(b_left->at, b_left->count, sizeof(*b_left->at), compare_leftovers,
+		(void *)(uintptr_t)b);
 	for (size_t i = 0; i < a_left->count; i++) {
 		size_t x = a->begin + a_left->at[i];
 		uint64_t tick = a->entries[x].tick + skew;
 		/* By B's clock, the time may be before tick 0. */
 		uint64_t from = tick > window && tick >> 63 == 0 ? tick - window : 0;
-		for (size_t j = find(b, b_left, a->keys[x], from); j < b_left->count; j++) {
+		for (size_t j = find_leftover(b, b_left, a->keys[x], from); j < b_left->count;
+			j++) {
 			size_t y = b->begin + b_left->at[j];
 			uint64_t other = b->entries[y].tick;
 			if (b->keys[y] != a->keys[x] || (other > tick && other - tick > window))
@@ -161,17 +169,16 @@ static void reorder_pair(const struct bc_match_options *options, const struct bc
 
 /* ---- match */
 
-/* Entries aligned at first after a difference, and how many times more at each further try. */
+/* Heuristic 1: entries aligned first after a difference, and the factor for each further try. */
 #define FIRST_WINDOW  256u
 #define WINDOW_GROWTH 8u
 
-/* Matches are searched beyond the look-ahead if more than one entry in FAR_MATCHED has none in it.
- */
+/* Heuristic 5: matches are searched beyond the look-ahead if more than one entry in FAR_MATCHED has
+ * none in it. */
 #define FAR_MATCHED 8u
 
-/* How many entries may be read again, to find matches beyond the look-ahead: these, and as many as
- * have been compared. */
-#define FAR_ENTRIES (UINT64_C(4) * BC_FAR_MAX)
+/* Budget of heuristic 5: this many entries may be read again, plus one for each entry compared. */
+#define REREAD_ENTRIES (UINT64_C(4) * BC_FAR_MAX)
 
 struct bc_match {
 	struct bc_match_options options;
@@ -184,8 +191,8 @@ struct bc_match {
 	struct leftover a_left;
 	struct leftover b_left;
 	struct moved *moved;
-	uint64_t far_entries; /* read again so far, at most */
-	bool is_pipe;         /* a trace can be read only once */
+	uint64_t reread_entries; /* read again so far */
+	bool is_pipe;            /* a trace can be read only once */
 };
 
 int bc_match_open(struct bc_match **match, const struct bc_match_options *options,
@@ -236,7 +243,7 @@ uint64_t bc_match_fields(
 	       (bc_time_is_same(&m->options, a, b, m->plan.skew) ? 0 : BC_FIELD_TIME);
 }
 
-static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
+static void set_skew(struct bc_match *m, uint64_t skew, bool is_reported)
 {
 	int64_t ticks = (int64_t)(skew - m->plan.skew);
 
@@ -245,7 +252,7 @@ static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
 		m->sink.shifted(m->sink.context, ticks);
 }
 
-/* Whether as much time has passed since the previous entry of A as since that of B. */
+/* True if the time since the previous entry is the same in A and in B. */
 static bool is_step_same(const struct bc_match *m, size_t x, size_t y)
 {
 	struct bc_predecessor before_a = bc_window_before(&m->a, x);
@@ -258,8 +265,8 @@ static bool is_step_same(const struct bc_match *m, size_t x, size_t y)
 	       a->tick - before_a.tick == b->tick - before_b.tick;
 }
 
-/* After a difference, the next pair may confirm a new skew: whether these entries do, or there are
- * no more to contradict it. */
+/* After a difference, a pair may set a new skew only if the next pair confirms it. True if entries
+ * x and y do, or if both traces end here. */
 static bool is_next_step_same(const struct bc_match *m, size_t x, size_t y)
 {
 	size_t n = bc_window_count(&m->a);
@@ -271,9 +278,10 @@ static bool is_next_step_same(const struct bc_match *m, size_t x, size_t y)
 	return x == n && y == k && bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
 }
 
-/* Entries x of A and y of B are equal, but their times are not with the current skew. Returns
- * whether they match with another one, and sets it. */
-static bool weigh_time(struct bc_match *m, size_t x, size_t y)
+/* Entries x of A and y of B have equal contents, but different times at the current skew. Returns
+ * true and sets a new skew if that explains the difference: at the start, after a break in the
+ * clock, or if the time since the previous entries is the same. */
+static bool accept_new_skew(struct bc_match *m, size_t x, size_t y)
 {
 	const struct bc_entry *a = &m->a.entries[m->a.begin + x];
 	const struct bc_entry *b = &m->b.entries[m->b.begin + y];
@@ -290,19 +298,19 @@ static bool weigh_time(struct bc_match *m, size_t x, size_t y)
 	if (m->is_origin_open || bc_time_has_no_delta(a) || bc_time_has_no_delta(b) ||
 		(before_a.has_time && before_a.epoch != a->epoch) ||
 		(before_b.has_time && before_b.epoch != b->epoch)) {
-		shift(m, skew, false);
+		set_skew(m, skew, false);
 		return true;
 	}
 	if (!(m->has_differed && is_next_step_same(m, x + 1, y + 1)) && !is_step_same(m, x, y))
 		return false;
-	shift(m, skew, true);
+	set_skew(m, skew, true);
 	return true;
 }
 
 /* ---- reporting */
 
-/* Reports which parts of a hunk were moved, and remembers the hunk. `is_a` tells whose it is. */
-static void follow_moves(
+/* Reports which parts of a hunk of A or B were moved, and remembers the hunk. */
+static void report_moves(
 	struct bc_match *m, const struct bc_window *w, bool is_a, size_t first, size_t n)
 {
 	const uint64_t *keys = w->keys + w->begin + first;
@@ -312,56 +320,72 @@ static void follow_moves(
 	if (m->sink.moved == NULL || m->options.is_same_clock)
 		return;
 	for (size_t i = 0; i < n;) {
-		size_t found = moved_find(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
+		size_t found = find_moved(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
 		if (found != 0)
 			m->sink.moved(m->sink.context, is_a, &entries[i], other, found);
 		i += found != 0 ? found : 1;
 	}
 	for (size_t i = 0; i < n; i++)
-		moved_add(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
+		add_moved(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
 			keys[i]);
 }
 
-/* Reports entries [x, x + n) and [y, y + k), between blocks. */
-static bool tell_hunk(struct bc_match *m, size_t x, size_t n, size_t y, size_t k)
+static bool report_different(
+	struct bc_match *m, bool is_a, const struct bc_entry *entries, size_t n)
 {
-	const struct bc_entry *a = m->a.entries + m->a.begin;
-	const struct bc_entry *b = m->b.entries + m->b.begin;
-	const bool *a_taken = m->a.is_taken + m->a.begin;
-	const bool *b_taken = m->b.is_taken + m->b.begin;
-	size_t n_taken = 0;
-	size_t k_taken = 0;
+	return m->sink.differ(m->sink.context, is_a ? entries : NULL, is_a ? n : 0,
+		is_a ? NULL : entries, is_a ? 0 : n);
+}
 
-	for (size_t i = x; i < x + n; i++)
-		n_taken += a_taken[i];
-	for (size_t i = y; i < y + k; i++)
-		k_taken += b_taken[i];
-	if (n_taken + k_taken == 0) {
-		m->has_differed = true;
-		if (!m->sink.differ(m->sink.context, &a[x], n, &b[y], k))
+/* Reports those entries of [first, first + n) of a trace that have a counterpart in a different
+ * order, or those that have none. */
+static bool report_each(struct bc_match *m, bool is_a, size_t first, size_t n, bool is_taken)
+{
+	const struct bc_window *w = is_a ? &m->a : &m->b;
+
+	for (size_t i = w->begin + first; i < w->begin + first + n; i++) {
+		const struct bc_entry *entry = &w->entries[i];
+		if (w->is_taken[i] != is_taken)
+			continue;
+		if (is_taken ? !m->sink.reordered(m->sink.context, is_a ? entry : NULL, is_a,
+				       is_a ? NULL : entry, !is_a)
+			     : !report_different(m, is_a, entry, 1))
 			return false;
-		follow_moves(m, &m->a, true, x, n);
-		follow_moves(m, &m->b, false, y, k);
-		return true;
 	}
-	for (size_t i = x; i < x + n; i++)
-		if (a_taken[i] && !m->sink.reordered(m->sink.context, &a[i], 1, NULL, 0))
+	return true;
+}
+
+static size_t count_taken(const struct bc_window *w, size_t first, size_t n)
+{
+	size_t taken = 0;
+
+	for (size_t i = w->begin + first; i < w->begin + first + n; i++)
+		taken += w->is_taken[i];
+	return taken;
+}
+
+/* Reports entries [x, x + n) and [y, y + k), between blocks. */
+static bool report_hunk(struct bc_match *m, size_t x, size_t n, size_t y, size_t k)
+{
+	size_t taken = count_taken(&m->a, x, n) + count_taken(&m->b, y, k);
+
+	if (taken != 0) {
+		if (!report_each(m, true, x, n, true) || !report_each(m, false, y, k, true))
 			return false;
-	for (size_t i = y; i < y + k; i++)
-		if (b_taken[i] && !m->sink.reordered(m->sink.context, NULL, 0, &b[i], 1))
-			return false;
-	m->has_differed = m->has_differed || n_taken != n || k_taken != k;
-	for (size_t i = x; i < x + n; i++)
-		if (!a_taken[i] && !m->sink.differ(m->sink.context, &a[i], 1, NULL, 0))
-			return false;
-	for (size_t i = y; i < y + k; i++)
-		if (!b_taken[i] && !m->sink.differ(m->sink.context, NULL, 0, &b[i], 1))
-			return false;
+		m->has_differed |= taken != n + k;
+		return report_each(m, true, x, n, false) && report_each(m, false, y, k, false);
+	}
+	m->has_differed = true;
+	if (!m->sink.differ(m->sink.context, &m->a.entries[m->a.begin + x], n,
+		    &m->b.entries[m->b.begin + y], k))
+		return false;
+	report_moves(m, &m->a, true, x, n);
+	report_moves(m, &m->b, false, y, k);
 	return true;
 }
 
 /* Reports a block, in which keys are equal, but perhaps not times. */
-static bool tell_block(struct bc_match *m, const struct bc_block *block)
+static bool report_block(struct bc_match *m, const struct bc_block *block)
 {
 	const struct bc_entry *a = m->a.entries + m->a.begin + block->a;
 	const struct bc_entry *b = m->b.entries + m->b.begin + block->b;
@@ -371,7 +395,7 @@ static bool tell_block(struct bc_match *m, const struct bc_block *block)
 		bool is_same = i < block->n &&
 			       bc_compare_entries(&a[i], &b[i], m->options.fields) == 0 &&
 			       (bc_time_is_same(&m->options, &a[i], &b[i], m->plan.skew) ||
-				       weigh_time(m, block->a + i, block->b + i));
+				       accept_new_skew(m, block->a + i, block->b + i));
 		if (is_same) {
 			m->has_differed = m->is_origin_open = false;
 			same++;
@@ -413,7 +437,7 @@ static void pair_reordered(struct bc_match *m)
 		reorder_pair(&m->options, &m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew);
 }
 
-/* Whether the alignment reaches the end of both traces. */
+/* True if the alignment reaches the end of both traces. */
 static bool is_end(const struct bc_match *m)
 {
 	return bc_window_is_last(&m->a) && bc_window_is_last(&m->b) &&
@@ -421,7 +445,7 @@ static bool is_end(const struct bc_match *m)
 }
 
 /* Reports the alignment up to its end. */
-static bool tell_alignment(struct bc_match *m)
+static bool report_alignment(struct bc_match *m)
 {
 	bool goes_on = true;
 	size_t x = 0;
@@ -439,9 +463,9 @@ static bool tell_alignment(struct bc_match *m)
 			next.b = y + both;
 		}
 		if (x != next.a || y != next.b)
-			goes_on = tell_hunk(m, x, next.a - x, y, next.b - y);
+			goes_on = report_hunk(m, x, next.a - x, y, next.b - y);
 		if (goes_on && next.n != 0)
-			goes_on = tell_block(m, &next);
+			goes_on = report_block(m, &next);
 		x = next.a + next.n;
 		y = next.b + next.n;
 	}
@@ -450,9 +474,9 @@ static bool tell_alignment(struct bc_match *m)
 	return goes_on;
 }
 
-/* Reports entries up to a position of one trace, or all that remain, as different. Returns 0, 1 if
- * the sink stopped, or a negative errno. */
-static int skip_to(struct bc_match *m, bool is_a, uint64_t position)
+/* Reports the entries of one trace before `position`, or all that remain, as different. Returns 0,
+ * 1 if the sink stopped, or a negative errno. */
+static int report_rest(struct bc_match *m, bool is_a, uint64_t position)
 {
 	struct bc_window *w = is_a ? &m->a : &m->b;
 
@@ -465,10 +489,9 @@ static int skip_to(struct bc_match *m, bool is_a, uint64_t position)
 		uint64_t left = position - w->position;
 		size_t part = n < left ? n : (size_t)left;
 		m->has_differed = true;
-		if (!m->sink.differ(m->sink.context, is_a ? entries : NULL, is_a ? part : 0,
-			    is_a ? NULL : entries, is_a ? 0 : part))
+		if (!report_different(m, is_a, entries, part))
 			return 1;
-		follow_moves(m, w, is_a, 0, part);
+		report_moves(m, w, is_a, 0, part);
 		bc_window_pass(w, part);
 	}
 	return 0;
@@ -476,30 +499,29 @@ static int skip_to(struct bc_match *m, bool is_a, uint64_t position)
 
 /* ---- differences */
 
-/* Many entries in the windows have no match: searches beyond them. Returns 1 and reports all
- * entries before the place found, 0 if there is none, 2 if the sink stopped, or a negative errno.
- */
-static int go_far(struct bc_match *m)
+/* Heuristic 5. Returns 1 after reporting all entries before the place where the traces meet again,
+ * 0 if there is none, 2 if the sink stopped, or a negative errno. */
+static int search_far(struct bc_match *m)
 {
 	uint64_t a = m->a.position;
 	uint64_t b = m->b.position;
 
-	if (m->is_pipe || m->far_entries > FAR_ENTRIES + a + b)
+	if (m->is_pipe || m->reread_entries > REREAD_ENTRIES + a + b)
 		return 0;
 	int rc = bc_far_find(
-		&m->a.source, &m->b.source, m->options.fields, &a, &b, &m->far_entries);
+		&m->a.source, &m->b.source, m->options.fields, &a, &b, &m->reread_entries);
 	m->is_pipe = rc == -ENOTSUP;
 	if (rc != 1)
 		return m->is_pipe || rc == -ENOMEM ? 0 : rc;
-	/* One trace has more entries before that place than the other: these are skipped, so that
-	 * the windows show the rest side by side. */
+	/* One trace has more entries before that place than the other. Skip the excess, so that the
+	 * windows show the rest side by side. */
 	uint64_t a_ahead = a - m->a.position;
 	uint64_t b_ahead = b - m->b.position;
 	bool is_a = a_ahead > b_ahead;
 	uint64_t skip = is_a ? a_ahead - b_ahead : b_ahead - a_ahead;
 	if (skip < FIRST_WINDOW)
 		return 0;
-	rc = skip_to(m, is_a, is_a ? a - b_ahead : b - a_ahead);
+	rc = report_rest(m, is_a, is_a ? a - b_ahead : b - a_ahead);
 	return rc == 0 ? 1 : rc == 1 ? 2 : rc;
 }
 
@@ -508,9 +530,9 @@ static int go_far(struct bc_match *m)
 static int resolve(struct bc_match *m)
 {
 	bool is_lost = false;
-	bool is_sure = false;
+	bool is_settled = false;
 
-	for (size_t size = FIRST_WINDOW; !is_sure; size *= WINDOW_GROWTH) {
+	for (size_t size = FIRST_WINDOW; !is_settled; size *= WINDOW_GROWTH) {
 		bool is_last_try = size >= m->options.lookahead;
 		int rc = bc_window_hold(&m->a, size);
 		rc = rc == 0 ? bc_window_hold(&m->b, size) : rc;
@@ -518,18 +540,18 @@ static int resolve(struct bc_match *m)
 			return rc;
 		size_t n = bc_window_count(&m->a) < size ? bc_window_count(&m->a) : size;
 		size_t k = bc_window_count(&m->b) < size ? bc_window_count(&m->b) : size;
-		is_sure = m->options.is_same_clock ? bc_plan_join(&m->plan, n, k)
-						   : bc_plan_align(&m->plan, n, k, is_last_try);
+		is_settled = m->options.is_same_clock ? bc_plan_align_by_time(&m->plan, n, k)
+						      : bc_plan_align(&m->plan, n, k, is_last_try);
 		if (!is_last_try)
 			continue;
 		bool is_all = bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
 		if (!m->options.is_same_clock && !is_all &&
 			FAR_MATCHED * m->plan.matched < (FAR_MATCHED - 1) * ((n + k) / 2)) {
-			rc = go_far(m);
+			rc = search_far(m);
 			if (rc != 0)
 				return rc == 1 ? 0 : rc == 2 ? 1 : rc;
 		}
-		if (is_sure)
+		if (is_settled)
 			break;
 		is_lost = !m->options.is_same_clock && !is_all;
 		m->plan.count = 0;
@@ -537,7 +559,7 @@ static int resolve(struct bc_match *m)
 		m->plan.b_stop = k;
 		break;
 	}
-	bool goes_on = tell_alignment(m);
+	bool goes_on = report_alignment(m);
 	if (is_lost && goes_on && m->sink.lost != NULL)
 		m->sink.lost(m->sink.context, !m->is_pipe);
 	return goes_on ? 0 : 1;
@@ -565,7 +587,7 @@ int bc_match_run(struct bc_match *m)
 		if (n < 0 || k < 0)
 			return (int)(n < 0 ? n : k);
 		if (n == 0 || k == 0)
-			return m->options.ignores_rest ? 0 : skip_to(m, n != 0, UINT64_MAX);
+			return m->options.ignores_rest ? 0 : report_rest(m, n != 0, UINT64_MAX);
 		size_t same = count_same(m, a, b, (size_t)(n < k ? n : k));
 		if (same != 0) {
 			m->has_differed = m->is_origin_open = false;

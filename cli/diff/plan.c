@@ -1,20 +1,51 @@
-#include "cli/diff/plan.h"
+/* Which entries of two windows match, and how much of that is believed.
+ *
+ * A window shows only the next entries of its trace. The end of a long insertion may not be in
+ * sight, and what seems to match near the end of a window may match better once more is. Five
+ * heuristics decide how much of an alignment is used, in this order:
+ *
+ * 1. Growing windows (resolve() in match.c). 256 entries after the first difference are aligned,
+ *    then 2,048, then --lookahead, until the alignment is settled. So a small difference costs
+ *    little. The largest window is the last try.
+ * 2. The key ladder (bc_plan_align()). Keys cover contents and absolute time; if that does not
+ *    settle it, contents and delta. What is left over is aligned again with the next weaker keys,
+ *    at last by contents only. The time tells which of several equal entries was lost; deltas
+ *    survive a shift of the clock; and an entry of which only the time is wrong is one difference,
+ *    not an entry lost and another one inserted.
+ * 3. The settled run (choose_end()). Before the last try, an alignment is used up to its last run
+ *    of 32 matches that is 8 times as long as all unmatched entries before it.
+ * 4. The end of the last try (choose_end()). There will be no larger window. So runs with small
+ *    gaps between them count as one, and each match makes up for four unmatched entries before it.
+ *    If that leaves less than an eighth of the windows, the comparison would advance in small
+ *    steps: the alignment is then used up to the longest block beyond that eighth. (Up to the last
+ *    block instead, some edits are reported with three times as many lines as by GNU diff.)
+ * 5. Far search (search_far() in match.c, far.c). If more than an eighth of the largest windows
+ *    has no match, both files are read a second time, to find where they meet.
+ *
+ * 3 decides whether 1 goes on. 2 runs within each step of 1, and its second rung may change the
+ * verdict of 3. 4 replaces 3 at the last try; the matches before it cuts (plan->matched) decide
+ * whether 5 runs. 5 skips entries, and then 1 starts again with the smallest window.
+ *
+ * Other steps do not change how much is believed: join_gaps() makes one difference of two, and
+ * match.c pairs entries in a different order, follows the offset between the clocks and recognizes
+ * moved blocks. On the same clock, none of this applies: bc_plan_align_by_time() merges the windows
+ * by their times. */
+
+#include "cli/diff/match_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/diff/window.h"
+/* Heuristic 3: a run of matches settles the differences before it if it has this many matches, and
+ * this many for each unmatched entry. */
+#define SETTLED_RUN   32u
+#define SETTLED_RATIO 8u
 
-/* A block ends a difference, without looking further ahead, if it has at least SURE_BLOCK matches
- * and SURE_RATIO times as many as there are unmatched entries before it. */
-#define SURE_BLOCK 32u
-#define SURE_RATIO 8u
-
-/* With the whole look-ahead, each match makes up for this many unmatched entries. */
+/* Heuristic 4: each match makes up for this many unmatched entries before it. */
 #define LAST_RATIO 4u
 
-/* On the same clock: how far the partner of an entry is searched. */
+/* On the same clock: how many entries ahead a counterpart is searched. */
 #define REACH 64u
 
 int bc_plan_init(struct bc_plan *p, const struct bc_match_options *options,
@@ -51,15 +82,15 @@ static void add_block(struct bc_plan *p, size_t a, size_t b, size_t n)
 	p->count = bc_block_append(p->blocks, p->count, a, b, n);
 }
 
-/* Whether the n entries from x and from y match: keys are given. */
+/* True if the n keys from x and from y are equal. */
 static bool is_run_same(const uint64_t *a, size_t x, const uint64_t *b, size_t y, size_t n)
 {
 	return memcmp(&a[x], &b[y], n * sizeof(*a)) == 0;
 }
 
-/* If entries of only one trace lie between two blocks, and they can be exchanged with one of the
- * blocks, moves them next to the entries without a match on its other side. So two differences
- * become one. */
+/* Joins differences. Where entries of only one trace lie between two blocks and equal the end of
+ * the block before or the start of the one after them, that block is shifted across. The difference
+ * then lies next to the one on the other side of the block, so that two become one. */
 static void join_gaps(struct bc_plan *p, const uint64_t *a, const uint64_t *b)
 {
 	size_t kept = 0;
@@ -91,8 +122,7 @@ static void join_gaps(struct bc_plan *p, const uint64_t *a, const uint64_t *b)
 	p->count = kept;
 }
 
-/* What has to be equal for entries to match: in this order, because deltas survive a shift of the
- * clock, but absolute times say which of several equal entries it is. */
+/* What must be equal for entries to match: the key ladder, heuristic 2. */
 enum keys {
 	BY_TICK,  /* contents and absolute time */
 	BY_DELTA, /* contents and time since the previous entry */
@@ -108,37 +138,35 @@ static enum keys first_keys(const struct bc_plan *p)
 		       : BY_TICK;
 }
 
+/* Returns keys of the first n entries of a window; those that cover the time are in `buffer`. */
+static const uint64_t *keys_of(const struct bc_plan *p, const struct bc_window *w, size_t n,
+	enum keys keys, uint64_t *buffer)
+{
+	if (keys == BY_CONTENTS)
+		return w->keys + w->begin;
+	bc_window_timed_keys(w, n, keys == BY_DELTA, w == p->a ? p->skew : 0, buffer);
+	return buffer;
+}
+
 /* Aligns the first n and k entries. */
 static void align(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 {
-	const uint64_t *a = p->a->keys + p->a->begin;
-	const uint64_t *b = p->b->keys + p->b->begin;
+	const uint64_t *a = keys_of(p, p->a, n, keys, p->a_keys);
+	const uint64_t *b = keys_of(p, p->b, k, keys, p->b_keys);
 
-	if (keys != BY_CONTENTS) {
-		bc_window_timed_keys(p->a, n, keys == BY_DELTA, p->skew, p->a_keys);
-		bc_window_timed_keys(p->b, k, keys == BY_DELTA, 0, p->b_keys);
-		a = p->a_keys;
-		b = p->b_keys;
-	}
 	p->count = bc_align_run(p->align, a, n, b, k, p->blocks);
 	join_gaps(p, a, b);
 }
 
-/* Aligns what an alignment has left over in the first n and k entries. */
+/* Aligns the unmatched ones of the first n and k entries by other keys. */
 static void align_rest(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 {
-	const uint64_t *a = p->a->keys + p->a->begin;
-	const uint64_t *b = p->b->keys + p->b->begin;
+	const uint64_t *a = keys_of(p, p->a, n, keys, p->a_keys);
+	const uint64_t *b = keys_of(p, p->b, k, keys, p->b_keys);
 	size_t parts = p->count;
 	size_t x = 0;
 	size_t y = 0;
 
-	if (keys != BY_CONTENTS) {
-		bc_window_timed_keys(p->a, n, true, 0, p->a_keys);
-		bc_window_timed_keys(p->b, k, true, 0, p->b_keys);
-		a = p->a_keys;
-		b = p->b_keys;
-	}
 	memcpy(p->parts, p->blocks, parts * sizeof(*p->parts));
 	p->count = 0;
 	for (size_t i = 0; i <= parts; i++) {
@@ -153,7 +181,7 @@ static void align_rest(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 			next.n++;
 		}
 		if (x < next.a && y < next.b) {
-			/* There is room for the blocks of a part behind those before it. */
+			/* Append the blocks; each takes entries, so the array is large enough. */
 			struct bc_block *within = p->blocks + p->count;
 			size_t found = bc_align_run(
 				p->align, a + x, next.a - x, b + y, next.b - y, within);
@@ -168,17 +196,17 @@ static void align_rest(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 	}
 }
 
-/* Decides how much of an alignment is used: what lies behind a long difference at the end of the
- * windows may be aligned better when more can be seen. Returns whether there is a sure part. */
+/* Decides how much of an alignment is used, and sets the ends (heuristics 3 and 4 above). Returns
+ * false if that is nothing. */
 static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 {
-	size_t loose = 0; /* entries without a match before the block */
-	size_t run = 0;   /* matches up to the end of the block */
+	size_t unmatched = 0; /* entries before the end of the block; see LAST_RATIO */
+	size_t run = 0;       /* matches up to the end of the block */
+	size_t used = 0;      /* blocks */
+	size_t longest = 0;   /* block, from 1; the first one that ends beyond `least`, or longer */
+	size_t least = (n + k) / 8;
 	size_t x = 0;
 	size_t y = 0;
-	size_t sure = 0;    /* blocks up to the last sure one */
-	size_t longest = 0; /* up to the longest one that is far enough */
-	size_t least = (n + k) / 8;
 
 	if (bc_window_is_last(p->a) && bc_window_is_last(p->b) && n == bc_window_count(p->a) &&
 		k == bc_window_count(p->b)) {
@@ -191,32 +219,30 @@ static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 		size_t gap = block->a - x + block->b - y;
 		x = block->a + block->n;
 		y = block->b + block->n;
-		/* At the last try, matches make up for what is loose before them; many short blocks
-		 * with few entries between them are as good as a long one. */
-		run = is_last_try && gap < SURE_BLOCK ? run + block->n : block->n;
-		loose += gap;
+		unmatched += gap;
 		if (is_last_try)
-			loose -= loose < LAST_RATIO * block->n ? loose : LAST_RATIO * block->n;
-		if (run >= SURE_BLOCK && (is_last_try ? loose == 0 : run >= SURE_RATIO * loose))
-			sure = i + 1;
+			unmatched -= unmatched < LAST_RATIO * block->n ? unmatched
+								       : LAST_RATIO * block->n;
+		run = is_last_try && gap < SETTLED_RUN ? run + block->n : block->n;
+		if (run >= SETTLED_RUN &&
+			(is_last_try ? unmatched == 0 : run >= SETTLED_RATIO * unmatched))
+			used = i + 1;
 		if (longest == 0 || x + y <= least || block->n > p->blocks[longest - 1].n)
 			longest = i + 1;
 	}
-	/* The last try must get on in large steps: to the longest block that ends beyond `least`,
-	 * or the last one. */
-	if (is_last_try && (sure == 0 || p->blocks[sure - 1].a + p->blocks[sure - 1].b < least))
-		sure = sure < longest ? longest : sure;
-	p->count = sure;
-	if (sure == 0)
+	if (is_last_try && (used == 0 || p->blocks[used - 1].a + p->blocks[used - 1].b < least))
+		used = used < longest ? longest : used;
+	p->count = used;
+	if (used == 0)
 		return false;
-	p->a_stop = p->blocks[sure - 1].a + p->blocks[sure - 1].n;
-	p->b_stop = p->blocks[sure - 1].b + p->blocks[sure - 1].n;
+	p->a_stop = p->blocks[used - 1].a + p->blocks[used - 1].n;
+	p->b_stop = p->blocks[used - 1].b + p->blocks[used - 1].n;
 	return true;
 }
 
 /* ---- alignment by time */
 
-/* Whether an entry is earlier than another one by more than the window. */
+/* True if an entry is earlier than another one by more than --window. */
 static bool is_earlier(
 	const struct bc_plan *p, const struct bc_entry *one, const struct bc_entry *other)
 {
@@ -233,7 +259,7 @@ static bool is_match(const struct bc_plan *p, size_t x, size_t y)
 }
 
 /* Advances to the nearest match within the window. Returns false if there is none. */
-static bool find_partner(const struct bc_plan *p, size_t n, size_t k, size_t *x, size_t *y)
+static bool find_counterpart(const struct bc_plan *p, size_t n, size_t k, size_t *x, size_t *y)
 {
 	const struct bc_entry *a = &p->a->entries[p->a->begin + *x];
 	const struct bc_entry *b = &p->b->entries[p->b->begin + *y];
@@ -255,7 +281,7 @@ static bool find_partner(const struct bc_plan *p, size_t n, size_t k, size_t *x,
 	return false;
 }
 
-bool bc_plan_join(struct bc_plan *p, size_t n, size_t k)
+bool bc_plan_align_by_time(struct bc_plan *p, size_t n, size_t k)
 {
 	const struct bc_entry *a = p->a->entries + p->a->begin;
 	const struct bc_entry *b = p->b->entries + p->b->begin;
@@ -264,7 +290,7 @@ bool bc_plan_join(struct bc_plan *p, size_t n, size_t k)
 
 	p->count = 0;
 	while (x < n && y < k) {
-		if (is_match(p, x, y) || find_partner(p, n, k, &x, &y)) {
+		if (is_match(p, x, y) || find_counterpart(p, n, k, &x, &y)) {
 			add_block(p, x++, y++, 1);
 		} else if (is_earlier(p, &a[x], &b[y])) {
 			x++;
@@ -275,7 +301,8 @@ bool bc_plan_join(struct bc_plan *p, size_t n, size_t k)
 			y++;
 		}
 	}
-	/* An entry at the end may have its partner behind what is looked at of the other trace. */
+	/* The counterparts of the last entries may follow in what has not been read of the other
+	 * trace: leave these entries for the next round. */
 	bool a_ends = bc_window_is_last(p->a) && n == bc_window_count(p->a);
 	bool b_ends = bc_window_is_last(p->b) && k == bc_window_count(p->b);
 	const struct bc_block *last = p->count != 0 ? &p->blocks[p->count - 1]
@@ -304,26 +331,25 @@ bool bc_plan_align(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 	enum keys keys = first_keys(p);
 
 	align(p, n, k, keys);
-	bool is_sure = !is_last_try && choose_end(p, n, k, false);
-	if (keys == BY_TICK && !is_sure) {
+	bool is_settled = !is_last_try && choose_end(p, n, k, false);
+	if (keys == BY_TICK && !is_settled) {
 		size_t matched = count_matched(p);
 		keys = BY_DELTA;
 		align(p, n, k, keys);
-		is_sure = !is_last_try && choose_end(p, n, k, false);
+		is_settled = !is_last_try && choose_end(p, n, k, false);
 		if (is_last_try && count_matched(p) <= matched) {
 			keys = BY_TICK;
 			align(p, n, k, keys);
 		}
 	}
-	if (!is_last_try && !is_sure)
+	if (!is_last_try && !is_settled)
 		return false;
 	n = is_last_try ? n : p->a_stop;
 	k = is_last_try ? k : p->b_stop;
 	if (keys == BY_TICK)
 		align_rest(p, n, k, BY_DELTA);
-	/* What differs only in its time is one difference and not two. */
 	if (keys != BY_CONTENTS)
 		align_rest(p, n, k, BY_CONTENTS);
 	p->matched = count_matched(p);
-	return is_sure || choose_end(p, n, k, true);
+	return is_settled || choose_end(p, n, k, true);
 }

@@ -1,11 +1,19 @@
-#include "cli/diff/window.h"
+/* A window: the next entries of a trace, kept while they are aligned.
+ *
+ * Entries [begin, end) of parallel arrays are the window; their strings are copied to `text`, in
+ * the same order. Passed entries are only skipped; append() moves the rest to the start when it
+ * reaches the end of an array (compact()), which a quarter of spare room makes rare. While the
+ * window is empty, the owner reads entries directly from the source's run, without a copy.
+ *
+ * Invariant: the window, then `run` (of `left` entries), then what the source returns next, are the
+ * rest of the trace. */
+#include "cli/diff/match_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/diff/compare.h"
 #include "formats/bus/record.h"
 #include "formats/trace/parser.h"
 

@@ -103,15 +103,6 @@ TEST(equal_entries_have_the_same_hash)
 	assert_true(same > 1000);
 }
 
-TEST(fields_are_found_by_their_names)
-{
-	for (unsigned i = 0; i < BC_FIELD_COUNT; i++) {
-		const char *name = bc_field_name(UINT64_C(1) << i);
-		assert_int_equal(bc_field_by_name(name, strlen(name)), UINT64_C(1) << i);
-		assert_int_equal(bc_field_by_name(name, strlen(name) - 1), 0);
-	}
-}
-
 TEST(descriptions_are_short_and_printable)
 {
 	struct dice dice = {.state = 7};

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "cli/diff/compare.h"
-#include "cli/diff/far.h"
-#include "cli/diff/match.h"
+#include "cli/diff/match_internal.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

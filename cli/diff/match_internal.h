@@ -1,16 +1,21 @@
-/* One of the two traces that cli/diff/match.h compares: its source, and a window of entries
- * that are kept, with their strings, while the traces are aligned. */
-#ifndef BC_CLI_DIFF_WINDOW_H
-#define BC_CLI_DIFF_WINDOW_H
+/* The modules that match.c consists of: two windows (window.c), the plan of what matches in them
+ * (plan.c), and the search beyond them (far.c). */
+#ifndef BC_CLI_DIFF_MATCH_INTERNAL_H
+#define BC_CLI_DIFF_MATCH_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/align.h"
 #include "cli/diff/compare.h"
+#include "cli/diff/match.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/record.h"
 #include "formats/trace/entry.h"
+
+/* ---- window.c: a trace's source, and the entries that are kept, with their strings, while the
+ * traces are aligned. */
 
 /* The entry before another one, as far as the time between them needs it. */
 struct bc_predecessor {
@@ -108,5 +113,52 @@ static inline bool bc_time_is_same(const struct bc_match_options *options, const
 	uint64_t apart = b->tick - a->tick - skew;
 	return apart <= options->window || 0 - apart <= options->window;
 }
+
+/* ---- plan.c: which entries of the two windows match, by their contents or by their times. */
+
+struct bc_plan {
+	const struct bc_match_options *options; /* the owner's, and the windows */
+	const struct bc_window *a;
+	const struct bc_window *b;
+	uint64_t skew; /* of B's clock against A's; the owner sets it */
+	/* The result: blocks of matches, as indices from the start of the windows, and the ends of
+	 * the entries for which it is known what matches. */
+	struct bc_block *blocks;
+	size_t count;
+	size_t a_stop;
+	size_t b_stop;
+	size_t matched; /* entries of each window that have a match, also beyond these ends */
+	/* Private. */
+	struct bc_align *align;
+	struct bc_block *parts;
+	uint64_t *a_keys;
+	uint64_t *b_keys;
+};
+
+/* Returns 0, or -ENOMEM with nothing to free. The options and windows must outlive the plan. */
+int bc_plan_init(struct bc_plan *plan, const struct bc_match_options *options,
+	const struct bc_window *a, const struct bc_window *b) BC_MUST_CHECK;
+void bc_plan_free(struct bc_plan *plan);
+
+/* Aligns the first n entries of A and k of B, neither of which is 0, by their contents. Returns
+ * false if nothing is settled: more entries are needed, or at the last try (with the largest
+ * windows) nothing matches. */
+bool bc_plan_align(struct bc_plan *plan, size_t n, size_t k, bool is_last_try) BC_MUST_CHECK;
+
+/* The same for traces on the same clock, by their times. */
+bool bc_plan_align_by_time(struct bc_plan *plan, size_t n, size_t k) BC_MUST_CHECK;
+
+/* ---- far.c: where two traces meet again after a difference longer than the look-ahead. It reads
+ * both a second time. */
+
+/* How many entries of each trace are searched. */
+#define BC_FAR_MAX (UINT64_C(16) << 20)
+
+/* Entries [0, *a_position) of A and [0, *b_position) of B are behind. Returns 1 and advances both
+ * to entries that are equal and at the start of a long common part; 0 if there is none; -ENOTSUP if
+ * a trace can be read only once; -ENOMEM. Needs 10 MiB. Adds
+ * how many entries were read to *entries_read. */
+int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b, uint64_t fields,
+	uint64_t *a_position, uint64_t *b_position, uint64_t *entries_read) BC_MUST_CHECK;
 
 #endif
