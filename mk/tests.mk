@@ -35,7 +35,7 @@ $(BUILD)/tests/unit/usb/%: SAN_LDFLAGS = -fsanitize=$(SAN)
 $(BUILD)/tests/unit/usb/%: $(BUILD)/tests/unit/usb/%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 
-$(BUILD)/tests/unit/daemon/test_server: TEST_PKGS += libmicrohttpd
+$(BUILD)/tests/unit/formats/test_server: TEST_PKGS += libmicrohttpd
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 

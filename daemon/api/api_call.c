@@ -8,10 +8,11 @@
 void bc_call_respond_object(
 	struct bc_request *request, unsigned status, json_t *root, const char *allow)
 {
+	const char *const headers[] = {allow != NULL ? "Allow" : NULL, allow, NULL};
 	char *line = bc_json_print_line(root);
 
 	json_decref(root);
-	bc_request_respond(request, status, BC_JSON_TYPE, line, allow);
+	bc_request_respond(request, status, BC_JSON_TYPE, line, headers);
 }
 
 void bc_call_respond(struct bc_request *request, unsigned status, const char *name, json_t *value)

@@ -11,8 +11,8 @@
 #include "daemon/api/listing.h"
 #include "daemon/api/page_sampler.h"
 #include "daemon/api/tap.h"
-#include "daemon/http/request.h"
 #include "daemon/recorder/recorder.h"
+#include "formats/http/server.h"
 
 #define BC_JSON_TYPE "application/json"
 

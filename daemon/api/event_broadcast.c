@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/request.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/http/server.h"
 
 struct object {
 	uint64_t seq;

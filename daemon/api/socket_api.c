@@ -7,9 +7,9 @@
 #include "daemon/api/api.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/log.h"
-#include "daemon/http/server.h"
 #include "formats/base/clock.h"
 #include "formats/base/tcp_address.h"
+#include "formats/http/server.h"
 
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
@@ -20,21 +20,31 @@
 /* The least for clients, half of them for the owner. */
 #define CONNECTIONS_MIN 16u
 
+/* A server on the loop, freed when its handle is closed. */
+struct loop_server {
+	uv_poll_t poll;
+	struct bc_server *server;
+};
+
 struct bc_socket_api {
 	struct bc_socket_api_options options;
 	struct bc_api api;
 	struct bc_channel_viewer viewer;
-	struct bc_server *server;  /* NULL: no socket */
-	struct bc_server *metrics; /* NULL: no metrics_listen */
+	struct loop_server *server;  /* NULL: no socket */
+	struct loop_server *metrics; /* NULL: no metrics_listen */
 	int metrics_fd;
 };
+
+static unsigned count_connections(const struct loop_server *s)
+{
+	return s != NULL ? bc_server_connections(s->server) : 0;
+}
 
 struct bc_status bc_socket_api_status(struct bc_socket_api *a)
 {
 	struct bc_status status = a->options.status(a->options.context);
 
-	status.clients = a->server != NULL ? bc_server_connections(a->server) : 0;
-	status.clients += a->metrics != NULL ? bc_server_connections(a->metrics) : 0;
+	status.clients = count_connections(a->server) + count_connections(a->metrics);
 	status.streams_events = bc_event_broadcast_readers(a->api.broadcast);
 	status.streams_records = bc_taps_count(a->api.taps);
 	return status;
@@ -136,6 +146,50 @@ static int limit_connections(const struct bc_config *config, unsigned *others, u
 	return 0;
 }
 
+static void on_server_ready(uv_poll_t *poll, int status, int events)
+{
+	const struct loop_server *s = poll->data;
+
+	(void)status;
+	(void)events;
+	bc_server_run(s->server);
+}
+
+static void on_poll_closed(uv_handle_t *poll)
+{
+	free(poll->data);
+}
+
+/* NULL is allowed. */
+static void close_server(struct loop_server *s)
+{
+	if (s == NULL)
+		return;
+	uv_close((uv_handle_t *)&s->poll, on_poll_closed); /* before its descriptor is closed */
+	bc_server_close(s->server);
+}
+
+static int start_server(
+	struct loop_server **result, uv_loop_t *loop, const struct bc_server_options *options)
+{
+	struct loop_server *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	int rc = bc_server_start(&s->server, options);
+	if (rc == 0)
+		rc = uv_poll_init(loop, &s->poll, bc_server_fd(s->server));
+	if (rc != 0) {
+		bc_server_close(s->server);
+		free(s);
+		return rc;
+	}
+	s->poll.data = s;
+	uv_poll_start(&s->poll, UV_READABLE, on_server_ready);
+	*result = s;
+	return 0;
+}
+
 static int serve_socket(struct bc_socket_api *a)
 {
 	struct bc_server_options options = {
@@ -150,7 +204,7 @@ static int serve_socket(struct bc_socket_api *a)
 	int rc = limit_connections(a->options.config, &options.connections_max, &options.owner_max);
 	if (rc != 0)
 		return rc;
-	return bc_server_start(&a->server, a->options.loop, &options);
+	return start_server(&a->server, a->options.loop, &options);
 }
 
 static int serve_metrics(struct bc_socket_api *a)
@@ -168,7 +222,7 @@ static int serve_metrics(struct bc_socket_api *a)
 	if (a->metrics_fd < 0)
 		return a->metrics_fd;
 	options.listen_fd = a->metrics_fd;
-	return bc_server_start(&a->metrics, a->options.loop, &options);
+	return start_server(&a->metrics, a->options.loop, &options);
 }
 
 int bc_socket_api_serve(struct bc_socket_api *a, struct bc_recorder *recorder, const char **failed)
@@ -184,7 +238,7 @@ int bc_socket_api_serve(struct bc_socket_api *a, struct bc_recorder *recorder, c
 
 void bc_socket_api_listen(struct bc_socket_api *a, int fd)
 {
-	bc_server_listen(a->server, fd);
+	bc_server_listen(a->server->server, fd);
 }
 
 void bc_socket_api_reload(struct bc_socket_api *a)
@@ -242,8 +296,8 @@ void bc_socket_api_close(struct bc_socket_api *a)
 	if (a == NULL)
 		return;
 	bc_listing_close(a->api.listing);
-	bc_server_close(a->server);
-	bc_server_close(a->metrics);
+	close_server(a->server);
+	close_server(a->metrics);
 	if (a->metrics_fd >= 0)
 		close(a->metrics_fd);
 	bc_event_broadcast_close(a->api.broadcast);

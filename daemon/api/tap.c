@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/request.h"
 #include "formats/base/clock.h"
 #include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
+#include "formats/http/server.h"
 
 /* The CPU time for taps is limited by a token bucket: it gains 1/SHARE of the elapsed time, up to
  * BUDGET_MAX_NS, and loses what taps use. While it is not above 0, records are skipped unexamined.

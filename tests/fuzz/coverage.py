@@ -21,7 +21,7 @@ REACHABLE = {
     "formats/trace": "-",
     "formats/codec": "-",
     "capture/usb": "-",
-    "daemon/http": "-",
+    "formats/http": "-",
     "daemon/config": "- options.c",
     "daemon/ingest": "trigger.c",
     "daemon/api": "api_body.c api_params.c",

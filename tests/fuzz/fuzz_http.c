@@ -9,16 +9,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <uv.h>
 
-#include "daemon/http/server.h"
+#include "formats/http/server.h"
 
 #define PENDING 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct run {
-	uv_loop_t loop;
 	struct bc_server *server;
 	struct sockaddr_un address;
 	socklen_t address_bytes;
@@ -113,10 +111,10 @@ static void answer_all(struct run *run)
 	run->late_count = 0;
 }
 
-static void run_loop(struct run *run)
+static void run_server(struct run *run)
 {
 	for (int i = 0; i < 4; i++)
-		uv_run(&run->loop, UV_RUN_NOWAIT);
+		bc_server_run(run->server);
 	answer_all(run);
 }
 
@@ -130,16 +128,14 @@ static void start_server(struct run *run)
 	run->address.sun_family = AF_UNIX;
 	run->address_bytes = sizeof(run->address);
 	run->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	if (uv_loop_init(&run->loop) != 0 ||
-		bind(run->listen_fd, (struct sockaddr *)&run->address,
-			sizeof(run->address.sun_family)) != 0 ||
+	if (bind(run->listen_fd, (struct sockaddr *)&run->address,
+		    sizeof(run->address.sun_family)) != 0 ||
 		getsockname(run->listen_fd, (struct sockaddr *)&run->address,
 			&run->address_bytes) != 0 ||
 		listen(run->listen_fd, 8) != 0)
 		abort();
 	options.listen_fd = run->listen_fd;
-	if (!bc_server_load(err, sizeof(err)) ||
-		bc_server_start(&run->server, &run->loop, &options) != 0)
+	if (!bc_server_load(err, sizeof(err)) || bc_server_start(&run->server, &options) != 0)
 		abort();
 }
 
@@ -148,9 +144,6 @@ static void stop_server(struct run *run)
 	bc_server_close(run->server);
 	answer_all(run);
 	if (run->streams != 0)
-		abort();
-	uv_run(&run->loop, UV_RUN_DEFAULT);
-	if (uv_loop_close(&run->loop) != 0)
 		abort();
 	close(run->listen_fd);
 }
@@ -174,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (send(fd, data + at, n, MSG_NOSIGNAL) != (ssize_t)n)
 			break;
 		at += n;
-		run_loop(&run);
+		run_server(&run);
 		if (recv(fd, answers, sizeof(answers), 0) == 0)
 			break;
 	}
@@ -183,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if ((data[0] & 32) != 0)
 		close(fd);
 	if ((data[0] & 64) != 0)
-		run_loop(&run);
+		run_server(&run);
 	stop_server(&run);
 	if ((data[0] & 32) == 0)
 		close(fd);

@@ -1,5 +1,5 @@
-/* A server on a real loop and its clients on real sockets, in one thread. Clients never block:
- * functions that wait for the server run the loop. */
+/* A server next to a real loop, and its clients on real sockets, in one thread. Clients never
+ * block: functions that wait for the server run both. */
 #ifndef BC_TESTS_SUPPORT_SERVER_RIG_H
 #define BC_TESTS_SUPPORT_SERVER_RIG_H
 
@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/http/server.h"
 #include "formats/base/clock.h"
+#include "formats/http/server.h"
 #include "tests/support/test.h"
 
 /* A test that waits longer than this fails. */
@@ -65,7 +65,7 @@ static inline void rig_open(struct server_rig *rig, const struct bc_server_optio
 	options.context = rig;
 	options.request = rig_on_request;
 	assert_true(bc_server_load(err, sizeof(err)));
-	assert_int_equal(bc_server_start(&rig->server, &rig->loop, &options), 0);
+	assert_int_equal(bc_server_start(&rig->server, &options), 0);
 }
 
 static inline void rig_close_server(struct server_rig *rig)
@@ -84,16 +84,23 @@ static inline void rig_close(struct server_rig *rig)
 
 static inline void rig_run(struct server_rig *rig, int n)
 {
-	while (n-- > 0)
+	struct pollfd server = {.events = POLLIN};
+
+	server.fd = rig->server != NULL ? bc_server_fd(rig->server) : -1;
+	while (n-- > 0) {
 		uv_run(&rig->loop, UV_RUN_NOWAIT);
+		if (poll(&server, 1, 0) > 0)
+			bc_server_run(rig->server);
+	}
 }
 
-/* Waits for work for the loop, but at most 1 ms: what a test waits for may be its own doing. */
+/* Waits for work, but at most 1 ms: what a test waits for may be its own doing. */
 static inline void rig_rest(const struct server_rig *rig)
 {
-	struct pollfd loop = {.fd = uv_backend_fd(&rig->loop), .events = POLLIN};
+	struct pollfd fds[] = {{.fd = uv_backend_fd(&rig->loop), .events = POLLIN},
+		{.fd = rig->server != NULL ? bc_server_fd(rig->server) : -1, .events = POLLIN}};
 
-	poll(&loop, 1, 1);
+	poll(fds, 2, 1);
 }
 
 #define RIG_UNTIL(rig, condition)                                \

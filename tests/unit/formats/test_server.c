@@ -1,4 +1,3 @@
-#include "daemon/http/connection.h"
 #include "tests/support/server_rig.h"
 #include "tests/support/test.h"
 
@@ -11,6 +10,9 @@
 
 /* More than a socket buffers. Some tests have hundreds of such responses. */
 #define LONG_BYTES (1u << 20)
+
+/* Connections being refused at the same time. */
+#define REFUSED_MAX 32u
 
 struct feed {
 	char *bytes;
@@ -125,7 +127,8 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 	} else if (strcmp(path, "/memory") == 0) {
 		bc_request_respond(request, 200, "text/plain", NULL, NULL);
 	} else if (strcmp(path, "/refused") == 0) {
-		bc_request_respond(request, 405, "text/plain", strdup("no\n"), "GET, PUT");
+		bc_request_respond(request, 405, "text/plain", strdup("no\n"),
+			(const char *const[]){"Allow", "GET, PUT", NULL});
 	} else if (strcmp(path, "/long") == 0) {
 		char *text = malloc(receiver->long_bytes + 1);
 		assert_non_null(text);
@@ -697,10 +700,10 @@ TEST(a_connection_of_others_over_the_limit_is_refused_at_once)
 				   : "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi",
 			503);
 	/* Silent connections are closed to refuse newer ones properly. */
-	int silent[2 * BC_CONNECTIONS_REFUSED_MAX];
-	connect_many(&rig, silent, 2 * BC_CONNECTIONS_REFUSED_MAX, "");
+	int silent[2 * REFUSED_MAX];
+	connect_many(&rig, silent, 2 * REFUSED_MAX, "");
 	assert_refused(&rig, "GET / HTTP/1.0\r\n\r\n", 503);
-	close_all(silent, 2 * BC_CONNECTIONS_REFUSED_MAX);
+	close_all(silent, 2 * REFUSED_MAX);
 	assert_int_equal(bc_server_connections(rig.server), 4);
 	close(fds[2]);
 	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 3);
