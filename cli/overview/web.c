@@ -8,11 +8,11 @@
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/overview/page.h"
 #include "cli/overview/web_server.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "formats/http/server.h"
 
 #define LISTEN_DEFAULT "127.0.0.1:0"
 
@@ -129,7 +129,7 @@ static enum bc_exit fail(struct web *w, int rc)
 }
 
 /* Serves until a signal arrives. */
-static enum bc_exit serve(struct web *w, int interrupt_fd)
+static enum bc_exit serve_on(struct web *w, int fd, int interrupt_fd)
 {
 	const struct bc_web_feed_options feed = {
 		.console = w->console,
@@ -137,12 +137,30 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 		.is_expected = w->socket != NULL || w->word_count == 0,
 		.names = w->names,
 	};
-	struct bc_web_server_options o = {.console = w->console,
-		.socket = w->socket,
-		.page = bc_page_html,
-		.page_bytes = bc_page_html_bytes,
-		.names = w->names};
+	struct bc_web_server_options o = {
+		.console = w->console, .socket = w->socket, .names = w->names};
 	struct bc_web_server *server;
+
+	int rc = bc_web_guard_init(&o.guard, &w->address);
+	if (rc == 0)
+		rc = bc_web_data_open(&w->data, &w->operands, w->names);
+	if (rc == 0)
+		rc = bc_web_feed_open(&w->feed, &feed);
+	o.data = w->data;
+	o.feed = w->feed;
+	if (rc == 0)
+		rc = bc_web_server_start(&server, fd, &o);
+	if (rc != 0)
+		return fail(w, rc);
+	enum bc_exit code = print_link(w, &o.guard);
+	if (code == BC_EXIT_OK)
+		bc_web_server_run(server, interrupt_fd);
+	bc_web_server_close(server);
+	return code;
+}
+
+static enum bc_exit serve(struct web *w, int interrupt_fd)
+{
 	int fd;
 
 	enum bc_exit code = listen_on(w, &fd);
@@ -152,34 +170,27 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 		bc_print_error(w->console, NULL,
 			"warning: other hosts can connect, and the connection is not encrypted: "
 			"anyone who can read the network traffic gets the link; consider ssh -L");
-	int rc = bc_web_guard_init(&o.guard, &w->address);
-	if (rc == 0)
-		rc = bc_web_data_open(&w->data, &w->operands, w->names);
-	if (rc == 0)
-		rc = bc_web_feed_open(&w->feed, &feed);
-	if (rc != 0) {
-		close(fd);
-		return fail(w, rc);
-	}
-	o.data = w->data;
-	o.feed = w->feed;
-	rc = bc_web_server_start(&server, fd, &o);
-	if (rc != 0)
-		return fail(w, rc);
-	code = print_link(w, &o.guard);
-	if (code == BC_EXIT_OK)
-		while (!bc_interrupt_wait(interrupt_fd, 1000))
-			bc_web_server_poll(server);
-	bc_web_server_stop(server);
+	code = serve_on(w, fd, interrupt_fd);
+	close(fd);
 	return code;
 }
 
-static enum bc_exit run(struct web *w)
+static enum bc_exit load_library(const struct web *w)
+{
+	char err[256];
+
+	if (bc_server_load(err, sizeof(err)))
+		return BC_EXIT_OK;
+	bc_print_error(w->console, NULL, "%s", err);
+	return BC_EXIT_FAILED;
+}
+
+static enum bc_exit run_web(struct web *w)
 {
 	enum bc_exit code = bc_client_open(&w->client, w->console, w->socket);
 
 	if (code == BC_EXIT_OK)
-		code = bc_web_server_load(w->console);
+		code = load_library(w);
 	if (code == BC_EXIT_OK)
 		code = find_recordings(w);
 	if (code == BC_EXIT_OK) {
@@ -221,7 +232,7 @@ int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 	if (code == BC_EXIT_OK) {
 		w.words = (const char *const *)argv + optind;
 		w.word_count = argc - optind;
-		code = run(&w);
+		code = run_web(&w);
 	}
 	bc_name_map_close(w.names);
 	return code;

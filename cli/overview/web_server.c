@@ -1,333 +1,211 @@
+/* The server runs on the main thread, which never waits for anything but its descriptors. A request
+ * that reads files or waits for the daemon is worked on by its own thread, which ends with it:
+ * reading a large recording may take a minute, and must not delay other requests. There are at most
+ * as many threads as connections. What they share is in web_data and web_feed, with their locks.
+ *
+ * A request is CHECKED by the main thread (credentials, method, path, names of parameters), WORKED
+ * on, and ENDED: then it is in the list `ended`, and the main thread sends its response. Invariant:
+ * from the start of its thread until then, only that thread touches it, and its connection stays
+ * open. */
 #include "cli/overview/web_server.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
+#include "cli/overview/page.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
-#include "formats/base/late_library.h"
-#include "formats/base/must_check.h"
 #include "formats/base/text.h"
+#include "formats/http/server.h"
 #include "formats/recording/search.h"
 #include "formats/trace/filter_parse.h"
-#include "formats/trace/name_map.h"
 
-/* ---- A search as query parameters of /data/find (docs/web.md, "Paths"). */
+#define CONNECTIONS     64u
+#define HEAD_S          10u         /* the time for the head of a request */
+#define READ_S          60u         /* the time for reading the files for one response */
+#define HISTORY_MS      2000        /* the time for the daemon's history */
+#define SEARCHES        4u          /* at a time */
+#define RESPONSE_BYTES  (16u << 20) /* of one response */
+#define RESPONSES_BYTES (64u << 20) /* of all that are being sent */
+#define PARAMS_MAX      16u
 
-/* Records in one response: without a limit in the query, and at most. */
-#define RECORDS     1000u
-#define RECORDS_MAX 10000u
-#define CONTEXT_MAX 1000u
-
-const char *const query_names[] = {"addr", "type", "proc", "port", "region", "records", "from",
-	"to", "first", "last", "context", "count", NULL};
-
-struct query {
-	const struct bc_name_map *names;
-	const char *(*value)(void *context, const char *name);
-	void *context;
-	char *err;
-	size_t errlen;
-};
-
-/* Reads a number, if the query has it. */
-static bool read_number(
-	const struct query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value)
-{
-	const char *text = q->value(q->context, name);
-
-	if (text == NULL || (bc_number_read(value, text) && *value >= min && *value <= max))
-		return true;
-	snprintf(q->err, q->errlen, "%s=%.60s: must be %" PRIu64 " to %" PRIu64, name, text, min,
-		max);
-	return false;
-}
-
-static bool read_flag(const struct query *q, const char *name, bool *value)
-{
-	const char *text = q->value(q->context, name);
-
-	*value = text != NULL && strcmp(text, "true") == 0;
-	if (text == NULL || *value || strcmp(text, "false") == 0)
-		return true;
-	snprintf(q->err, q->errlen, "%s=%.60s: must be true or false", name, text);
-	return false;
-}
-
-static bool read_numbers(const struct query *q, struct bc_span *span)
-{
-	const char *text = q->value(q->context, "records");
-
-	if (text == NULL || (bc_number_read_range(&span->first, &span->last, text) &&
-				    span->first <= span->last))
-		return true;
-	snprintf(q->err, q->errlen,
-		"records=%.60s: must be a range of record numbers, such as 100-199", text);
-	return false;
-}
-
-static bool read_condition(const struct query *q, const char *name, struct bc_filter *filter)
-{
-	const char *text = q->value(q->context, name);
-	char time[64];
-	char why[256];
-	bool ok;
-
-	if (text == NULL)
-		return true;
-	if (strcmp(name, "from") != 0 && strcmp(name, "to") != 0)
-		return bc_filter_parse_condition(filter, q->names, name, text, q->err, q->errlen);
-	/* In a query, "+" stands for a blank, which no time begins with. */
-	if (text[0] == ' ' && strlen(text) < sizeof(time)) {
-		snprintf(time, sizeof(time), "+%s", text + 1);
-		text = time;
-	}
-	ok = name[0] == 'f' ? bc_filter_parse_from(filter, text, why, sizeof(why))
-			    : bc_filter_parse_to(filter, text, why, sizeof(why));
-	if (!ok)
-		snprintf(q->err, q->errlen, "%s=%.60s: %s", name, text, why);
-	return ok;
-}
-
-/* Sets the options of a search. `value` returns the value of a parameter, or NULL if it is absent.
- * Without first, last and count, the first 1,000 matches are selected. `names` has the regions.
- * Returns false with a message that names the parameter. */
-static bool read_query(struct bc_search_options *o, const struct bc_name_map *names,
-	const char *(*value)(void *context, const char *name), void *context, char *err,
-	size_t errlen)
-{
-	static const char *const conditions[] = {
-		"addr", "type", "proc", "port", "region", "from", "to"};
-	const struct query q = {names, value, context, err, errlen};
-
-	*o = (struct bc_search_options){.first = 0};
-	bc_filter_init(&o->filter);
-	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
-		if (!read_condition(&q, conditions[i], &o->filter))
-			return false;
-	if (!read_numbers(&q, &o->filter.numbers) ||
-		!read_number(&q, "first", 1, RECORDS_MAX, &o->first) ||
-		!read_number(&q, "last", 1, RECORDS_MAX, &o->last) ||
-		!read_number(&q, "context", 0, CONTEXT_MAX, &o->context) ||
-		!read_flag(&q, "count", &o->is_count))
-		return false;
-	int modes = (o->first != 0) + (o->last != 0) + o->is_count;
-	if (modes > 1 || (o->is_count && o->context != 0))
-		return bc_fail(err, errlen, "%s",
-			modes > 1 ? "first, last and count exclude each other"
-				  : "count excludes context");
-	if (modes == 0)
-		o->first = RECORDS;
-	return true;
-}
-
-/* libmicrohttpd's memory for a request. */
-#define HEAD_BYTES 32768u
-
-#define PARAMS_MAX 16u
+/* Records of a search: without a limit in the query, and at most. */
+#define RECORDS     1000
+#define RECORDS_MAX 10000
+#define CONTEXT_MAX 1000
 
 #define JSON_TYPE  "application/json"
 #define LINES_TYPE "application/x-ndjson"
 #define TEXT_TYPE  "text/plain; charset=utf-8"
 #define HTML_TYPE  "text/html; charset=utf-8"
 
-/* The page itself has a policy, with hashes of its script and style. Both apply. */
-#define PAGE_POLICY                                                                  \
-	"connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; " \
-	"form-action 'none'; frame-ancestors 'none'"
+#define HEADERS(policy)                                                                          \
+	"Content-Security-Policy", policy, "Cache-Control", "no-store",                          \
+		"Cross-Origin-Resource-Policy", "same-origin", "Referrer-Policy", "no-referrer", \
+		"X-Content-Type-Options", "nosniff", "X-Frame-Options", "DENY"
 #define DATA_POLICY "default-src 'none'; frame-ancestors 'none'"
 
-#define MHD_FUNCTIONS(F)                                          \
-	F(MHD_add_response_header)                                \
-	F(MHD_create_response_from_buffer)                        \
-	F(MHD_create_response_from_buffer_with_free_callback_cls) \
-	F(MHD_destroy_response)                                   \
-	F(MHD_get_connection_info)                                \
-	F(MHD_get_connection_values)                              \
-	F(MHD_lookup_connection_value)                            \
-	F(MHD_queue_response)                                     \
-	F(MHD_set_connection_option)                              \
-	F(MHD_start_daemon)                                       \
-	F(MHD_stop_daemon)
+static const char *const data_headers[] = {HEADERS(DATA_POLICY), NULL};
+static const char *const method_headers[] = {HEADERS(DATA_POLICY), "Allow", "GET", NULL};
 
-static struct {
-	MHD_FUNCTIONS(BC_LATE_POINTER)
-} lib;
-static struct bc_late_library mhd_library = {
-	.names = {"libmicrohttpd.so.12"},
-	.package = "libmicrohttpd12",
-	.functions = (const char *const[]){MHD_FUNCTIONS(BC_LATE_NAME) NULL},
-	.pointers = &lib,
-};
-
-struct connection {
-	struct bc_web_server *server;
-	bool is_used;
-	int fd;
-	uint64_t until_ns; /* when its next head must be complete; UINT64_MAX: it is */
-};
+/* The page itself has a policy, with hashes of its script and style. Both apply. */
+static const char *const page_headers[] = {
+	HEADERS("connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; "
+		"form-action 'none'; frame-ancestors 'none'"),
+	NULL};
 
 struct bc_web_server {
 	struct bc_web_server_options options;
-	struct MHD_Daemon *mhd;
+	struct bc_server *http;
 	atomic_bool is_ending;
-	atomic_size_t sending; /* bytes of the responses that are being sent */
 	atomic_uint searches;
-	pthread_mutex_t lock; /* of the connections */
-	struct connection connections[BC_WEB_CONNECTIONS];
+	unsigned working; /* requests with a thread */
+	int ended_fd;     /* an eventfd, readable if `ended` is not empty */
+	pthread_mutex_t lock;
+	struct request *ended; /* protected by the lock */
 };
 
 struct request {
 	struct bc_web_server *server;
-	struct MHD_Connection *mhd;
+	struct bc_request *http;
+	struct request *next; /* in server->ended */
+	void (*get)(struct request *r);
+	pthread_t thread;
 	struct bc_web_client client;
-	const char *path;
 	struct bc_web_credentials credentials;
 	struct {
 		const char *name;
 		const char *value;
 	} params[PARAMS_MAX]; /* without the token */
 	unsigned count;
-	bool is_repeated; /* a parameter that must be there only once */
-	bool is_invalid;  /* a zero byte, or too many parameters */
+	bool is_repeated;  /* a parameter was given twice */
+	bool has_too_many; /* parameters */
+	struct bc_search_options search;
 	char err[512];
+
+	/* The response. */
+	unsigned status;
+	const char *type;
+	char *text; /* allocated; NULL: out of memory */
 };
+
+/* ---- who is served */
+
+#define TOKEN_CHARS (BC_WEB_TOKEN_TEXT - 1)
+
+int bc_web_guard_init(struct bc_web_guard *guard, const union bc_tcp_address *address)
+{
+	uint8_t random[TOKEN_CHARS / 2];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -errno;
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(guard->token + 2 * i, 3, "%02x", random[i]);
+	guard->address = *address;
+	return 0;
+}
+
+/* The time does not depend on where the texts differ. */
+static bool is_token(const struct bc_web_guard *guard, const char *text)
+{
+	unsigned differs = 0;
+
+	if (strlen(text) != TOKEN_CHARS)
+		return false;
+	for (size_t i = 0; i < TOKEN_CHARS; i++)
+		differs |= (unsigned char)text[i] ^ (unsigned char)guard->token[i];
+	return differs == 0;
+}
+
+/* True for the page itself and for a user who follows the link. Old browsers and other clients do
+ * not send the header. */
+static bool is_same_site(const char *fetch_site)
+{
+	return fetch_site == NULL || strcmp(fetch_site, "same-origin") == 0 ||
+	       strcmp(fetch_site, "none") == 0;
+}
+
+static bool is_same_origin(const char *origin, const char *host)
+{
+	static const char scheme[] = "http://";
+	const size_t n = sizeof(scheme) - 1;
+
+	return origin == NULL || (strncmp(origin, scheme, n) == 0 && strcmp(origin + n, host) == 0);
+}
+
+bool bc_web_guard_allows(const struct bc_web_guard *guard, const struct bc_web_credentials *c)
+{
+	if (c->host == NULL || !bc_tcp_address_is_host(&guard->address, c->host) ||
+		!is_same_origin(c->origin, c->host) || !is_same_site(c->fetch_site))
+		return false;
+	return c->token != NULL && is_token(guard, c->token);
+}
 
 /* ---- responses */
 
-/* A body that counts as being sent until it is freed. */
-struct body {
-	struct bc_web_server *server;
-	char *text;
-	size_t bytes;
-};
-
-static void free_body(void *context)
+static void respond(struct request *r, unsigned status, const char *type, char *text)
 {
-	struct body *body = context;
-
-	atomic_fetch_sub(&body->server->sending, body->bytes);
-	free(body->text);
-	free(body);
+	r->status = status;
+	r->type = type;
+	r->text = text;
 }
 
-/* Adds what every response has, sends it and releases it. */
-static enum MHD_Result send_response(struct request *r, unsigned status, const char *type,
-	const char *policy, struct MHD_Response *response)
-{
-	const char *const headers[][2] = {
-		{"Content-Type", type},
-		{"Content-Security-Policy", policy},
-		{"Cache-Control", "no-store"},
-		{"Cross-Origin-Resource-Policy", "same-origin"},
-		{"Referrer-Policy", "no-referrer"},
-		{"X-Content-Type-Options", "nosniff"},
-		{"X-Frame-Options", "DENY"},
-		{status == MHD_HTTP_METHOD_NOT_ALLOWED ? "Allow" : NULL, "GET"},
-	};
-	enum MHD_Result ok = response != NULL ? MHD_YES : MHD_NO;
-
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-		if (ok == MHD_YES && headers[i][0] != NULL)
-			ok = lib.MHD_add_response_header(response, headers[i][0], headers[i][1]);
-	if (ok == MHD_YES)
-		ok = lib.MHD_queue_response(r->mhd, status, response);
-	if (response != NULL)
-		lib.MHD_destroy_response(response);
-	return ok;
-}
-
-/* Sends a text that lasts as long as the server. */
-static enum MHD_Result send_static(
-	struct request *r, unsigned status, const char *type, const char *text)
-{
-	return send_response(r, status, type, DATA_POLICY,
-		lib.MHD_create_response_from_buffer(
-			strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
-}
-
-/* Sends an allocated text, and frees it. NULL: out of memory. */
-static enum MHD_Result send_text(
-	struct request *r, unsigned status, const char *type, char *text, size_t bytes)
-{
-	struct bc_web_server *server = r->server;
-	struct body *body = text != NULL ? malloc(sizeof(*body)) : NULL;
-
-	if (body == NULL) {
-		free(text);
-		return send_static(r, MHD_HTTP_INTERNAL_SERVER_ERROR, JSON_TYPE,
-			"{\"error\":\"out of memory\"}\n");
-	}
-	*body = (struct body){server, text, bytes};
-	if (atomic_fetch_add(&server->sending, bytes) + bytes > BC_WEB_RESPONSES_BYTES) {
-		free_body(body);
-		return send_static(r, MHD_HTTP_SERVICE_UNAVAILABLE, JSON_TYPE,
-			"{\"error\":\"too many long responses are being sent; try again\"}\n");
-	}
-	struct MHD_Response *response = lib.MHD_create_response_from_buffer_with_free_callback_cls(
-		bytes, text, free_body, body);
-	if (response == NULL)
-		free_body(body);
-	return send_response(r, status, type, DATA_POLICY, response);
-}
-
-static enum MHD_Result send_error(struct request *r, unsigned status, const char *message)
+static void respond_error(struct request *r, unsigned status, const char *message)
 {
 	json_t *object = json_pack("{s:o}", "error", bc_json_text(message));
-	char *line = bc_json_print_line(object);
 
+	respond(r, status, JSON_TYPE, bc_json_print_line(object));
 	json_decref(object);
-	return send_text(r, status, JSON_TYPE, line, line != NULL ? strlen(line) : 0);
 }
 
-/* Sends what bc_web_data_*() made, and frees it. */
-static enum MHD_Result send_data(
-	struct request *r, const char *type, struct bc_byte_buffer *text, int rc)
+/* Responds with what bc_web_data_*() returned, and frees it. */
+static void respond_data(struct request *r, const char *type, struct bc_byte_buffer *text, int rc)
 {
-	if (rc == 0)
-		return send_text(r, MHD_HTTP_OK, type, text->bytes, text->used);
+	if (rc == 0) {
+		respond(r, 200, type, text->bytes);
+		return;
+	}
 	bc_byte_buffer_free(text);
 	switch (rc) {
 	case -ENOMEM:
-		return send_text(r, 0, NULL, NULL, 0);
+		respond(r, 500, JSON_TYPE, NULL);
+		break;
 	case -ECANCELED:
-		return send_error(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"this took too long; select a shorter time");
+		respond_error(r, 503, "this took too long; select a shorter time");
+		break;
 	case -EFBIG:
-		return send_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			"the response is too long; ask for fewer columns, rows or records");
+		respond_error(
+			r, 500, "the response is too long; ask for fewer columns, rows or records");
+		break;
 	default:
 		snprintf(r->err, sizeof(r->err), "can't read the directory: %s", strerror(-rc));
-		return send_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, r->err);
+		respond_error(r, 500, r->err);
 	}
 }
 
 /* ---- parameters */
 
-static const char *param(void *context, const char *name)
+static const char *param(const struct request *r, const char *name)
 {
-	const struct request *r = context;
-
 	for (unsigned i = 0; i < r->count; i++)
 		if (strcmp(r->params[i].name, name) == 0)
 			return r->params[i].value;
 	return NULL;
 }
 
-/* Reads an integer, if the query has it. */
+/* Reads an integer, if the query has it. Like all these functions, returns false with a message
+ * that names the parameter if it is invalid. */
 static bool read_integer(
 	struct request *r, const char *name, int64_t min, int64_t max, int64_t *value)
 {
@@ -342,18 +220,15 @@ static bool read_integer(
 		if (*value >= min && *value <= max)
 			return true;
 	}
-	snprintf(r->err, sizeof(r->err), "%s=%.60s: must be %" PRId64 " to %" PRId64, name, text,
-		min, max);
-	return false;
+	return bc_fail(r->err, sizeof(r->err), "%s=%.60s: must be %" PRId64 " to %" PRId64, name,
+		text, min, max);
 }
 
 static bool read_time(struct request *r, const char *name, int64_t *ns)
 {
-	if (read_integer(r, name, -INT64_MAX, INT64_MAX, ns))
-		return true;
-	snprintf(r->err, sizeof(r->err), "%s=%.60s: must be a time in ns since 1970", name,
-		param(r, name));
-	return false;
+	return read_integer(r, name, -INT64_MAX, INT64_MAX, ns) ||
+	       bc_fail(r->err, sizeof(r->err), "%s=%.60s: must be a time in ns since 1970", name,
+		       param(r, name));
 }
 
 /* Reads `from` and `to`. */
@@ -363,10 +238,7 @@ static bool read_times(struct request *r, int64_t *from_ns, int64_t *to_ns)
 	*to_ns = INT64_MAX;
 	if (!read_time(r, "from", from_ns) || !read_time(r, "to", to_ns))
 		return false;
-	if (*from_ns <= *to_ns)
-		return true;
-	snprintf(r->err, sizeof(r->err), "from: must not be after to");
-	return false;
+	return *from_ns <= *to_ns || bc_fail(r->err, sizeof(r->err), "from: must not be after to");
 }
 
 static bool read_picture(struct request *r, struct bc_overview_options *o)
@@ -386,394 +258,409 @@ static bool read_picture(struct request *r, struct bc_overview_options *o)
 	o->place_to = (uint32_t)to;
 	o->columns = (unsigned)columns;
 	o->rows = (unsigned)rows;
-	if (from <= to)
+	return from <= to ||
+	       bc_fail(r->err, sizeof(r->err), "place_from: must not be above place_to");
+}
+
+static bool read_count(struct request *r, const char *name, int64_t min, int64_t max, uint64_t *n)
+{
+	int64_t value = 0;
+
+	if (!read_integer(r, name, min, max, &value))
+		return false;
+	*n = (uint64_t)value;
+	return true;
+}
+
+static bool read_flag(struct request *r, const char *name, bool *value)
+{
+	const char *text = param(r, name);
+
+	*value = text != NULL && strcmp(text, "true") == 0;
+	return text == NULL || *value || strcmp(text, "false") == 0 ||
+	       bc_fail(r->err, sizeof(r->err), "%s=%.60s: must be true or false", name, text);
+}
+
+static bool read_numbers(struct request *r, struct bc_span *span)
+{
+	const char *text = param(r, "records");
+
+	return text == NULL ||
+	       (bc_number_read_range(&span->first, &span->last, text) &&
+		       span->first <= span->last) ||
+	       bc_fail(r->err, sizeof(r->err),
+		       "records=%.60s: must be a range of record numbers, such as 100-199", text);
+}
+
+static bool read_condition(struct request *r, const char *name, struct bc_filter *filter)
+{
+	const char *text = param(r, name);
+	char time[64];
+	char why[256];
+	bool ok;
+
+	if (text == NULL)
 		return true;
-	snprintf(r->err, sizeof(r->err), "place_from: must not be above place_to");
-	return false;
+	if (strcmp(name, "from") != 0 && strcmp(name, "to") != 0)
+		return bc_filter_parse_condition(
+			filter, r->server->options.names, name, text, r->err, sizeof(r->err));
+	/* In a query, "+" stands for a blank, which no time begins with. */
+	if (text[0] == ' ' && strlen(text) < sizeof(time)) {
+		snprintf(time, sizeof(time), "+%s", text + 1);
+		text = time;
+	}
+	ok = name[0] == 'f' ? bc_filter_parse_from(filter, text, why, sizeof(why))
+			    : bc_filter_parse_to(filter, text, why, sizeof(why));
+	return ok || bc_fail(r->err, sizeof(r->err), "%s=%.60s: %s", name, text, why);
+}
+
+/* Without first, last and count, the first 1,000 matches are selected. */
+static bool read_search(struct request *r, struct bc_search_options *o)
+{
+	static const char *const conditions[] = {
+		"addr", "type", "proc", "port", "region", "from", "to"};
+
+	bc_filter_init(&o->filter);
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
+		if (!read_condition(r, conditions[i], &o->filter))
+			return false;
+	if (!read_numbers(r, &o->filter.numbers) ||
+		!read_count(r, "first", 1, RECORDS_MAX, &o->first) ||
+		!read_count(r, "last", 1, RECORDS_MAX, &o->last) ||
+		!read_count(r, "context", 0, CONTEXT_MAX, &o->context) ||
+		!read_flag(r, "count", &o->is_count))
+		return false;
+	int modes = (o->first != 0) + (o->last != 0) + o->is_count;
+	if (modes > 1 || (o->is_count && o->context != 0))
+		return bc_fail(r->err, sizeof(r->err), "%s",
+			modes > 1 ? "first, last and count exclude each other"
+				  : "count excludes context");
+	if (modes == 0)
+		o->first = RECORDS;
+	return true;
 }
 
 /* ---- paths */
 
-static enum MHD_Result refuse(struct request *r)
+static void refuse(struct request *r)
 {
-	return send_error(r, MHD_HTTP_BAD_REQUEST, r->err);
+	respond_error(r, 400, r->err);
 }
 
-static enum MHD_Result get_page(struct request *r)
+static void get_page(struct request *r)
 {
-	const struct bc_web_server_options *o = &r->server->options;
-	struct MHD_Response *response = lib.MHD_create_response_from_buffer(
-		o->page_bytes, (void *)(uintptr_t)o->page, MHD_RESPMEM_PERSISTENT);
-
-	return response != NULL ? send_response(r, MHD_HTTP_OK, HTML_TYPE, PAGE_POLICY, response)
-				: MHD_NO;
+	respond(r, 200, HTML_TYPE, strndup(bc_page_html, bc_page_html_bytes));
 }
 
-static enum MHD_Result get_overview(struct request *r)
+static void get_overview(struct request *r)
 {
-	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	struct bc_overview_options options;
 
-	if (!read_picture(r, &options))
-		return refuse(r);
+	if (!read_picture(r, &options)) {
+		refuse(r);
+		return;
+	}
 	int rc = bc_web_data_overview(r->server->options.data, &r->client, &options, &text);
-	return send_data(r, JSON_TYPE, &text, rc);
+	respond_data(r, JSON_TYPE, &text, rc);
 }
 
-static enum MHD_Result get_events(struct request *r)
+static void get_events(struct request *r)
 {
-	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	int64_t from_ns, to_ns;
 
-	if (!read_times(r, &from_ns, &to_ns))
-		return refuse(r);
+	if (!read_times(r, &from_ns, &to_ns)) {
+		refuse(r);
+		return;
+	}
 	int rc = bc_web_data_events(r->server->options.data, &r->client, from_ns, to_ns, &text);
-	return send_data(r, JSON_TYPE, &text, rc);
+	respond_data(r, JSON_TYPE, &text, rc);
 }
 
-static enum MHD_Result find(struct request *r, const struct bc_search_options *options)
+static void get_find(struct request *r)
 {
-	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	atomic_uint *searches = &r->server->searches;
-	bool is_one_too_many = atomic_fetch_add(searches, 1) >= BC_WEB_SEARCHES;
-	int rc = 0;
 
-	if (!is_one_too_many)
-		rc = bc_web_data_find(r->server->options.data, &r->client, options, &text);
+	if (!read_search(r, &r->search)) {
+		refuse(r);
+		return;
+	}
+	if (atomic_fetch_add(searches, 1) < SEARCHES) {
+		int rc = bc_web_data_find(r->server->options.data, &r->client, &r->search, &text);
+		respond_data(r, LINES_TYPE, &text, rc);
+	} else {
+		respond_error(r, 503, "too many searches at a time; try again");
+	}
 	atomic_fetch_sub(searches, 1);
-	if (is_one_too_many)
-		return send_error(
-			r, MHD_HTTP_SERVICE_UNAVAILABLE, "too many searches at a time; try again");
-	return send_data(r, LINES_TYPE, &text, rc);
 }
 
-static enum MHD_Result get_find(struct request *r)
-{
-	struct bc_search_options *options = malloc(sizeof(*options));
-	enum MHD_Result result;
-
-	if (options == NULL)
-		return send_text(r, 0, NULL, NULL, 0);
-	if (read_query(options, r->server->options.names, param, r, r->err, sizeof(r->err)))
-		result = find(r, options);
-	else
-		result = refuse(r);
-	free(options);
-	return result;
-}
-
-static enum MHD_Result get_live(struct request *r)
+static void get_live(struct request *r)
 {
 	int64_t since = 0;
 
-	if (!read_integer(r, "since", 0, INT64_MAX, &since))
-		return refuse(r);
-	char *text = bc_web_feed_write(r->server->options.feed, (uint64_t)since);
-	return send_text(r, MHD_HTTP_OK, JSON_TYPE, text, text != NULL ? strlen(text) : 0);
+	if (read_integer(r, "since", 0, INT64_MAX, &since))
+		respond(r, 200, JSON_TYPE,
+			bc_web_feed_write(r->server->options.feed, (uint64_t)since));
+	else
+		refuse(r);
 }
 
-/* Passes the daemon's history on, which has less than 512 KiB. */
-static enum MHD_Result get_history(struct request *r)
+/* Passes on the daemon's history, which has less than 512 KiB. */
+static void get_history(struct request *r)
 {
 	const struct bc_web_server_options *o = &r->server->options;
 	struct bc_response response;
 	struct bc_client *client;
 
-	if (bc_client_open(&client, o->console, o->socket) != BC_EXIT_OK)
-		return send_text(r, 0, NULL, NULL, 0);
-	bc_client_set_timeout(client, BC_WEB_HISTORY_MS);
+	if (bc_client_open(&client, o->console, o->socket) != BC_EXIT_OK) {
+		respond(r, 500, JSON_TYPE, NULL);
+		return;
+	}
+	bc_client_set_timeout(client, HISTORY_MS);
 	enum bc_exit code = bc_client_call(client, "GET", "/v1/history", NULL, &response);
-	char *text = response.text;
-	size_t bytes = response.bytes;
-	response.text = NULL;
-	snprintf(r->err, sizeof(r->err), "%s%s%s",
-		code == BC_EXIT_UNREACHABLE ? bc_client_path(client) : "",
-		code == BC_EXIT_UNREACHABLE ? ": " : "", bc_client_error(client));
+	if (code == BC_EXIT_OK) {
+		respond(r, 200, JSON_TYPE, response.text);
+		response.text = NULL;
+	} else {
+		snprintf(r->err, sizeof(r->err), "%s%s%s",
+			code == BC_EXIT_UNREACHABLE ? bc_client_path(client) : "",
+			code == BC_EXIT_UNREACHABLE ? ": " : "", bc_client_error(client));
+		respond_error(r, 503, r->err);
+	}
 	bc_response_free(&response);
 	bc_client_close(client);
-	if (code == BC_EXIT_OK)
-		return send_text(r, MHD_HTTP_OK, JSON_TYPE, text, bytes);
-	free(text);
-	return send_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, r->err);
 }
 
 static const char *const no_params[] = {NULL};
 static const char *const picture_params[] = {
 	"from", "to", "place_from", "place_to", "columns", "rows", NULL};
 static const char *const time_params[] = {"from", "to", NULL};
+static const char *const search_params[] = {"addr", "type", "proc", "port", "region", "records",
+	"from", "to", "first", "last", "context", "count", NULL};
 static const char *const live_params[] = {"since", NULL};
 
 static const struct path {
 	const char *path;
-	enum MHD_Result (*get)(struct request *r);
+	void (*get)(struct request *r);
 	const char *const *params; /* allowed ones, besides the token */
 } paths[] = {
 	{"/", get_page, no_params},
 	{"/data/overview", get_overview, picture_params},
 	{"/data/events", get_events, time_params},
-	{"/data/find", get_find, query_names},
+	{"/data/find", get_find, search_params},
 	{"/data/live", get_live, live_params},
 	{"/data/history", get_history, no_params},
 };
 
+/* ---- requests */
+
 static bool check_params(struct request *r, const struct path *path)
 {
-	if (r->is_invalid || r->is_repeated) {
-		snprintf(r->err, sizeof(r->err), "%s",
-			r->is_invalid ? "invalid query" : "query parameter given twice");
-		return false;
-	}
+	if (r->has_too_many || r->is_repeated)
+		return bc_fail(r->err, sizeof(r->err), "%s",
+			r->has_too_many ? "too many query parameters"
+					: "query parameter given twice");
 	for (unsigned i = 0; i < r->count; i++) {
 		unsigned n = 0;
 		while (path->params[n] != NULL && strcmp(path->params[n], r->params[i].name) != 0)
 			n++;
-		if (path->params[n] != NULL)
-			continue;
-		snprintf(r->err, sizeof(r->err), "%.100s: unknown query parameter",
-			r->params[i].name);
-		return false;
+		if (path->params[n] == NULL)
+			return bc_fail(r->err, sizeof(r->err), "%.100s: unknown query parameter",
+				r->params[i].name);
 	}
 	return true;
 }
 
-static enum MHD_Result respond(struct request *r, const char *method)
+/* Responds with an error, or sets r->get. */
+static void check_request(struct request *r)
 {
+	const struct path *path = paths;
+	const struct path *end = paths + sizeof(paths) / sizeof(paths[0]);
+
+	while (path < end && strcmp(path->path, bc_request_path(r->http)) != 0)
+		path++;
 	if (!bc_web_guard_allows(&r->server->options.guard, &r->credentials))
-		return send_static(r, MHD_HTTP_FORBIDDEN, TEXT_TYPE,
-			"open the link that buscap web printed\n");
-	if (strcmp(method, "GET") != 0)
-		return send_error(r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is allowed");
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		if (strcmp(paths[i].path, r->path) != 0)
-			continue;
-		return check_params(r, &paths[i]) ? paths[i].get(r) : refuse(r);
-	}
-	return send_error(r, MHD_HTTP_NOT_FOUND, "no such path");
+		respond(r, 403, TEXT_TYPE, strdup("open the link that buscap web printed\n"));
+	else if (strcmp(bc_request_method(r->http), "GET") != 0)
+		respond_error(r, 405, "only GET is allowed");
+	else if (path == end)
+		respond_error(r, 404, "no such path");
+	else if (!check_params(r, path))
+		refuse(r);
+	else
+		r->get = path->get;
 }
 
-/* ---- connections */
-
-static void set_deadline(struct connection *c, uint64_t until_ns)
-{
-	pthread_mutex_lock(&c->server->lock);
-	c->until_ns = until_ns;
-	pthread_mutex_unlock(&c->server->lock);
-}
-
-/* libmicrohttpd's timeout is for clients that do nothing. One that sends a byte now and then would
- * keep its connection. */
-static uint64_t head_deadline(void)
-{
-	return bc_now_ns() + BC_WEB_TIMEOUT_S * UINT64_C(1000000000);
-}
-
-static struct connection *connection_of(struct MHD_Connection *mhd)
-{
-	return lib.MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-/* Called before a connection is served, and before it is closed. */
-static void on_connection(void *context, struct MHD_Connection *mhd, void **connection,
-	enum MHD_ConnectionNotificationCode code)
-{
-	struct bc_web_server *server = context;
-	struct connection *c = server->connections;
-
-	pthread_mutex_lock(&server->lock);
-	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		c = *connection;
-		c->is_used = false;
-	} else {
-		for (; c->is_used; c++)
-			assert(c + 1 < server->connections + BC_WEB_CONNECTIONS);
-		*c = (struct connection){.server = server,
-			.is_used = true,
-			.fd = lib.MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
-				      ->connect_fd,
-			.until_ns = head_deadline()};
-		*connection = c;
-	}
-	pthread_mutex_unlock(&server->lock);
-}
-
-/* Called when a response was sent. */
-static void on_completed(void *context, struct MHD_Connection *mhd, void **state,
-	enum MHD_RequestTerminationCode code)
-{
-	(void)context;
-	(void)state;
-	(void)code;
-	set_deadline(connection_of(mhd), head_deadline());
-}
-
-void bc_web_server_poll(struct bc_web_server *server)
-{
-	pthread_mutex_lock(&server->lock);
-	for (unsigned i = 0; i < BC_WEB_CONNECTIONS; i++) {
-		const struct connection *c = &server->connections[i];
-		if (c->is_used && c->until_ns <= bc_now_ns())
-			(void)shutdown(c->fd, SHUT_RDWR);
-	}
-	pthread_mutex_unlock(&server->lock);
-}
-
-/* ---- requests */
-
-/* Sets a value that must be there only once: otherwise two readers may see different ones. */
+/* Sets a value that a request must have only once: otherwise two readers may see different ones. */
 static void set_once(const char **to, const char *value)
 {
 	*to = *to == NULL ? value : ""; /* which is refused */
 }
 
-static enum MHD_Result on_header(
-	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static bool on_header(void *context, const char *name, const char *value)
 {
-	struct request *r = context;
-	struct bc_web_credentials *c = &r->credentials;
+	struct bc_web_credentials *c = context;
 
-	(void)kind;
-	value = value != NULL ? value : "";
 	if (strcasecmp(name, "Host") == 0)
 		set_once(&c->host, value);
 	else if (strcasecmp(name, "Origin") == 0)
 		set_once(&c->origin, value);
 	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
 		set_once(&c->fetch_site, value);
-	return MHD_YES;
+	return true;
 }
 
-static enum MHD_Result on_param(
-	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static bool on_param(void *context, const char *name, const char *value)
 {
 	struct request *r = context;
 
-	(void)kind;
-	value = value != NULL ? value : "";
 	if (strcmp(name, "token") == 0) {
 		set_once(&r->credentials.token, value);
 	} else if (r->count == PARAMS_MAX) {
-		r->is_invalid = true;
+		r->has_too_many = true;
 	} else {
 		r->is_repeated = r->is_repeated || param(r, name) != NULL;
 		r->params[r->count].name = name;
 		r->params[r->count++].value = value;
 	}
-	return MHD_YES;
+	return true;
 }
 
-static bool has_body(struct MHD_Connection *mhd)
+static void end_request(struct request *r)
 {
-	return lib.MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length") != NULL ||
-	       lib.MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
+	bc_request_respond(r->http, r->status, r->type, r->text,
+		r->status == 405     ? method_headers
+		: r->get == get_page ? page_headers
+				     : data_headers);
+	free(r);
 }
 
-/* The state of a request whose target has a zero byte, and would be read only up to it. */
-static const char has_zero_byte;
-
-/* Called with the target of a request before it is decoded. Returns the state of the request. */
-static void *on_target(void *context, const char *target, struct MHD_Connection *mhd)
+static void *work_on_request(void *context)
 {
-	(void)context;
-	(void)mhd;
-	return strstr(target, "%00") != NULL ? (void *)(uintptr_t)&has_zero_byte : NULL;
+	struct request *r = context;
+	struct bc_web_server *server = r->server;
+	uint64_t one = 1;
+
+	r->get(r);
+	pthread_mutex_lock(&server->lock);
+	r->next = server->ended;
+	server->ended = r;
+	(void)!write(server->ended_fd, &one, sizeof(one));
+	pthread_mutex_unlock(&server->lock);
+	return NULL;
 }
 
-/* Called when the head has arrived, and again when there is no more of the body. A response to the
- * first call closes the connection; the body is then not read. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
-	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
+static void on_request(void *context, struct bc_request *http)
 {
 	struct bc_web_server *server = context;
-	const union MHD_ConnectionInfo *info = lib.MHD_get_connection_info(
-		mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct request r = {.server = server,
-		.mhd = mhd,
-		.path = path,
-		.is_invalid = *state == &has_zero_byte,
-		.client = {.fd = info->connect_fd,
-			.until_ns = bc_now_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
-			.is_ending = &server->is_ending}};
+	struct request *r = calloc(1, sizeof(*r));
 
-	set_deadline(connection_of(mhd), UINT64_MAX);
-	(void)version;
-	(void)body;
-	(void)body_bytes;
-	if (*state == NULL && !has_body(mhd)) {
-		*state = server;
-		return MHD_YES;
+	if (r == NULL) {
+		bc_request_respond(http, 500, JSON_TYPE, NULL, NULL);
+		return;
 	}
-	lib.MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &r);
-	lib.MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
-	/* The time that the response takes is not that of a client that does nothing: setting the
-	 * timeout again, from 0, restarts it. */
-	lib.MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	enum MHD_Result result = respond(&r, method);
-	lib.MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, BC_WEB_TIMEOUT_S);
-	return result;
+	r->server = server;
+	r->http = http;
+	r->client = (struct bc_web_client){.fd = bc_request_fd(http),
+		.until_ns = bc_now_ns() + READ_S * UINT64_C(1000000000),
+		.is_ending = &server->is_ending};
+	bc_request_each_header(http, &r->credentials, on_header);
+	bc_request_each_query(http, r, on_param);
+	check_request(r);
+	if (r->get == get_page) {
+		get_page(r);
+	} else if (r->get != NULL) {
+		if (pthread_create(&r->thread, NULL, work_on_request, r) == 0) {
+			server->working++;
+			return;
+		}
+		respond(r, 500, JSON_TYPE, NULL);
+	}
+	end_request(r);
 }
 
-/* libmicrohttpd's messages are about faulty clients. */
-static void ignore_log(void *context, const char *format, va_list args)
+/* Responds to the requests whose threads have ended. */
+static void end_requests(struct bc_web_server *server)
 {
-	(void)context;
-	(void)format;
-	(void)args;
+	uint64_t count;
+
+	pthread_mutex_lock(&server->lock);
+	struct request *r = server->ended;
+	server->ended = NULL;
+	(void)!read(server->ended_fd, &count, sizeof(count));
+	pthread_mutex_unlock(&server->lock);
+	while (r != NULL) {
+		struct request *next = r->next;
+		pthread_join(r->thread, NULL);
+		server->working--;
+		end_request(r);
+		r = next;
+	}
 }
 
-/* ---- start and stop */
+/* ---- the server */
 
-enum bc_exit bc_web_server_load(const struct bc_console *console)
+void bc_web_server_run(struct bc_web_server *server, int interrupt_fd)
 {
-	char err[256];
+	struct pollfd fds[] = {{.fd = interrupt_fd, .events = POLLIN},
+		{.fd = server->ended_fd, .events = POLLIN},
+		{.fd = bc_server_fd(server->http), .events = POLLIN}};
 
-	if (bc_late_library_load(&mhd_library, err, sizeof(err)))
-		return BC_EXIT_OK;
-	bc_print_error(console, NULL, "%s", err);
-	return BC_EXIT_FAILED;
+	for (;;) {
+		int n = poll(fds, 3, -1);
+		if (n > 0 && fds[0].revents != 0)
+			return;
+		if (n > 0 && fds[1].revents != 0)
+			end_requests(server);
+		if (n > 0 && fds[2].revents != 0)
+			bc_server_run(server->http);
+	}
 }
 
 int bc_web_server_start(
 	struct bc_web_server **out, int listen_fd, const struct bc_web_server_options *options)
 {
 	struct bc_web_server *server = calloc(1, sizeof(*server));
+	const struct bc_server_options http = {
+		.listen_fd = listen_fd,
+		.ignores_bodies = true,
+		.connections_max = CONNECTIONS,
+		.head_s = HEAD_S,
+		.long_bytes_max = RESPONSES_BYTES,
+		.context = server,
+		.request = on_request,
+	};
 
-	*out = NULL;
-	if (server == NULL) {
-		close(listen_fd);
+	if (server == NULL)
 		return -ENOMEM;
-	}
 	server->options = *options;
 	atomic_init(&server->is_ending, false);
-	atomic_init(&server->sending, 0);
 	atomic_init(&server->searches, 0);
-	pthread_mutex_init(&server->lock, NULL);
-	errno = 0;
-	server->mhd = lib.MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION |
-						   MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-						   MHD_USE_ITC | MHD_USE_ERROR_LOG,
-		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-		MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-		BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, BC_WEB_TIMEOUT_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_END);
-	if (server->mhd != NULL) {
-		*out = server;
-		return 0;
+	server->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int rc = server->ended_fd >= 0 ? bc_server_start(&server->http, &http) : -errno;
+	if (rc != 0) {
+		if (server->ended_fd >= 0)
+			close(server->ended_fd);
+		free(server);
+		return rc;
 	}
-	int rc = errno != 0 ? -errno : -EIO;
-	close(listen_fd);
-	pthread_mutex_destroy(&server->lock);
-	free(server);
-	return rc;
+	pthread_mutex_init(&server->lock, NULL);
+	*out = server;
+	return 0;
 }
 
-void bc_web_server_stop(struct bc_web_server *server)
+void bc_web_server_close(struct bc_web_server *server)
 {
-	if (server == NULL)
-		return;
+	struct pollfd ended = {.fd = server->ended_fd, .events = POLLIN};
+
 	atomic_store(&server->is_ending, true);
-	lib.MHD_stop_daemon(server->mhd);
+	while (server->working != 0)
+		if (poll(&ended, 1, -1) > 0)
+			end_requests(server);
+	bc_server_close(server->http);
+	close(server->ended_fd);
 	pthread_mutex_destroy(&server->lock);
 	free(server);
 }

@@ -1,33 +1,38 @@
-/* The HTTP server of `buscap web`: one thread per connection, GET only. docs/web.md lists the
- * paths. */
+/* The HTTP server of `buscap web`. docs/web.md lists its paths and limits.
+ *
+ * It decides which requests are served: only those with the token of the link that were sent
+ * neither by another web site nor to another name of this host. There are no cookies: browsers send
+ * a host's cookies to all of its ports, and so to servers of other users. */
 #ifndef BC_CLI_OVERVIEW_WEB_SERVER_H
 #define BC_CLI_OVERVIEW_WEB_SERVER_H
 
 #include "cli/overview/web_data.h"
 #include "cli/overview/web_feed.h"
-#include "cli/overview/web_guard.h"
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
+#include "formats/base/tcp_address.h"
 
-/* More connections are closed at once. */
-#define BC_WEB_CONNECTIONS 64u
+#define BC_WEB_TOKEN_TEXT 33 /* 128 random bits in hexadecimal, with the terminating zero */
 
-/* A connection is closed when the client neither sends nor reads for this long, or has not sent a
- * complete head this long after it connected or read the previous response. */
-#define BC_WEB_TIMEOUT_S 10u
+struct bc_web_guard {
+	union bc_tcp_address address; /* with the port that is in use */
+	char token[BC_WEB_TOKEN_TEXT];
+};
 
-/* The time for reading the files for one response. */
-#define BC_WEB_READ_S 60u
+/* Makes a new token. Returns 0 or a negative errno. */
+int bc_web_guard_init(
+	struct bc_web_guard *guard, const union bc_tcp_address *address) BC_MUST_CHECK;
 
-/* A response has at most this many bytes, and all that are being sent together. */
-#define BC_WEB_RESPONSE_BYTES  (16u << 20)
-#define BC_WEB_RESPONSES_BYTES (64u << 20)
+/* What a request has; NULL: absent. */
+struct bc_web_credentials {
+	const char *host;
+	const char *origin;
+	const char *fetch_site; /* Sec-Fetch-Site */
+	const char *token;      /* in the query */
+};
 
-/* The time for the daemon's history. */
-#define BC_WEB_HISTORY_MS 2000
-
-/* Searches at a time. */
-#define BC_WEB_SEARCHES 4u
+bool bc_web_guard_allows(
+	const struct bc_web_guard *guard, const struct bc_web_credentials *credentials);
 
 struct bc_web_server;
 
@@ -37,23 +42,18 @@ struct bc_web_server_options {
 	struct bc_web_guard guard;
 	struct bc_web_data *data;
 	struct bc_web_feed *feed;
-	const char *page; /* the document */
-	size_t page_bytes;
 	const struct bc_name_map *names; /* for regions in searches */
 };
 
-/* Loads the library for HTTP, before the first server starts. Prints an error if that fails. */
-enum bc_exit bc_web_server_load(const struct bc_console *console) BC_MUST_CHECK;
-
-/* Serves connections to `listen_fd`, which the server closes in the end, also if this fails. The
+/* Starts to serve connections to `listen_fd`, which is the caller's, after bc_server_load(). The
  * options are copied; what they point to must outlive the server. Returns 0 or a negative errno. */
 int bc_web_server_start(struct bc_web_server **server, int listen_fd,
 	const struct bc_web_server_options *options) BC_MUST_CHECK;
 
-/* Closes connections whose heads are late. Call it about once a second. */
-void bc_web_server_poll(struct bc_web_server *server);
+/* Serves until `interrupt_fd` is readable. */
+void bc_web_server_run(struct bc_web_server *server, int interrupt_fd);
 
-/* Cuts all responses off and waits for their threads. NULL is allowed. */
-void bc_web_server_stop(struct bc_web_server *server);
+/* Stops the requests that are being worked on, and closes all connections. */
+void bc_web_server_close(struct bc_web_server *server);
 
 #endif
