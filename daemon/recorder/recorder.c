@@ -235,10 +235,10 @@ static struct bc_recording_moment moment_of(const struct bc_recorder *r)
 	};
 }
 
-/* Above all others: what was copied into the directory since the start may have a higher one. */
+/* Above all others: files copied into the directory since the start may have a higher one. */
 static uint64_t next_sequence(struct bc_recorder *r)
 {
-	uint64_t highest = bc_catalogue_highest(r->options.catalogue);
+	uint64_t highest = bc_catalogue_sums(r->options.catalogue).highest;
 
 	r->sequence = highest > r->sequence ? highest : r->sequence;
 	return ++r->sequence;

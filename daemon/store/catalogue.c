@@ -1,27 +1,27 @@
-/* Keeps a table of the recordings, sorted by id, each with a sorted table of its files. Another
- * table has the recordings in their order; after a change that is not at its end, it is sorted
- * again when it is next needed.
+/* Two tables: the recordings by id, each with its files by number; and the recordings in their
+ * order, which is sorted again when it is next needed after a change that was not at its end.
  *
- * What is in the tables is what the disk said, never what someone intended: bc_catalogue_look()
- * asks the disk about one name and puts the answer into the tables. If another answer has arrived
- * meanwhile, it asks again. So the writer, which looks after each of its own changes,
- * and the thread, which lists the directory for those of others, need no order between them.
+ * Invariant: the tables have what the disk said, never what someone intended. look() asks the disk
+ * about one name and enters the answer; if another answer was entered meanwhile, it asks again. So
+ * the writer, which looks after each of its own changes, and the thread, which lists the directory
+ * for those of others, need no order between them.
  *
- * What others change, inotify tells: bc_catalogue_notice() takes it in. It does not tell
- * everything: not what another host changes on a file server, and not more than its queue holds. So
- * the thread lists again and again, and at once after an overflow.
+ * States: incomplete, until the directory has been listed once, and again after set_dir(): no rule
+ * applies. A listing reads the headers of a recording until one has the sequence number, and takes
+ * its other sealed segments for ours: a header takes ten times as long as a status, and a start in
+ * a large directory would otherwise wait for minutes. Complete: a listing reads the header of each
+ * file that is new or has changed. A wrong guess ends where it would do harm: before a file is
+ * deleted, its header is read in any case.
  *
- * A listing asks for the status of each file: a second or two per million calls, and the thread
- * rests 200 times as long as it took, but at most a minute. Headers take ten times as long. So a
- * listing reads one of each new recording, and a few others; the rest are assumed to be ours, too,
- * until a later listing has read them. Before a file is deleted, its header is read in any case.
+ * inotify reports what others change (bc_catalogue_notice()), but not what another host changes on
+ * a file server, nor more than its queue holds. So the thread lists again and again, at once after
+ * an overflow; between listings it rests 200 times as long as the last one took, at most a minute.
  *
- * The order is that of the sequence numbers in the headers. A recording whose number is unknown is
- * placed by its id: after the recordings with lower ids. If it were the first of all, it would be
- * deleted before older ones; if it were the last, the segments being recorded would be deleted
- * before it.
+ * The order is that of the sequence numbers in the headers. A recording whose number is unknown
+ * comes after the recordings with lower ids: at the start of the order it would be deleted before
+ * older ones, at its end the segments being recorded would be deleted before it.
  *
- * Memory: 24 bytes a file, about 150 a recording. */
+ * Memory: 24 bytes per file, about 150 per recording. */
 #include "daemon/store/catalogue.h"
 
 #include <dirent.h>
@@ -48,87 +48,72 @@
 #define REST_MIN_NS UINT64_C(1000000000)
 #define REST_MAX_NS UINT64_C(60000000000)
 
-/* After a failure, it rests the minimum; then twice as long after each, at most so long. */
-#define RETRY_MAX_NS UINT64_C(30000000000)
+/* After a failed listing, it rests this long. */
+#define RETRY_NS UINT64_C(5000000000)
 
-/* bc_catalogue_notice() works at most this long, and leaves the rest for later. A new file is
+/* bc_catalogue_notice() stops after this long and leaves the rest for the next call. A new file is
  * looked at when its writer closes it: until then, its header may be incomplete. */
 #define NOTICE_NS UINT64_C(100000000)
 #define NOTICED   (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE)
 
-/* A listing works for this long, then rests as long, so that it delays nothing on a busy machine.
+/* A listing alternates between this much work and as much rest, to delay nothing on a busy machine.
  */
 #define TURN_NS UINT64_C(5000000)
 
-/* bc_catalogue_refresh_small() */
+/* The longest listing that bc_catalogue_refresh_small() repeats. */
 #define SMALL_NS UINT64_C(20000000)
 
 /* A listing that took longer is worth a line in the log. */
 #define LONG_NS UINT64_C(1000000000)
 
-/* How many headers a listing reads in addition to one of each recording. */
-#define READS_MIN 64u
-
 #define STOP_SECONDS 2
 
-/* No recorder gets there. A header that has such a number says nothing about the next one. */
+/* No recorder counts this far: a header with such a number says nothing about the next one. */
 #define SEQUENCE_END (UINT64_C(1) << 63)
 
-enum owner {
-	OURS,
-	ASSUMED,         /* ours, as far as is known: others of its recording are */
-	FOREIGN_DAMAGED, /* by its index, it is that segment: -EUCLEAN */
-	FOREIGN_OTHER,   /* -EXDEV */
-	FOREIGN_TEXT,    /* -EBADMSG */
-	FOREIGN_DENIED,  /* -EACCES, -EPERM */
-	FOREIGN_UNREAD,  /* any other error: each listing tries again */
-};
-
 struct file {
-	uint64_t bytes;
+	uint64_t bytes : 62;
+	uint64_t is_partial : 1;
+	uint64_t has_links : 1;
 	int64_t changed_ns;
 	uint32_t number;
 	uint16_t damaged;
 	uint8_t listing; /* the last one that has seen it, modulo 256 */
-	uint8_t owner : 4;
-	uint8_t is_partial : 1;
-	uint8_t has_links : 1;
+	uint8_t error;   /* 0: ours; else the errno of bc_segment_owner_check() */
 };
 
 struct recording {
 	uint64_t sequence; /* 0: unknown */
-	uint64_t order;    /* that, or the highest of the recordings with lower ids */
+	uint64_t order;    /* `sequence`, or the highest of the recordings with lower ids */
 	struct file *files;
 	uint32_t count;
 	uint32_t capacity;
-	uint32_t own;
+	uint32_t own; /* files that are ours */
 	char id[];
 };
 
 struct bc_catalogue {
-	pthread_mutex_t listing_lock; /* for one listing at a time, and the members up to `lock` */
+	pthread_mutex_t listing_lock; /* held during a listing; for the members up to `lock` */
 	int dir_fd;
-	int own_fd; /* the same, if it is ours to close; or -1 */
 	int last_error;
 	struct bc_log_limits limits;
 
-	pthread_mutex_t lock; /* for all that follows */
+	pthread_mutex_t lock; /* for the members up to is_stopping */
 	pthread_cond_t changed;
 	struct recording **by_id;
 	struct recording **by_order;
 	size_t count;
 	size_t capacity; /* of both */
 	bool is_sorted;  /* by_order is right */
-	uint64_t highest;
-	uint64_t serial; /* counts the files added, removed, and with a new owner */
+	uint64_t serial; /* counts files added, removed, and with a new owner */
 	struct bc_catalogue_sums sums;
-	uint64_t took_ns; /* the last listing */
-	int next_fd;      /* for dir_fd; -1: none */
+	int next_fd; /* replaces dir_fd at the next listing; -1: none */
 	uint8_t listing;
-	uint64_t begun;    /* listings */
-	uint64_t listed;   /* the last one of them that was complete */
-	uint64_t needed;   /* after an overflow: that one, or a later one */
-	uint64_t retry_ns; /* the rest after a failure; 0: there was none */
+	uint64_t took_ns; /* the last listing */
+	uint64_t begun;   /* listings */
+	uint64_t listed;  /* number of the last complete one */
+	uint64_t needed;  /* after an overflow: number of the listing to wait for */
+	bool has_failed;  /* the last listing */
 	bool is_stopping;
 
 	int notify_fd; /* the writer's; -1: none */
@@ -138,7 +123,7 @@ struct bc_catalogue {
 	char *dir;
 };
 
-/* The tables. All of this needs the lock. */
+/* The tables. Call all of this with the lock held. */
 
 static struct bc_segment_name name_of(const struct recording *r, const struct file *file)
 {
@@ -149,30 +134,16 @@ static struct bc_segment_name name_of(const struct recording *r, const struct fi
 	return name;
 }
 
-/* The index of a recording, or where it would be. */
-static size_t find_recording(const struct bc_catalogue *c, const char *id)
+static int compare_id(const void *item, const void *id)
 {
-	size_t low = 0;
-	size_t high = c->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (strcmp(c->by_id[middle]->id, id) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static struct recording *recording_at(const struct bc_catalogue *c, size_t at, const char *id)
-{
-	return at < c->count && strcmp(c->by_id[at]->id, id) == 0 ? c->by_id[at] : NULL;
+	return strcmp((*(struct recording *const *)item)->id, id);
 }
 
 /* As bc_segment_name_compare(), within a recording. */
-static int compare_file(const struct file *file, const struct bc_segment_name *name)
+static int compare_file(const void *item, const void *key)
 {
+	const struct file *file = item;
+	const struct bc_segment_name *name = key;
 	int64_t order = (int64_t)file->number - (int64_t)name->segment;
 
 	if (order == 0)
@@ -182,51 +153,78 @@ static int compare_file(const struct file *file, const struct bc_segment_name *n
 	return order < 0 ? -1 : order > 0;
 }
 
-/* The index of a file, or where it would be. */
-static uint32_t find_file(const struct recording *r, const struct bc_segment_name *name)
+static int compare_place(const void *item, const void *key)
 {
-	uint32_t low = 0;
-	uint32_t high = r->count;
+	const struct recording *r = *(struct recording *const *)item;
+	const struct bc_catalogue_place *place = key;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (compare_file(&r->files[middle], name) < 0)
+	return r->order != place->order ? (r->order < place->order ? -1 : 1)
+					: strcmp(r->id, place->name.recording);
+}
+
+/* Returns the index of the first of `count` sorted items that is not before the key. */
+static size_t lower_bound(const void *items, size_t count, size_t item_bytes, const void *key,
+	int (*compare)(const void *item, const void *key))
+{
+	size_t low = 0;
+
+	while (low < count) {
+		size_t middle = low + (count - low) / 2;
+		if (compare((const char *)items + middle * item_bytes, key) < 0)
 			low = middle + 1;
 		else
-			high = middle;
+			count = middle;
 	}
 	return low;
 }
 
-static struct file *file_at(
-	const struct recording *r, uint32_t at, const struct bc_segment_name *name)
+/* Where a file is in the tables, or would be. */
+struct entry {
+	size_t at;                   /* in by_id */
+	struct recording *recording; /* NULL: unknown */
+	uint32_t file_at;
+	struct file *file; /* NULL: unknown */
+};
+
+static struct entry find_recording(const struct bc_catalogue *c, const char *id)
 {
-	return at < r->count && compare_file(&r->files[at], name) == 0 ? &r->files[at] : NULL;
+	struct entry e = {
+		.at = lower_bound(c->by_id, c->count, sizeof(c->by_id[0]), id, compare_id)};
+
+	if (e.at < c->count && strcmp(c->by_id[e.at]->id, id) == 0)
+		e.recording = c->by_id[e.at];
+	return e;
 }
 
-static bool is_own(const struct file *file)
+static struct entry find_file(const struct bc_catalogue *c, const struct bc_segment_name *name)
 {
-	return file->owner == OURS || file->owner == ASSUMED;
+	struct entry e = find_recording(c, name->recording);
+	const struct recording *r = e.recording;
+
+	if (r == NULL)
+		return e;
+	e.file_at = (uint32_t)lower_bound(
+		r->files, r->count, sizeof(*r->files), name, compare_file);
+	if (e.file_at < r->count && compare_file(&r->files[e.file_at], name) == 0)
+		e.file = &r->files[e.file_at];
+	return e;
 }
 
-static void add_to_sums(struct bc_catalogue *c, struct recording *r, const struct file *file)
+/* Adds a file to the sums, or removes it from them. */
+static void count_file(
+	struct bc_catalogue *c, struct recording *r, const struct file *file, bool adds)
 {
-	if (!is_own(file))
+	uint64_t bytes = adds ? file->bytes : 0 - (uint64_t)file->bytes;
+	uint32_t one = adds ? 1 : UINT32_MAX;
+
+	if (file->error != 0)
 		return;
-	r->own++;
-	c->sums.bytes += file->bytes;
-	c->sums.segments += file->damaged == 0;
-	c->sums.damaged_bytes += file->damaged != 0 ? file->bytes : 0;
-}
-
-static void take_from_sums(struct bc_catalogue *c, struct recording *r, const struct file *file)
-{
-	if (!is_own(file))
-		return;
-	r->own--;
-	c->sums.bytes -= file->bytes;
-	c->sums.segments -= file->damaged == 0;
-	c->sums.damaged_bytes -= file->damaged != 0 ? file->bytes : 0;
+	r->own += one;
+	c->sums.bytes += bytes;
+	if (file->damaged != 0)
+		c->sums.damaged_bytes += bytes;
+	else
+		c->sums.segments += adds ? 1 : UINT64_MAX;
 }
 
 static int compare_order(const void *a, const void *b)
@@ -256,26 +254,23 @@ static void sort_by_order(struct bc_catalogue *c)
 	c->is_sorted = true;
 }
 
-/* The first recording that is not before this order and id. */
-static size_t find_order(const struct bc_catalogue *c, uint64_t order, const char *id)
-{
-	size_t low = 0;
-	size_t high = c->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct recording *r = c->by_order[middle];
-		if (r->order < order || (r->order == order && strcmp(r->id, id) < 0))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void move_items(struct recording **items, size_t to, size_t from, size_t end)
 {
 	memmove(&items[to], &items[from], (end - from) * sizeof(struct recording *));
+}
+
+static bool grow_tables(struct bc_catalogue *c)
+{
+	size_t capacity = 2 * c->count + 64;
+	struct recording **by_id = reallocarray(c->by_id, capacity, sizeof(*by_id));
+
+	c->by_id = by_id != NULL ? by_id : c->by_id;
+	struct recording **by_order = reallocarray(c->by_order, capacity, sizeof(*by_order));
+	c->by_order = by_order != NULL ? by_order : c->by_order;
+	if (by_id == NULL || by_order == NULL)
+		return false;
+	c->capacity = capacity;
+	return true;
 }
 
 /* Returns NULL if out of memory. */
@@ -283,21 +278,9 @@ static struct recording *insert_recording(
 	struct bc_catalogue *c, size_t at, const char *id, uint64_t sequence)
 {
 	size_t id_bytes = strlen(id) + 1;
-	size_t capacity = c->capacity;
-	struct recording **by_id = bc_grow(
-		c->by_id, &capacity, c->count, sizeof(struct recording *));
 
-	if (by_id == NULL)
+	if (c->count == c->capacity && !grow_tables(c))
 		return NULL;
-	c->by_id = by_id;
-	if (capacity != c->capacity) {
-		struct recording **by_order = reallocarray(
-			c->by_order, capacity, sizeof(struct recording *));
-		if (by_order == NULL)
-			return NULL;
-		c->by_order = by_order;
-		c->capacity = capacity;
-	}
 	struct recording *r = malloc(sizeof(*r) + id_bytes);
 	if (r == NULL)
 		return NULL;
@@ -305,11 +288,21 @@ static struct recording *insert_recording(
 	memcpy(r->id, id, id_bytes);
 	move_items(c->by_id, at + 1, at, c->count);
 	c->by_id[at] = r;
-	/* Usually, it is the last in both orders. */
+	/* Usually it is the last one by id and in order. */
 	c->is_sorted = c->is_sorted && at == c->count && sequence != 0 &&
 		       (c->count == 0 || c->by_order[c->count - 1]->order <= sequence);
 	c->by_order[c->count++] = r;
 	return r;
+}
+
+/* Returns the index of a recording in by_order. */
+static size_t order_of(const struct bc_catalogue *c, const struct recording *r)
+{
+	size_t at = 0;
+
+	while (c->by_order[at] != r)
+		at++;
+	return at;
 }
 
 static void remove_recording(struct bc_catalogue *c, size_t at)
@@ -317,7 +310,7 @@ static void remove_recording(struct bc_catalogue *c, size_t at)
 	struct recording *r = c->by_id[at];
 
 	if (c->is_sorted) {
-		size_t place = find_order(c, r->order, r->id);
+		size_t place = order_of(c, r);
 		move_items(c->by_order, place, place + 1, c->count);
 	}
 	move_items(c->by_id, at, at + 1, c->count);
@@ -339,31 +332,29 @@ static struct file *insert_file(struct recording *r, uint32_t at)
 	}
 	memmove(&r->files[at + 1], &r->files[at], (r->count - at) * sizeof(*r->files));
 	r->count++;
-	r->files[at] = (struct file){.owner = FOREIGN_UNREAD};
+	r->files[at] = (struct file){.error = EIO};
 	return &r->files[at];
 }
 
 static void remove_file(struct bc_catalogue *c, const struct bc_segment_name *name)
 {
-	size_t place = find_recording(c, name->recording);
-	struct recording *r = recording_at(c, place, name->recording);
-	uint32_t at = r != NULL ? find_file(r, name) : 0;
-	const struct file *file = r != NULL ? file_at(r, at, name) : NULL;
+	struct entry e = find_file(c, name);
+	struct recording *r = e.recording;
 
-	if (file == NULL)
+	if (e.file == NULL)
 		return;
-	take_from_sums(c, r, file);
+	count_file(c, r, e.file, false);
 	r->count--;
-	memmove(&r->files[at], &r->files[at + 1], (r->count - at) * sizeof(*r->files));
+	memmove(e.file, e.file + 1, (r->count - e.file_at) * sizeof(*e.file));
 	if (r->count == 0)
-		remove_recording(c, place);
+		remove_recording(c, e.at);
 	c->serial++;
 }
 
 /* What the disk says about a file. */
 struct answer {
 	struct stat status;
-	enum owner owner;
+	int error; /* as in struct file */
 	uint64_t sequence;
 };
 
@@ -376,84 +367,68 @@ static int64_t changed_ns_of(const struct stat *status)
 static int put_file(
 	struct bc_catalogue *c, const struct bc_segment_name *name, const struct answer *answer)
 {
-	size_t place = find_recording(c, name->recording);
-	struct recording *r = recording_at(c, place, name->recording);
-	bool is_new = false;
+	struct entry e = find_file(c, name);
+	struct recording *r = e.recording;
+	struct file *file = e.file;
 
 	if (r == NULL)
-		r = insert_recording(c, place, name->recording, answer->sequence);
+		r = insert_recording(c, e.at, name->recording, answer->sequence);
 	if (r == NULL)
 		return -ENOMEM;
-	uint32_t at = find_file(r, name);
-	struct file *file = file_at(r, at, name);
-	if (file == NULL) {
-		file = insert_file(r, at);
-		is_new = true;
-	}
+	if (file == NULL)
+		file = insert_file(r, e.file_at);
 	if (file == NULL) {
 		if (r->count == 0)
-			remove_recording(c, place);
+			remove_recording(c, e.at);
 		return -ENOMEM;
 	}
-	bool is_changed = is_new || file->owner != answer->owner;
-	take_from_sums(c, r, file);
+	bool is_changed = e.file == NULL || file->error != answer->error;
+	count_file(c, r, file, false);
 	*file = (struct file){
-		.bytes = (uint64_t)answer->status.st_size,
+		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 2),
 		.changed_ns = changed_ns_of(&answer->status),
 		.number = name->segment,
 		.damaged = (uint16_t)name->damaged,
 		.listing = c->listing,
-		.owner = answer->owner,
+		.error = (uint8_t)answer->error,
 		.is_partial = name->is_partial,
 		.has_links = answer->status.st_nlink > 1,
 	};
-	add_to_sums(c, r, file);
+	count_file(c, r, file, true);
 	c->serial += is_changed;
 	if (r->sequence == 0 && answer->sequence != 0) {
 		r->sequence = answer->sequence;
 		c->is_sorted = false;
 	}
-	if (answer->sequence > c->highest && answer->sequence < SEQUENCE_END)
-		c->highest = answer->sequence;
-	return is_changed && !is_own(file);
+	if (answer->sequence > c->sums.highest && answer->sequence < SEQUENCE_END)
+		c->sums.highest = answer->sequence;
+	return is_changed && answer->error != 0;
 }
 
-/* What is known about a file. */
+/* What the tables say about a file. */
 struct known {
 	uint64_t serial;
-	bool is_there;
-	bool has_own; /* another file of its recording is ours */
-	struct file file;
+	struct file file; /* with an error if the file is unknown */
 	uint64_t sequence;
+	bool can_assume; /* without reading its header, the file is taken for ours */
 };
 
 static struct known known_of(struct bc_catalogue *c, const struct bc_segment_name *name)
 {
-	const struct recording *r = recording_at(
-		c, find_recording(c, name->recording), name->recording);
-	const struct file *file = r != NULL ? file_at(r, find_file(r, name), name) : NULL;
-	struct known known = {.serial = c->serial, .is_there = file != NULL};
+	struct entry e = find_file(c, name);
+	struct known known = {.serial = c->serial, .file = {.error = EIO}};
 
-	if (file != NULL)
-		known.file = *file;
-	if (r != NULL) {
-		known.sequence = r->sequence;
-		known.has_own = r->own > (file != NULL && is_own(file));
+	if (e.file != NULL)
+		known.file = *e.file;
+	if (e.recording != NULL) {
+		known.sequence = e.recording->sequence;
+		known.can_assume = e.file == NULL && !c->sums.is_complete && known.sequence != 0 &&
+				   !name->is_partial && name->damaged == 0;
 	}
 	return known;
 }
 
 /* Looking */
-
-static enum owner owner_of(int rc)
-{
-	return rc == 0                         ? OURS
-	       : rc == -EUCLEAN                ? FOREIGN_DAMAGED
-	       : rc == -EXDEV                  ? FOREIGN_OTHER
-	       : rc == -EBADMSG                ? FOREIGN_TEXT
-	       : rc == -EACCES || rc == -EPERM ? FOREIGN_DENIED
-					       : FOREIGN_UNREAD;
-}
 
 static const char *foreign_text(int rc)
 {
@@ -463,7 +438,7 @@ static const char *foreign_text(int rc)
 				: strerror(-rc);
 }
 
-/* Whether another program, such as buscap cut, has this open file. */
+/* Returns whether another program, such as buscap cut, is writing this file. */
 static bool is_output(const struct bc_segment_name *name, const char *file, int dir_fd)
 {
 	int fd = -1;
@@ -485,50 +460,64 @@ static void log_foreign(int dir_fd, const struct bc_segment_name *name, const ch
 			foreign_text(rc));
 }
 
-/* Whether the status is still that of the file as it was read. */
+/* Returns whether a file is as it was when its header was read. After any error but these, each
+ * listing tries again. */
 static bool is_unchanged(const struct file *file, const struct stat *status)
 {
-	return file->owner != FOREIGN_UNREAD && file->bytes == (uint64_t)status->st_size &&
+	bool is_settled = file->error == 0 || file->error == EUCLEAN || file->error == EXDEV ||
+			  file->error == EBADMSG || file->error == EACCES || file->error == EPERM;
+
+	return is_settled && file->bytes == (uint64_t)status->st_size &&
 	       file->changed_ns == changed_ns_of(status);
 }
 
-enum how {
-	LOOK,         /* reads the header if it is not known to be ours */
-	LOOK_INSIDE,  /* reads the header */
-	LOOK_OUTSIDE, /* assumes that a sealed segment of a recording of ours is, too */
+enum look_mode {
+	LOOK,        /* reads the header unless the file is ours and unchanged, or open: it grows */
+	LOOK_INSIDE, /* reads the header */
+	LOOK_LISTED, /* reads the header unless the file is unchanged or can be assumed to be ours
+		      */
 };
 
-/* Asks the disk. Returns 0 or a negative errno: whose the file is. */
+static bool must_read(enum look_mode mode, const struct stat *status,
+	const struct bc_segment_name *name, const struct known *known)
+{
+	bool is_unread = !is_unchanged(&known->file, status);
+
+	switch (mode) {
+	case LOOK:
+		return known->file.error != 0 || (is_unread && !name->is_partial);
+	case LOOK_LISTED:
+		return is_unread && !known->can_assume;
+	case LOOK_INSIDE:
+		break;
+	}
+	return true;
+}
+
+/* Asks the disk. Returns 0 if the file is ours, or a negative errno. */
 static int ask(struct answer *answer, int dir_fd, const char *file,
-	const struct bc_segment_name *name, const struct known *known, enum how how)
+	const struct bc_segment_name *name, const struct known *known, enum look_mode mode)
 {
 	struct bc_segment_header header = {.sequence = 0};
+	int rc = 0;
 
-	*answer = (struct answer){.owner = FOREIGN_UNREAD};
+	*answer = (struct answer){.sequence = known->sequence};
 	if (fstatat(dir_fd, file, &answer->status, AT_SYMLINK_NOFOLLOW) != 0)
 		return -errno;
 	if (!S_ISREG(answer->status.st_mode))
 		return -ENOENT;
-	/* The open segment grows. */
-	if (how == LOOK && known->is_there && is_own(&known->file) &&
-		(name->is_partial || is_unchanged(&known->file, &answer->status))) {
-		answer->owner = known->file.owner;
-		answer->sequence = known->sequence;
-		return 0;
+	if (must_read(mode, &answer->status, name, known)) {
+		rc = bc_segment_owner_check(&header, dir_fd, file, name);
+		answer->sequence = rc == 0 ? header.sequence : 0;
+	} else if (is_unchanged(&known->file, &answer->status)) {
+		rc = -known->file.error;
 	}
-	if (how == LOOK_OUTSIDE && known->has_own && !name->is_partial && name->damaged == 0) {
-		answer->owner = ASSUMED;
-		answer->sequence = known->sequence;
-		return 0;
-	}
-	int rc = bc_segment_owner_check(&header, dir_fd, file, name);
-	answer->owner = owner_of(rc);
-	answer->sequence = rc == 0 ? header.sequence : 0;
+	answer->error = -rc;
 	return rc;
 }
 
 static int look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name *name,
-	enum how how, struct stat *status, struct bc_log_limits *limits)
+	enum look_mode mode, struct stat *status, struct bc_log_limits *limits)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 	bool is_current = false;
@@ -541,7 +530,7 @@ static int look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name
 		pthread_mutex_lock(&c->lock);
 		struct known known = known_of(c, name);
 		pthread_mutex_unlock(&c->lock);
-		rc = ask(&answer, dir_fd, file, name, &known, how);
+		rc = ask(&answer, dir_fd, file, name, &known, mode);
 		pthread_mutex_lock(&c->lock);
 		is_current = c->serial == known.serial;
 		if (is_current && rc == -ENOENT)
@@ -565,34 +554,15 @@ int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segmen
 
 /* Listing */
 
-struct names {
-	struct bc_segment_name *names;
+struct listing {
+	struct bc_catalogue *c;
+	uint64_t turn_ns;              /* when the current turn began */
+	struct bc_segment_name *fresh; /* in the directory, but not in the tables */
 	size_t count;
 	size_t capacity;
 };
 
-static int add_name(struct names *names, const struct bc_segment_name *name)
-{
-	struct bc_segment_name *grown = bc_grow(
-		names->names, &names->capacity, names->count, sizeof(*grown));
-
-	if (grown == NULL)
-		return -ENOMEM;
-	names->names = grown;
-	names->names[names->count++] = *name;
-	return 0;
-}
-
-struct listing {
-	struct bc_catalogue *c;
-	int dir_fd;
-	uint64_t turn_ns;   /* when the current turn began */
-	unsigned reads;     /* of headers, that are left */
-	struct names fresh; /* in the directory, but not in the tables */
-	struct names stale; /* the other way round */
-};
-
-/* Rests if it is time to. Returns whether to go on. */
+/* Rests if it is time to. Returns false to stop. */
 static bool has_turn(struct listing *l)
 {
 	uint64_t now = bc_now_ns();
@@ -609,32 +579,23 @@ static bool has_turn(struct listing *l)
 	return true;
 }
 
-/* Compares a file in the directory with the tables. */
-static int compare_with_table(
-	struct listing *l, const char *file, const struct bc_segment_name *name)
+/* Looks at a file if it is in the tables; else remembers it. Returns 0 or -ENOMEM. */
+static int compare_with_tables(struct listing *l, const struct bc_segment_name *name)
 {
 	struct bc_catalogue *c = l->c;
-	struct stat status;
 
-	if (fstatat(l->dir_fd, file, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
-		return 0;
 	pthread_mutex_lock(&c->lock);
-	struct recording *r = recording_at(c, find_recording(c, name->recording), name->recording);
-	struct file *known = r != NULL ? file_at(r, find_file(r, name), name) : NULL;
-	bool is_same = known != NULL && is_unchanged(known, &status) &&
-		       (known->owner != ASSUMED || l->reads == 0);
-	if (known != NULL)
-		known->listing = c->listing;
-	if (is_same) {
-		known->has_links = status.st_nlink > 1;
-	} else if (known != NULL && known->owner == ASSUMED) {
-		l->reads--;
-	}
+	bool is_known = find_file(c, name).file != NULL;
 	pthread_mutex_unlock(&c->lock);
-	if (known == NULL)
-		return add_name(&l->fresh, name);
-	if (!is_same)
-		(void)look(c, l->dir_fd, name, LOOK_INSIDE, NULL, &c->limits);
+	if (is_known) {
+		(void)look(c, c->dir_fd, name, LOOK_LISTED, NULL, &c->limits);
+		return 0;
+	}
+	struct bc_segment_name *fresh = bc_grow(l->fresh, &l->capacity, l->count, sizeof(*fresh));
+	if (fresh == NULL)
+		return -ENOMEM;
+	l->fresh = fresh;
+	fresh[l->count++] = *name;
 	return 0;
 }
 
@@ -651,72 +612,65 @@ static int read_names(struct listing *l, DIR *dir)
 		if (!has_turn(l))
 			return -ECANCELED;
 		if (bc_segment_name_read(&name, item->d_name))
-			rc = compare_with_table(l, item->d_name, &name);
+			rc = compare_with_tables(l, &name);
 	}
 	return rc;
 }
 
-/* By name: they are added at the end of the tables. */
+/* By name, so that they are added at the end of the tables. */
 static int add_fresh(struct listing *l)
 {
-	struct names *fresh = &l->fresh;
 	struct bc_catalogue *c = l->c;
 
-	if (fresh->count != 0)
-		qsort(fresh->names, fresh->count, sizeof(*fresh->names), bc_segment_name_compare);
-	for (size_t i = 0; i < fresh->count; i++) {
-		const struct bc_segment_name *name = &fresh->names[i];
-		bool is_first = i == 0 ||
-				strcmp(fresh->names[i - 1].recording, name->recording) != 0;
+	if (l->count != 0)
+		qsort(l->fresh, l->count, sizeof(*l->fresh), bc_segment_name_compare);
+	for (size_t i = 0; i < l->count; i++) {
 		if (!has_turn(l))
 			return -ECANCELED;
-		enum how how = is_first || l->reads != 0 ? LOOK : LOOK_OUTSIDE;
-		l->reads -= !is_first && l->reads != 0;
-		if (look(c, l->dir_fd, name, how, NULL, &c->limits) == -ENOMEM)
+		if (look(c, c->dir_fd, &l->fresh[i], LOOK_LISTED, NULL, &c->limits) == -ENOMEM)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* Adds the files of a recording that the listing has not seen. */
-static int add_unseen(struct listing *l, const struct recording *r)
+/* Finds the last file before *name that this listing has not seen, and sets *name. */
+static bool find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
 {
-	int rc = 0;
+	bool is_found = false;
 
-	for (uint32_t i = 0; rc == 0 && i < r->count; i++) {
-		const struct bc_segment_name name = name_of(r, &r->files[i]);
-		if (r->files[i].listing != l->c->listing)
-			rc = add_name(&l->stale, &name);
+	pthread_mutex_lock(&c->lock);
+	struct entry e = find_file(c, name);
+	for (size_t i = e.at + (e.recording != NULL); !is_found && i-- != 0;) {
+		const struct recording *r = c->by_id[i];
+		for (uint32_t n = i == e.at ? e.file_at : r->count; !is_found && n-- != 0;) {
+			is_found = r->files[n].listing != c->listing;
+			if (is_found)
+				*name = name_of(r, &r->files[n]);
+		}
 	}
-	return rc;
+	pthread_mutex_unlock(&c->lock);
+	return is_found;
 }
 
 /* From the end of the tables, where removing is cheap. */
 static int remove_stale(struct listing *l)
 {
 	struct bc_catalogue *c = l->c;
-	size_t at = 0;
-	int rc = 0;
+	struct bc_segment_name name = {.recording = "\xff"}; /* after all ids */
 
-	for (bool is_end = false; rc == 0 && !is_end;) {
-		pthread_mutex_lock(&c->lock);
-		for (size_t end = at + 1000; rc == 0 && at < end && at < c->count; at++)
-			rc = add_unseen(l, c->by_id[at]);
-		is_end = at >= c->count;
-		pthread_mutex_unlock(&c->lock);
+	while (find_unseen(c, &name)) {
+		(void)look(c, c->dir_fd, &name, LOOK, NULL, &c->limits);
+		if (!has_turn(l))
+			return -ECANCELED;
 	}
-	for (size_t i = l->stale.count; rc == 0 && i-- != 0;) {
-		(void)look(c, l->dir_fd, &l->stale.names[i], LOOK, NULL, &c->limits);
-		rc = has_turn(l) ? 0 : -ECANCELED;
-	}
-	return rc;
+	return 0;
 }
 
-static int list(struct bc_catalogue *c)
+static int list_directory(struct bc_catalogue *c)
 {
 	int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct listing l = {.c = c, .dir_fd = c->dir_fd, .turn_ns = bc_now_ns()};
+	struct listing l = {.c = c, .turn_ns = bc_now_ns()};
 
 	if (dir == NULL) {
 		int rc = -errno;
@@ -724,34 +678,27 @@ static int list(struct bc_catalogue *c)
 			close(fd);
 		return rc;
 	}
-	pthread_mutex_lock(&c->lock);
-	c->listing++;
-	l.reads = READS_MIN + (unsigned)(c->sums.segments / READS_MIN);
-	pthread_mutex_unlock(&c->lock);
 	int rc = read_names(&l, dir);
 	closedir(dir);
 	if (rc == 0)
 		rc = add_fresh(&l);
 	if (rc == 0)
 		rc = remove_stale(&l);
-	free(l.fresh.names);
-	free(l.stale.names);
+	free(l.fresh);
 	return rc;
 }
 
 static void begin_listing(struct bc_catalogue *c)
 {
 	pthread_mutex_lock(&c->lock);
-	int fd = c->next_fd;
-	c->next_fd = -1;
 	c->begun++;
+	c->listing++;
+	if (c->next_fd >= 0) {
+		close(c->dir_fd);
+		c->dir_fd = c->next_fd;
+		c->next_fd = -1;
+	}
 	pthread_mutex_unlock(&c->lock);
-	if (fd < 0)
-		return;
-	if (c->own_fd >= 0)
-		close(c->own_fd);
-	c->own_fd = fd;
-	c->dir_fd = fd;
 }
 
 int bc_catalogue_refresh(struct bc_catalogue *c)
@@ -759,7 +706,7 @@ int bc_catalogue_refresh(struct bc_catalogue *c)
 	pthread_mutex_lock(&c->listing_lock);
 	uint64_t began_ns = bc_now_ns();
 	begin_listing(c);
-	int rc = list(c);
+	int rc = list_directory(c);
 	bc_log_limits_poll(&c->limits, began_ns);
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
@@ -769,10 +716,7 @@ int bc_catalogue_refresh(struct bc_catalogue *c)
 		c->sums.is_complete = true;
 		c->listed = c->begun;
 	}
-	if (rc == 0)
-		c->retry_ns = 0;
-	else if (c->retry_ns < RETRY_MAX_NS)
-		c->retry_ns = c->retry_ns == 0 ? REST_MIN_NS : c->retry_ns * 2;
+	c->has_failed = rc != 0;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_unlock(&c->listing_lock);
@@ -815,12 +759,12 @@ static bool rest(struct bc_catalogue *c)
 	int rc = 0;
 
 	pthread_mutex_lock(&c->lock);
-	uint64_t rest_ns = c->retry_ns != 0 ? c->retry_ns : REST_RATIO * c->took_ns;
+	uint64_t rest_ns = c->has_failed ? RETRY_NS : REST_RATIO * c->took_ns;
 	rest_ns = rest_ns < REST_MIN_NS ? REST_MIN_NS : rest_ns;
 	struct timespec until = time_at(
 		bc_now_ns() + (rest_ns < REST_MAX_NS ? rest_ns : REST_MAX_NS));
 	while (!c->is_stopping && c->next_fd < 0 && rc == 0 &&
-		(c->begun >= c->needed || c->retry_ns != 0))
+		(c->begun >= c->needed || c->has_failed))
 		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
 	bool goes_on = !c->is_stopping;
 	pthread_mutex_unlock(&c->lock);
@@ -831,16 +775,10 @@ static void log_listing(struct bc_catalogue *c, int rc, bool was_complete)
 {
 	struct bc_catalogue_sums sums = bc_catalogue_sums(c);
 
-	bool is_new = rc != 0 && rc != -ECANCELED && rc != c->last_error;
-	if (is_new && sums.is_complete)
-		bc_log(BC_LOG_ERROR,
-			"%s: can't list the directory: %s; what others add or delete is not "
-			"noticed",
-			c->dir, strerror(-rc));
-	if (is_new && !sums.is_complete)
-		bc_log(BC_LOG_ERROR,
-			"%s: can't list the directory: %s; the space rules do not apply", c->dir,
-			strerror(-rc));
+	if (rc != 0 && rc != -ECANCELED && rc != c->last_error)
+		bc_log(BC_LOG_ERROR, "%s: can't list the directory: %s; %s", c->dir, strerror(-rc),
+			sums.is_complete ? "what others add or delete is not noticed"
+					 : "the space rules do not apply");
 	if (rc == 0 && !was_complete && c->took_ns >= LONG_NS)
 		bc_log(BC_LOG_NOTICE,
 			"%s: listing %llu segments took %.1f s; from now on, the space rules apply",
@@ -848,7 +786,7 @@ static void log_listing(struct bc_catalogue *c, int rc, bool was_complete)
 	c->last_error = rc;
 }
 
-static void *run(void *context)
+static void *catalogue_thread(void *context)
 {
 	struct bc_catalogue *c = context;
 	bool was_complete;
@@ -881,8 +819,12 @@ int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd)
 
 	if (c == NULL)
 		return -ENOMEM;
-	c->dir_fd = dir_fd;
-	c->own_fd = -1;
+	c->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+	if (c->dir_fd < 0) {
+		int rc = -errno;
+		free(c);
+		return rc;
+	}
 	c->next_fd = -1;
 	c->notify_fd = open_notify(dir_fd);
 	c->is_sorted = true;
@@ -904,7 +846,7 @@ int bc_catalogue_start(struct bc_catalogue *c, const char *dir)
 			"others add or delete is noticed within a minute",
 			dir);
 	c->dir = strdup(dir);
-	int rc = c->dir == NULL ? -ENOMEM : -pthread_create(&c->thread, NULL, run, c);
+	int rc = c->dir == NULL ? -ENOMEM : -pthread_create(&c->thread, NULL, catalogue_thread, c);
 
 	c->has_thread = rc == 0;
 	return rc;
@@ -917,8 +859,7 @@ static void free_catalogue(struct bc_catalogue *c)
 		free(c->by_id[i]);
 	}
 	bc_log_limits_end(&c->limits);
-	if (c->own_fd >= 0)
-		close(c->own_fd);
+	close(c->dir_fd);
 	if (c->next_fd >= 0)
 		close(c->next_fd);
 	if (c->notify_fd >= 0)
@@ -968,16 +909,7 @@ int bc_catalogue_set_dir(struct bc_catalogue *c, int dir_fd)
 
 /* Changes by others */
 
-/* Has the thread list the directory again. */
-static void need_listing(struct bc_catalogue *c)
-{
-	pthread_mutex_lock(&c->lock);
-	c->needed = c->begun + 1;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void take_events(struct bc_catalogue *c, int dir_fd, const char *events, size_t bytes,
+static void look_at_changed(struct bc_catalogue *c, int dir_fd, const char *events, size_t bytes,
 	struct bc_log_limits *limits)
 {
 	struct bc_segment_name name;
@@ -985,10 +917,15 @@ static void take_events(struct bc_catalogue *c, int dir_fd, const char *events, 
 
 	for (size_t at = 0; at < bytes; at += sizeof(event) + event.len) {
 		memcpy(&event, &events[at], sizeof(event));
-		if ((event.mask & IN_Q_OVERFLOW) != 0)
-			need_listing(c);
-		else if (event.len != 0 && bc_segment_name_read(&name, &events[at + sizeof(event)]))
+		if ((event.mask & IN_Q_OVERFLOW) != 0) {
+			pthread_mutex_lock(&c->lock);
+			c->needed = c->begun + 1;
+			pthread_cond_broadcast(&c->changed);
+			pthread_mutex_unlock(&c->lock);
+		} else if (event.len != 0 &&
+			   bc_segment_name_read(&name, &events[at + sizeof(event)])) {
 			(void)look(c, dir_fd, &name, LOOK, NULL, limits);
+		}
 	}
 }
 
@@ -1001,7 +938,7 @@ bool bc_catalogue_notice(struct bc_catalogue *c, int dir_fd, struct bc_log_limit
 
 	while (c->notify_fd >= 0 && !is_late &&
 		(n = read(c->notify_fd, events, sizeof(events))) > 0) {
-		take_events(c, dir_fd, events, (size_t)n, limits);
+		look_at_changed(c, dir_fd, events, (size_t)n, limits);
 		is_late = bc_now_ns() - began_ns >= NOTICE_NS;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -1025,20 +962,12 @@ uint64_t bc_catalogue_bytes(struct bc_catalogue *c, const char *id)
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&c->lock);
-	const struct recording *r = recording_at(c, find_recording(c, id), id);
+	const struct recording *r = find_recording(c, id).recording;
 	for (uint32_t i = 0; r != NULL && i < r->count; i++)
-		if (is_own(&r->files[i]) && r->files[i].damaged == 0)
+		if (r->files[i].error == 0 && r->files[i].damaged == 0)
 			bytes += r->files[i].bytes;
 	pthread_mutex_unlock(&c->lock);
 	return bytes;
-}
-
-uint64_t bc_catalogue_highest(struct bc_catalogue *c)
-{
-	pthread_mutex_lock(&c->lock);
-	uint64_t highest = c->highest;
-	pthread_mutex_unlock(&c->lock);
-	return highest;
 }
 
 bool bc_catalogue_is_after(
@@ -1049,52 +978,37 @@ bool bc_catalogue_is_after(
 		       : bc_segment_name_compare(&place->name, &other->name) > 0;
 }
 
-static void set_file(
-	struct bc_catalogue_file *file, const struct recording *r, const struct file *of)
-{
-	*file = (struct bc_catalogue_file){
-		.name = name_of(r, of), .has_links = of->has_links, .changed_ns = of->changed_ns};
-}
-
-/* Whether a file is sealed, and none of its number is open or torn. */
+/* Returns whether a file is sealed, and none with its number is open or torn. */
 static bool is_deletable(const struct recording *r, uint32_t at)
 {
 	const struct file *file = &r->files[at];
 
-	if (!is_own(file) || file->is_partial || file->damaged != 0)
+	if (file->error != 0 || file->is_partial || file->damaged != 0)
 		return false;
 	for (uint32_t i = at + 1; i < r->count && r->files[i].number == file->number; i++)
-		if (r->files[i].is_partial && is_own(&r->files[i]))
+		if (r->files[i].is_partial && r->files[i].error == 0)
 			return false;
 	return true;
 }
 
-/* The index of the first file after a name. */
-static uint32_t find_after(const struct recording *r, const struct bc_segment_name *name)
-{
-	uint32_t at = 0;
-
-	if (strcmp(r->id, name->recording) != 0)
-		return 0;
-	at = find_file(r, name);
-	return at + (file_at(r, at, name) != NULL);
-}
-
-bool bc_catalogue_next(
-	struct bc_catalogue *c, struct bc_catalogue_place *place, struct bc_catalogue_file *file)
+bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place, bool *has_links)
 {
 	bool is_found = false;
 
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
-	for (size_t i = find_order(c, place->order, place->name.recording);
+	struct entry e = find_file(c, &place->name);
+	uint32_t at = e.file_at + (e.file != NULL);
+	for (size_t i = lower_bound(
+		     c->by_order, c->count, sizeof(c->by_order[0]), place, compare_place);
 		!is_found && i < c->count; i++) {
 		const struct recording *r = c->by_order[i];
-		for (uint32_t at = find_after(r, &place->name); !is_found && at < r->count; at++) {
+		for (at = r == e.recording ? at : 0; !is_found && at < r->count; at++) {
 			is_found = is_deletable(r, at);
 			if (is_found) {
-				set_file(file, r, &r->files[at]);
-				*place = (struct bc_catalogue_place){r->order, file->name};
+				*has_links = r->files[at].has_links;
+				*place = (struct bc_catalogue_place){
+					r->order, name_of(r, &r->files[at])};
 			}
 		}
 	}
@@ -1102,113 +1016,98 @@ bool bc_catalogue_next(
 	return is_found;
 }
 
-bool bc_catalogue_newest(struct bc_catalogue *c, struct bc_catalogue_file *file)
-{
-	bool is_found = false;
-
-	pthread_mutex_lock(&c->lock);
-	sort_by_order(c);
-	for (size_t i = c->count; !is_found && i-- != 0;) {
-		const struct recording *r = c->by_order[i];
-		for (uint32_t at = r->count; !is_found && at-- != 0;) {
-			is_found = is_own(&r->files[at]);
-			if (is_found)
-				set_file(file, r, &r->files[at]);
-		}
-	}
-	pthread_mutex_unlock(&c->lock);
-	return is_found;
-}
-
-bool bc_catalogue_too_old(struct bc_catalogue *c, int64_t wall_ns, uint64_t max_age_ns,
-	int64_t leap_ns, struct bc_catalogue_place *last)
+void bc_catalogue_find_ages(struct bc_catalogue *c, struct bc_catalogue_ages *ages, int64_t wall_ns,
+	uint64_t max_age_ns, int64_t leap_ns)
 {
 	int64_t later = wall_ns;
 	uint64_t age = 0;
-	bool is_found = false;
 
+	*ages = (struct bc_catalogue_ages){.has_old = false};
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
-	for (size_t i = c->count; !is_found && i-- != 0;) {
+	for (size_t i = c->count; !ages->has_old && i-- != 0;) {
 		const struct recording *r = c->by_order[i];
-		for (uint32_t at = r->count; !is_found && at-- != 0;) {
+		for (uint32_t at = r->count; !ages->has_old && at-- != 0;) {
 			const struct file *file = &r->files[at];
 			int64_t step = later - file->changed_ns;
-			if (!is_own(file))
+			if (file->error != 0)
 				continue;
+			if (ages->newest.recording[0] == '\0') {
+				ages->newest = name_of(r, file);
+				ages->newest_ns = file->changed_ns;
+			}
 			if (step > 0 && step <= leap_ns)
 				age += (uint64_t)step;
 			if (step > 0)
 				later = file->changed_ns;
-			is_found = age > max_age_ns;
-			if (is_found)
-				*last = (struct bc_catalogue_place){r->order, name_of(r, file)};
+			ages->has_old = age > max_age_ns;
+			if (ages->has_old)
+				ages->old = (struct bc_catalogue_place){r->order, name_of(r, file)};
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
-	return is_found;
 }
 
 /* Pages */
 
-/* Whether clients see a file: a segment of buscapd, as far as can be told without an intact header.
- */
+/* Returns whether clients see a file: a segment of buscapd, as far as can be told without an intact
+ * header. */
 static bool is_readable(const struct recording *r, const struct file *file)
 {
-	return file->damaged == 0 && (is_own(file) || file->owner == FOREIGN_DAMAGED ||
-					     (r->own != 0 && file->owner != FOREIGN_OTHER));
+	return file->damaged == 0 && (file->error == 0 || file->error == EUCLEAN ||
+					     (r->own != 0 && file->error != EXDEV));
 }
 
-static uint32_t count_readable(const struct recording *r)
+static bool has_readable(const struct recording *r)
 {
-	uint32_t count = 0;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < r->count; i++)
-		count += is_readable(r, &r->files[i]);
-	return count;
+	while (i < r->count && !is_readable(r, &r->files[i]))
+		i++;
+	return i < r->count;
 }
 
-/* A file is left out if another one of its number comes before it: readers skip it. */
+/* A file is omitted if another one with its number comes before it: readers skip it. */
 static void copy_readable(struct bc_recording_list *list, const struct recording *r)
 {
 	struct bc_recording *copy = &list->recordings[list->count++];
-	const struct bc_recording_file *before = NULL;
+	struct bc_recording_file *to = &list->files[list->file_count];
 
 	*copy = (struct bc_recording){.first = list->file_count};
 	memcpy(copy->id, r->id, strlen(r->id) + 1);
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct file *file = &r->files[i];
-		if (!is_readable(r, file) || (before != NULL && before->number == file->number))
+		if (!is_readable(r, file) ||
+			(copy->count != 0 && to[copy->count - 1].number == file->number))
 			continue;
-		before = &list->files[list->file_count++];
-		list->files[list->file_count - 1] = (struct bc_recording_file){
+		to[copy->count++] = (struct bc_recording_file){
 			.number = file->number,
 			.is_partial = file->is_partial,
 			.state = file->is_partial ? BC_FILE_UNSEALED : BC_FILE_SEALED,
 		};
-		copy->count++;
 	}
+	list->file_count += copy->count;
 }
 
-/* Needs the lock. Recordings [first, end) of by_order. */
+/* Copies recordings [first, end) of by_order. */
 static int copy_page(
 	struct bc_catalogue *c, size_t first, size_t end, struct bc_recording_list *list)
 {
 	size_t files = 0;
 
 	for (size_t i = first; i < end; i++)
-		files += count_readable(c->by_order[i]);
+		files += c->by_order[i]->count;
 	list->recordings = calloc(end - first + 1, sizeof(*list->recordings));
 	list->files = calloc(files + 1, sizeof(*list->files));
 	list->dirs = calloc(1, sizeof(*list->dirs));
-	if (list->dirs != NULL)
-		list->dirs->name = strdup("");
-	if (list->recordings == NULL || list->files == NULL || list->dirs == NULL ||
-		list->dirs->name == NULL)
+	if (list->recordings == NULL || list->files == NULL || list->dirs == NULL)
 		return -ENOMEM;
 	list->dir_count = 1;
+	list->dirs->name = strdup("");
+	if (list->dirs->name == NULL)
+		return -ENOMEM;
 	for (size_t i = first; i < end; i++)
-		if (count_readable(c->by_order[i]) != 0)
+		if (has_readable(c->by_order[i]))
 			copy_readable(list, c->by_order[i]);
 	return 0;
 }
@@ -1221,20 +1120,17 @@ int bc_catalogue_page(struct bc_catalogue *c, const char *before, uint32_t max,
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
 	size_t end = c->count;
-	size_t at = before != NULL ? find_recording(c, before) : end;
+	size_t at = before != NULL ? find_recording(c, before).at : end;
 	if (at < end)
-		end = find_order(c, c->by_id[at]->order, c->by_id[at]->id);
+		end = order_of(c, c->by_id[at]);
 	size_t first = end;
 	for (uint32_t count = 0; first != 0 && count < max; first--)
-		count += count_readable(c->by_order[first - 1]) != 0;
+		count += has_readable(c->by_order[first - 1]);
 	for (size_t i = 0; i < first; i++)
-		*omitted += count_readable(c->by_order[i]) != 0;
+		*omitted += has_readable(c->by_order[i]);
 	int rc = copy_page(c, first, end, list);
 	pthread_mutex_unlock(&c->lock);
-	if (rc != 0) {
-		if (list->dirs != NULL && list->dir_count == 0)
-			free(list->dirs->name);
+	if (rc != 0)
 		bc_recording_list_free(list);
-	}
 	return rc;
 }

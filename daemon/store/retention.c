@@ -68,13 +68,13 @@ static const char *span_text(char out[32], int64_t ns)
 	return out;
 }
 
-static void log_clock(int clock, const struct bc_catalogue_file *newest, int64_t ns)
+static void log_clock(int clock, const struct bc_segment_name *newest, int64_t ns)
 {
 	char file[BC_SEGMENT_NAME_MAX] = "";
 	char span[32];
 
 	if (newest != NULL)
-		bc_segment_name_write(file, &newest->name);
+		bc_segment_name_write(file, newest);
 	span_text(span, ns);
 	switch (clock) {
 	case CLOCK_OK:
@@ -103,26 +103,27 @@ static void log_clock(int clock, const struct bc_catalogue_file *newest, int64_t
 	}
 }
 
-/* Returns whether files may be deleted for their age. Logs when the answer changes. */
-static bool is_age_known(struct bc_retention *r, const struct bc_retention_check *check)
+/* Notices if the clock has jumped since the last check. */
+static void note_jump(struct bc_retention *r, const struct bc_retention_check *check)
 {
-	struct bc_catalogue_file file;
-	const struct bc_catalogue_file *newest = bc_catalogue_newest(check->catalogue, &file)
-							 ? &file
-							 : NULL;
-	int64_t since = newest != NULL ? check->wall_ns - newest->changed_ns : 0;
 	int64_t offset = check->wall_ns - (int64_t)check->boot_ns;
 	int64_t change = offset - r->clock_offset_ns;
-	int clock = CLOCK_OK;
 
 	if (r->has_offset && (change > JUMP_NS || change < -JUMP_NS))
 		r->jump_ns = change;
 	r->has_offset = true;
 	r->clock_offset_ns = offset;
-	if (check->rules->max_age_ns == 0) {
-		r->clock = CLOCK_OK;
-		return true;
-	}
+}
+
+/* Returns whether files may be deleted for their age. Logs when the answer changes. */
+static bool is_age_known(struct bc_retention *r, const struct bc_catalogue_ages *ages,
+	const struct bc_retention_check *check)
+{
+	const struct bc_segment_name *newest = ages->newest.recording[0] != '\0' ? &ages->newest
+										 : NULL;
+	int64_t since = newest != NULL ? check->wall_ns - ages->newest_ns : 0;
+	int clock = CLOCK_OK;
+
 	if (r->jump_ns != 0)
 		clock = CLOCK_JUMPED;
 	else if (since < -SLACK_NS)
@@ -355,11 +356,11 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 	struct usage *usage, const struct bc_retention_check *check)
 {
 	struct bc_catalogue_place place = {.order = 0};
-	struct bc_catalogue_file file;
 	struct stat status;
+	bool has_links;
 
-	while (bc_catalogue_next(check->catalogue, &place, &file)) {
-		const char *rule = rule_for(usage, check, &place, file.has_links);
+	while (bc_catalogue_next(check->catalogue, &place, &has_links)) {
+		const char *rule = rule_for(usage, check, &place, has_links);
 		if (rule == NULL && lacks_free(usage, check->rules) && !usage->has_more)
 			continue; /* passed over */
 		if (rule == NULL)
@@ -470,19 +471,23 @@ static void set_error(struct bc_retention_state *state, const char *rule, const 
 			"rule %s is broken and no sealed segment is left to delete", rule);
 }
 
-/* Finds the files that are too old, at most once a second: that takes long. Without a known age, no
- * file is. */
+/* Finds the files that are too old. Takes O(n), so at most once a second. */
 static void find_old(
 	struct bc_retention *r, struct usage *usage, const struct bc_retention_check *check)
 {
-	uint64_t max_age_ns = check->rules->max_age_ns;
+	struct bc_catalogue_ages ages;
 
-	if (!is_age_known(r, check) || max_age_ns == 0 || !usage->is_current ||
+	note_jump(r, check);
+	if (check->rules->max_age_ns == 0)
+		r->clock = CLOCK_OK;
+	if (check->rules->max_age_ns == 0 || !usage->is_current ||
 		(r->aged_at_ns != 0 && check->boot_ns - r->aged_at_ns < AGE_CHECK_NS))
 		return;
 	r->aged_at_ns = check->boot_ns;
-	usage->has_old = bc_catalogue_too_old(
-		check->catalogue, check->wall_ns, max_age_ns, LEAP_NS, &usage->old);
+	bc_catalogue_find_ages(
+		check->catalogue, &ages, check->wall_ns, check->rules->max_age_ns, LEAP_NS);
+	usage->has_old = is_age_known(r, &ages, check) && ages.has_old;
+	usage->old = ages.old;
 }
 
 void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
