@@ -8,8 +8,6 @@ import harness
 from harness import Daemon, equal
 from recovered import all_segments, check_places
 
-# Smallest buffer, so that losses occur soon, and several segments a second.
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
 CRASHES = ("handles left open", "Assertion", "Sanitizer", "runtime error:", "terminate called", "*** ")
 
 

@@ -16,8 +16,7 @@
  * rename without flags), `short` (writes half, at least one byte; for pwrite, write, read and
  * pread), `slow` (delays the call by 300 ms), `hold` (blocks the call until the rule is removed
  * from the control file), `skip` (does nothing and reports success; for pwrite, fdatasync and
- * fsync), `unknown` (reports 0 of 0 blocks; for fstatvfs), `stale` (reports 2 GB free, whatever is
- * written or deleted; for fstatvfs) or `kill` (kills the program before the
+ * fsync), `unknown` (reports 0 of 0 blocks; for fstatvfs) or `kill` (kills the program before the
  * call). ACTION@NAME applies only while the file NAME exists in FAULTFS_DIR. The first matching
  * rule applies.
  *
@@ -76,7 +75,6 @@ static const struct {
 #define ACTION_SKIP    (-4)
 #define ACTION_KILL    (-5)
 #define ACTION_UNKNOWN (-6)
-#define ACTION_STALE   (-7)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -158,8 +156,6 @@ static int read_action(const char *text, size_t n)
 		return ACTION_SLOW;
 	if (n == 4 && strncmp(text, "skip", n) == 0)
 		return ACTION_SKIP;
-	if (n == 5 && strncmp(text, "stale", n) == 0)
-		return ACTION_STALE;
 	if (n == 7 && strncmp(text, "unknown", n) == 0)
 		return ACTION_UNKNOWN;
 	if (n == 4 && strncmp(text, "kill", n) == 0)
@@ -231,7 +227,7 @@ static void log_call(enum kind kind, unsigned long number, int action, const cha
 {
 	const char *log = getenv("FAULTFS_LOG");
 	static const char *const done[] = {
-		"ok", "short", "hold", "slow", "skip", "kill", "unknown", "stale"};
+		"ok", "short", "hold", "slow", "skip", "kill", "unknown"};
 	char line[4096 + 64];
 
 	if (log == NULL)
@@ -540,11 +536,9 @@ EXPORT int fstatvfs(int fd, struct statvfs *out)
 	REAL(fstatvfs)
 	int action = judge_fd(FSTATVFS, fd);
 
-	if (action == ACTION_UNKNOWN || action == ACTION_STALE) {
+	if (action == ACTION_UNKNOWN) {
 		memset(out, 0, sizeof(*out));
 		out->f_bsize = out->f_frsize = 4096;
-		out->f_blocks = action == ACTION_STALE ? 1 << 20 : 0;
-		out->f_bavail = out->f_bfree = out->f_blocks / 2;
 		return 0;
 	}
 	return action > 0 ? fail(action) : real(fd, out);

@@ -2,7 +2,6 @@
 simulated bus."""
 
 import bisect
-import ctypes
 import hashlib
 import struct
 
@@ -149,13 +148,3 @@ class Reader:
             if chunk.info["records"] != 0:
                 chunks.append((first, expected))
         return chunks, crashes
-
-
-_xxhash = ctypes.CDLL("libxxhash.so.0")
-_xxhash.XXH3_64bits.restype = ctypes.c_uint64
-_xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-
-
-def xxh64(data):
-    """Returns the XXH3-64 of bytes, as a number."""
-    return _xxhash.XXH3_64bits(bytes(data), len(data))
