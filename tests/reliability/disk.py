@@ -21,7 +21,7 @@ import pytest  # noqa: E402
 import harness  # noqa: E402
 import test_disk  # noqa: E402
 from harness import Daemon, Faults, Watch, check_counts, equal, info  # noqa: E402
-from recovered import SMALL, left_open, start_again  # noqa: E402
+from recovered import SMALL, all_segments, check_places, left_open, start_again  # noqa: E402
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 KINDS = ("openat", "pwrite", "fdatasync", "fsync", "renameat2", "unlinkat", "ftruncate", "read", "pread", "fallocate",
@@ -57,7 +57,7 @@ class Left:
             (out / name).write_bytes(data)
 
     def check(self, out, err):
-        segments = test_disk.all_segments(out, self.recording)
+        segments = all_segments(out, self.recording)
         recorded = harness.compare_with_sim(segments)
         assert recorded >= self.written, f"{recorded} of {self.written} records of the earlier run; {err}"
 
@@ -125,7 +125,7 @@ def lost_on_record(segments):
 def check_losses(out, recording, dropped, is_refused, err, err_next):
     """Every loss is in the files. If the disk refused calls to the end, a gap of unknown size is enough, in files written
     by the next start. Returns whether a loss is only in the log, because the disk accepted nothing from the beginning."""
-    segments = test_disk.all_segments(out, recording)
+    segments = all_segments(out, recording)
     lost, _ = lost_on_record(segments)
     if lost == dropped:
         return False
@@ -138,7 +138,7 @@ def check_losses(out, recording, dropped, is_refused, err, err_next):
 
 
 def check_content(out, recording, counts, is_ring, is_refused):
-    segments = test_disk.all_segments(out, recording)
+    segments = all_segments(out, recording)
     if is_ring:
         # A segment that could not be sealed stays when a later one is deleted.
         for path, segment in zip(segments, info(segments)):
@@ -148,9 +148,33 @@ def check_content(out, recording, counts, is_ring, is_refused):
         return
     harness.verify(segments)
     equal(sum(segment["records"] for segment in info(segments)), counts["written"], "records in the files")
-    found = test_disk.check_places(segments)
+    found = check_places(segments)
     if not is_refused:
         equal(found, counts["received"] - counts["dropped"]["invalid"], "records and losses on record")
+
+
+INDEX_WRITES = 3
+
+
+def check_syncs(calls):
+    """No file is sealed without a sync of its records. After a failed sync, only the index is synced again: the kernel
+    has forgotten that the records are not on the disk."""
+    unsynced = {}
+    for kind, _, done, name in calls:
+        if not name.endswith(".partial") and kind != "renameat2":
+            continue
+        writes, has_synced, has_failed = unsynced.get(name, (0, False, False))
+        if kind == "pwrite" and done in ("ok", "short"):
+            unsynced[name] = writes + 1, has_synced, has_failed
+        elif kind == "fdatasync" and done == "ok":
+            assert not has_failed, f"{name} is synced again after a failure; {calls}"
+            unsynced[name] = 0, True, False
+        elif kind == "fdatasync":
+            is_index_alone = has_synced and writes > 0 and writes % INDEX_WRITES == 0
+            unsynced[name] = writes, has_synced, not is_index_alone
+        elif kind == "renameat2" and done == "ok":
+            writes, has_synced, _ = unsynced.pop(name + ".partial")
+            assert has_synced and writes == 0, f"{name} is sealed without a sync; {calls}"
 
 
 def one_fault(directory, left, scenario, kind, number, error, mode):
@@ -162,6 +186,8 @@ def one_fault(directory, left, scenario, kind, number, error, mode):
     with Daemon(*BASE, *SCENARIOS[scenario], "-o", out, socket=directory / "socket", env=faults.env) as daemon:
         code, is_refused = wait_for_end(daemon, faults, mode)
     failed = sum(call[2] != "ok" for call in faults.calls())
+    if scenario == "rotation":
+        check_syncs(faults.calls())
     err = daemon.err.decode()
     assert code in (0, 1, 2, 4), f"exit code {code}; {err}"
     for name, data in before.items():
@@ -193,6 +219,9 @@ def faults_of(options, left):
         for kind, number in calls_of(options.directory, scenario, left):
             for error in (*ERRORS, *(("short",) if kind in ("pwrite", "read", "pread") else ())):
                 cases += [(scenario, kind, number, error, mode) for mode in MODES]
+            if kind == "pwrite":
+                # Half is written, the rest fails, and half a chunk cannot be removed.
+                cases.append((scenario, kind, number, f"short,pwrite:{number + 1}:EIO,ftruncate:EIO", "once"))
     rng = options.rng("faults")
     if len(cases) > options.rounds:
         cases = rng.sample(cases, options.rounds)

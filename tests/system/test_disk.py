@@ -1,7 +1,6 @@
 """Full, failing and hanging disks, simulated by tests/support/faultfs.c: every loss must be recorded."""
 
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -84,173 +83,12 @@ def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
     equal({call[2] for call in faults.calls() if call[0] == "linkat"}, {"EPERM"}, "hard links")
 
 
-# ---- each call fails in turn
-
-
-# Two segments of two chunks each, on a slow machine too. The chunks are full of events, so they are small.
-SWEEP_RECORDS = 510
-ERRORS = ("ENOSPC", "EIO")
-INDEX_WRITES = 3
-
-
-def check_syncs(calls):
-    """Returns the files with records that no sync has covered. A sync after a failed one does not count for records,
-    only for the index, which is written again."""
-    unsynced = {}
-    for kind, _, done, name in calls:
-        if not name.endswith(".partial") and kind != "renameat2":
-            continue
-        writes, has_synced, has_failed = unsynced.get(name, (0, False, False))
-        if kind == "pwrite" and done in ("ok", "short"):
-            unsynced[name] = writes + 1, has_synced, has_failed
-        elif kind == "fdatasync" and done == "ok":
-            assert not has_failed, f"{name} is synced again after a failure; {calls}"
-            unsynced[name] = 0, True, False
-        elif kind == "fdatasync":
-            is_index_alone = has_synced and writes > 0 and writes % INDEX_WRITES == 0
-            unsynced[name] = writes, has_synced, not is_index_alone
-        elif kind == "renameat2" and done == "ok":
-            writes, has_synced, _ = unsynced.pop(name + ".partial")
-            assert has_synced and writes == 0, f"{name} is sealed without a sync; {calls}"
-    return {name for name, (_, has_synced, has_failed) in unsynced.items() if not has_synced or has_failed}
-
-
-@functools.cache
-def sweep_stream():
-    """A stream with a trigger and an anchor for each record, and its records."""
-    data, expected = bytearray(), reference.Expected()
-    for i in range(SWEEP_RECORDS):
-        flags, tick, samples = reference.TRIGGER, 100 + i * (1 << 33), [(0x1000 + 8 * i, 0, 0xF0, 0)]
-        data += reference.encode_header(flags, 0, i, 1, tick, 0) + reference.encode_payload(samples)
-        expected.header(flags, i, tick, 0)
-        expected.samples(flags, 0, tick, samples)
-    return bytes(data), bytes(expected.records)
-
-
-def sweep_records():
-    return sweep_stream()[1]
-
-
-def sweep():
-    """The arguments of a recording of it."""
-    directory = harness.shared("disk-sweep", lambda new: (new / "stream").write_bytes(sweep_stream()[0]))
-    return "--source", f"file:{directory}/stream,format=bcp1", "-b", "filesize:12", "--set", "pipeline.flush=1h"
-
-
-def check_sweep(directory, code, status, err, faults):
-    """The invariant: each record is in a whole segment, once and in order."""
-    out = directory / "out"
-    counts = check_counts(status)
-    recording = status["recording"]["id"]
-    equal(counts["written"], len(sweep_records()) // 12, "written")
-    equal(counts["in_flight"], 0, "in_flight")
-    left_open = list(out.glob("*.partial"))
-    equal(code, 1 if left_open else 0, f"exit code, {len(left_open)} left open; {err}")
-    unsynced = {path.name for path in left_open} & check_syncs(faults.calls())
-    if unsynced or not left_open:
-        equal(counts["durable"] == counts["written"], not unsynced, f"all is durable; {counts}")
-    if left_open:
-        for path in harness.segments(out):  # one between them may be missing
-            verify([path])
-        assert all(path.stem in err for path in left_open), f"the log names what is left open: {err}"
-        if "ftruncate" not in {kind for kind, _, done, _ in faults.calls() if done != "ok"}:
-            equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records before recovery")
-        recover(out)
-    verify(harness.segments(out))
-    equal(harness.lz4_dc(all_segments(out, recording)), sweep_records(), "records")
+# ---- live sources
 
 
 def has_failed(faults):
     return any(call[2] != "ok" for call in faults.calls())
 
-
-def check_failed(faults, rules):
-    """Every rule applied, except to calls that a fast run did not make: syncs, and checks of the space and names."""
-    kind, number, _ = re.match(r"(\w+):(\d*)(.*)", rules).groups()
-    made = sum(call[0] == kind for call in faults.calls())
-    is_there = made >= int(number or 1)
-    assert has_failed(faults) or not is_there, f"{rules}: none of {made} calls failed"
-
-
-def one_failure(directory, rules):
-    faults = Faults(directory, directory / "out", rules)
-    done = run(BUSCAPD, "--once", *sweep(), "-o", directory / "out", env={**os.environ, **faults.env})
-    check_failed(faults, rules)
-    if not done.stdout:
-        # Only if the directory could not be opened.
-        equal(rules.partition(":")[0], "openat", done.stderr.decode())
-        equal((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr.decode())
-        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
-        return
-    check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), faults)
-
-
-def failures_until_switched_off(directory, rules):
-    faults = Faults(directory, directory / "out", rules)
-    with Daemon("--once", *sweep(), "-o", directory / "out", socket=directory / "socket", env=faults.env) as daemon:
-        harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # It may have nothing left to write and exit.
-            daemon.wait(0.7)
-        with contextlib.suppress(OSError):
-            # It no longer answers while it exits.
-            if (answer := harness.ask(daemon.socket)) and not answer.startswith(b"HTTP/1.1 503 "):
-                check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
-        faults.set("")
-        code = daemon.wait()
-    check_failed(faults, rules)
-    if not daemon.out:
-        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
-        return
-    check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), faults)
-
-
-def fault_free_calls(directory, *options):
-    faults = Faults(directory, directory / "free")
-    done = run(BUSCAPD, "--once", *sweep(), *options, "-o", directory / "free", env={**os.environ, **faults.env})
-    equal(done.returncode, 0, done.stderr)
-    made = {}
-    for kind, *_ in faults.calls():
-        made[kind] = made.get(kind, 0) + 1
-    return made
-
-
-def indexes(tmp, *kinds):
-    made = fault_free_calls(tmp)
-    assert all(made[kind] > 1 for kind in kinds), made
-    return [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
-
-
-@pytest.mark.tsan
-def test_each_call_fails_once(tmp):
-    jobs = [(f"{kind}:{number}:{error}",)
-            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
-            for error in ERRORS]
-    each(one_failure, harness.some(jobs, 9))
-
-
-def test_each_write_is_short(tmp):
-    jobs = [(f"pwrite:{number}{more}:short",) for _, number in indexes(tmp, "pwrite") for more in ("", "+")]
-    each(one_failure, harness.some(jobs, 5))
-
-
-@pytest.mark.tsan
-def test_each_write_is_short_then_fails_and_cannot_be_undone(tmp):
-    jobs = [(f"pwrite:{number}:short,pwrite:{number + 1}:{error},ftruncate:{undone}",)
-            for _, number in indexes(tmp, "pwrite") if number > 1
-            for undone in ("99:EIO", "2+:EIO") for error in ERRORS]
-    each(one_failure, harness.some(jobs, 9))
-
-
-@pytest.mark.tsan
-def test_each_call_fails_until_switched_off(tmp):
-    jobs = [(f"{kind}:{number}+:{error}",)
-            for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
-            for error in ERRORS]
-    each(failures_until_switched_off, harness.some(jobs, 13), workers=12)
-
-
-# ---- live sources
 
 
 RATE = harness.rate(500_000)
@@ -324,22 +162,6 @@ def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
     each(live_failure, harness.some(jobs, len(jobs)), workers=4)  # torture-disk has the others
 
 
-def test_a_disk_without_errors_loses_nothing(tmp):
-    # A buffer for 15 seconds, for a busy machine.
-    rate = harness.rate(500_000)
-    out = tmp / "out"
-    argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", "--set", "pipeline.buffer=128M")
-    with Daemon(*argv, socket=tmp / "socket") as daemon:
-        daemon.wait_ready()
-        with Watch(daemon.socket) as watch:
-            wait_written(daemon, 2 * rate)
-            watch.wait_samples(FEW)
-            watch.finish()
-        code = daemon.stop()
-    dropped = check_end(out, daemon, watch, code)
-    equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
-
-
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     seconds = 3 if NIGHTLY else 1
     rate = harness.rate(700_000)
@@ -410,36 +232,6 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
     harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s: peak {peak / MIB:.0f} MiB, "
                  f"slowest status {watch.slowest * 1000:.0f} ms")
     assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
-
-
-def test_the_counts_add_up_through_overload(tmp):
-    # The disk fails repeatedly for short times.
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    source = endless(2 * RATE) + ",agents=4,loss=0.02,corrupt=0.02,seed=9"
-    argv = ("--source", source, "-o", out, "-b", "filesize:3M", *SMALL)
-    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
-        daemon.wait_ready()
-        with Watch(daemon.socket) as watch:
-            for rules in ("pwrite:hold", "pwrite:ENOSPC", "fdatasync:hold", "renameat2:ENOSPC") * (2 if NIGHTLY else 1):
-                before = lost(daemon.status())
-                faults.set(rules)
-                time.sleep(0.25)
-                harness.wait_until(lambda: lost(watch.last) > before, f"{rules}: samples are lost")
-                watch.wait_samples(FEW)
-                faults.set("")
-                time.sleep(0.15)
-            wait_written(daemon)
-            watch.wait_samples(FEW)
-            watch.finish()
-        code = daemon.stop()
-    equal(code, 4, daemon.err.decode())
-    counts = watch.last["counts"]
-    for name in ("received", "written", "durable", "skipped_bytes", "gaps", "damaged_places"):
-        assert counts[name] > 0, counts
-    assert counts["lost"]["board"] > 0 and counts["lost"]["crc"] > 0, counts
-    assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 
 
 @pytest.mark.root
