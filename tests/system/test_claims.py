@@ -12,7 +12,6 @@ import tempfile
 
 import pytest
 
-import harness
 from harness import BUSCAPD, Daemon, equal, popen, run, wait_until
 
 pytestmark = pytest.mark.threads

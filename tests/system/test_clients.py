@@ -76,18 +76,6 @@ def test_many_bad_clients_cost_no_samples_and_limited_memory(tmp):
         assert said["connected"].get(kind), f"no {kind} client got through: {said}"
 
 
-def test_headers_of_a_megabyte_are_refused(tmp):
-    with recording(tmp) as daemon:
-        daemon.wait_ready()
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(harness.TIMEOUT_S)
-            client.connect(str(daemon.socket))
-            with contextlib.suppress(OSError):
-                client.sendall(crowd.Huge.request)
-            assert client.recv(100).startswith(b"HTTP/1.1 431 "), "not 431"
-        daemon.stop()
-
-
 def lines_of(client):
     """Yields the objects of a stream as they arrive, after its head."""
     client.settimeout(harness.TIMEOUT_S)
@@ -196,36 +184,6 @@ def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
         daemon.stop()
 
 
-# Two more than the limit: the last one is refused when it sends a request.
-HOLD = """
-import select, socket, sys
-clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
-for client in clients:
-    client.connect(sys.argv[1])
-clients[-1].settimeout(300)
-clients[-1].sendall(b"GET /v1/status HTTP/1.0\\r\\n\\r\\n")
-answer = clients[-1].recv(1000)
-assert answer.startswith(b"HTTP/1.1 503 "), answer
-assert b'{"error":"' in answer, answer
-print("some refused", flush=True)
-while not select.select([sys.stdin], [], [], 1)[0]:
-    for client in clients[:64]:
-        client.send(b"x")  # one that sends nothing for ten seconds is disconnected
-"""
-
-
-@pytest.mark.root
-def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
-    with recording_for_a_group(tmp) as (daemon, gid):
-        with holding(daemon, gid, HOLD, b"some refused\n"):
-            # While all connections are in use, another client is refused at once.
-            harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
-            for _ in range(20):
-                check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
-        harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "a connection is free again")
-        equal(daemon.stop(), 0, daemon.err)
-
-
 @pytest.mark.root
 def test_clients_leave_descriptors_for_the_next_segments(tmp):
     """More clients than the limit of open files, and than the daemon accepts because of it."""
@@ -281,16 +239,3 @@ def test_others_cannot_use_up_the_streams_of_the_owner(tmp):
                     client.sendall(f"GET /v1/{path} HTTP/1.0\r\n\r\n".encode())
                     equal(client.recv(12), b"HTTP/1.1 200", path)
         assert daemon.stop() in (0, 4), daemon.err
-
-
-@pytest.mark.root
-def test_bad_clients_in_the_group_do_not_affect_the_owner(tmp):
-    with recording_for_a_group(tmp) as (daemon, gid):
-        with crowd.Running(daemon.socket, max(MANY // 3, 100), user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
-            with Watch(daemon.socket) as watch:
-                harness.wait_until(lambda: watch.check() or watch.last["clients"] > 60, "the clients have arrived")
-                time.sleep(SECONDS // 4)
-                watch.wait_samples(FEW)
-        refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())
-        assert refused > 0, bad.said
-        equal(daemon.stop(), 0, daemon.err)

@@ -3,11 +3,9 @@
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
-import stat
 import time
 
 import pytest
@@ -49,27 +47,6 @@ def refused(*argv, code, words, **options):
 
 
 # ---- options and configuration
-
-
-@pytest.mark.asan
-@pytest.mark.single
-def test_help_and_version():
-    done = run(BUSCAPD, "--help")
-    equal(done.returncode, 0)
-    for word in (b"--source", b"--check-config", b"--socket", b"Exit", b"Example"):
-        assert word in done.stdout, word
-    assert max(map(len, done.stdout.splitlines())) <= 100
-    done = run(BUSCAPD, "--version")
-    assert re.fullmatch(rb"buscapd \d+\.\d+\.\d+\n", done.stdout), done.stdout
-
-
-@pytest.mark.single
-def test_help_that_cannot_be_written_is_a_failure():
-    for option in ("--help", "--version", "--options", "--list-settings"):
-        with open("/dev/full", "wb") as full:
-            done = run(BUSCAPD, option, stdout=full)
-        equal(done.returncode, 1, option)
-        equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n", option)
 
 
 @pytest.mark.single
@@ -143,27 +120,6 @@ level = debug
 """
 
 
-@pytest.mark.single
-def test_a_valid_configuration_is_confirmed(tmp):
-    done = run(BUSCAPD, "--check-config", "-c", config(tmp, GOOD))
-    equal((done.returncode, done.stderr), (0, b""), "the check")
-    equal(done.stdout, b"configuration is valid\n")
-    assert not (tmp / "out").exists()
-
-
-@pytest.mark.single
-def test_all_errors_are_reported_at_once(tmp):
-    path = config(tmp, "[log]\njust words\nlevel = shout\n[pipe]\n[space]\nmax_use = 1K\n")
-    second = config(tmp, "[log]\nlevel = whisper\n", "conf.d/second.conf")
-    done = run(BUSCAPD, "--check-config", "-c", path, "--source", "sim", "--set", "pipeline.workers=0")
-    err = done.stderr.decode()
-    equal((done.returncode, done.stdout), (2, b""), err)
-    for line, words in zip(err.splitlines(), (f"{path}:2: expected", f"{path}:3: level = shout", f"{path}:4: [pipe]: no such",
-                                              f"{second}:2: level = whisper", "command line: workers = 0",
-                                              "max_use: too small"), strict=True):
-        assert words in line, f"{words}: {line}"
-
-
 @pytest.mark.asan
 @pytest.mark.single
 def test_the_settings_in_effect_are_printed(tmp):
@@ -228,20 +184,6 @@ def test_the_library_for_http_is_needed_by_a_socket_only(tmp):
     equal(run(BUSCAP, "web", tmp, env=env).stderr.decode(), f"buscap web: {tmp}/{words[0]}; {words[1]}\n")
 
 
-def test_a_stale_socket_is_replaced(tmp):
-    with daemon_in(tmp, *SIM) as first:
-        first.wait_ready()
-        first.process.kill()
-        first.wait()
-    assert (tmp / "socket").is_socket()
-    with daemon_in(tmp, *SIM) as second:
-        equal(second.wait_ready()["state"], "recording", "state")
-        mode = (tmp / "socket").stat().st_mode
-        equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
-        equal(second.stop(), 0, second.err)
-    assert not (tmp / "socket").exists(), "the socket was not removed"
-
-
 def test_a_socket_that_was_deleted_is_made_again(tmp):
     """By a cleanup of /tmp, or a logout that removes the user's runtime directory."""
     where = tmp / "run" / "socket"
@@ -258,13 +200,6 @@ def test_a_socket_that_was_deleted_is_made_again(tmp):
         refused(*SIM, "-o", tmp / "other", "--socket", where, code=1, words=[f"process {daemon.process.pid} "])
         equal(daemon.stop(), 0, daemon.err)
     assert not where.exists(), "the socket was not removed"
-
-
-@pytest.mark.asan
-def test_a_file_that_is_not_a_socket_is_kept(tmp):
-    (tmp / "socket").write_text("precious")
-    refused(*SIM, "-o", tmp / "out", "--socket", tmp / "socket", code=1, words=[str(tmp / "socket"), "is not a socket"])
-    equal((tmp / "socket").read_text(), "precious")
 
 
 # ---- the end
@@ -289,33 +224,6 @@ def test_a_signal_at_full_load_seals(tmp):
         counts = check_counts(json.loads(daemon.out))
         equal(counts["received"], counts["written"] + counts["dropped"]["invalid"], "samples without a loss")
         equal(harness.compare_with_sim(segments), counts["written"], "records in the files")
-
-
-def test_losses_by_the_board_are_reported_at_the_end(tmp):
-    with daemon_in(tmp, "--source", "sim:rate=max,loss=0.1") as daemon:
-        harness.wait_until(lambda: daemon.wait_ready()["counts"]["lost"]["board"], "the board has lost samples")
-        equal(daemon.stop(), 4, daemon.err.decode())
-    assert b"warning" in daemon.err and b"board" in daemon.err, daemon.err
-
-
-def test_a_service_outlives_its_source(tmp):
-    with daemon_in(tmp, "--source", "sim:rate=max,count=1000") as daemon:
-        daemon.wait_ready()
-        status = harness.wait_until(lambda: daemon.status()["state"] == "idle" and daemon.status(), "the daemon is idle")
-        equal(check_counts(status)["durable"], status["counts"]["written"], "durable")
-        reload(daemon, "SIGHUP: applied ")
-        equal(daemon.status()["state"], "idle", "state")
-        equal(daemon.stop(), 0, daemon.err)
-
-
-def test_a_service_reports_that_its_source_failed(tmp):
-    # Its format can't be detected.
-    path = tmp / "input"
-    path.write_bytes(random.Random(1).randbytes(1 << 16))
-    with daemon_in(tmp, "--source", f"file:{path}") as daemon:
-        harness.wait_until(lambda: daemon.wait_ready()["state"] == "failed", "the source has failed")
-        equal(daemon.stop(), 1, daemon.err)
-    assert daemon.err.decode().count("format") >= 1, daemon.err
 
 
 # ---- the socket
@@ -386,71 +294,6 @@ def test_a_reload_changes_rotation_and_flush(tmp):
                         "files = 2\n")
         reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: len(list(out.glob("*.byu.lz4*"))) <= 2, "old segments are deleted")
-        equal(daemon.stop(), 0, daemon.err)
-
-
-def size_of(path):
-    """The size of a file, 0 if it has since been deleted."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def test_a_reload_changes_the_space(tmp):
-    path = config(tmp, "")
-    out = tmp / "out"
-    with daemon_in(tmp, "--source", f"sim:rate={harness.rate(1_000_000)}", "-c", path, "-b", "filesize:400K") as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: len(harness.segments(out)) > 8, "segments follow one another")
-        path.write_text("[space]\nmax_use = 2M\n")
-        reload(daemon, "SIGHUP: applied ")
-        harness.wait_until(lambda: sum(size_of(file) for file in out.glob("*.lz4")) <= 2 << 20, "old segments are deleted")
-        assert daemon.stop() in (0, 4), daemon.err
-
-
-def test_a_reload_changes_the_log_level(tmp):
-    path = config(tmp, "[log]\nlevel = error\n")
-    with daemon_in(tmp, *SIM, "-c", path, "-b", "duration:0.2", "--set", "pipeline.flush=50ms") as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > 2, "segments follow one another")
-        equal(daemon.log_so_far(), "", "the log")
-        path.write_text("[log]\nlevel = info\n")
-        daemon.process.send_signal(signal.SIGHUP)
-        count = len(harness.segments(tmp / "out"))
-        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "segments follow one another")
-        equal(daemon.stop(), 0, daemon.err)
-    assert b"sealed" in daemon.err, daemon.err
-
-
-def test_a_reload_names_settings_that_need_a_restart(tmp):
-    path = config(tmp, "[source]\nsource = sim:rate=100k\n[output]\ndir = %s\n" % (tmp / "out"))
-    with Daemon("-c", path, socket=tmp / "socket") as daemon:
-        daemon.wait_ready()
-        path.write_text("[source]\nsource = sim:rate=200k\n[output]\ndir = %s\nlabel = x\n[pipeline]\nbuffer = 32M\n"
-                        "[mapping]\ninvalid = keep\n[stop]\nrecords = 5\n" % (tmp / "elsewhere"))
-        err = reload(daemon, "source.source")
-        for name in ("output.dir", "output.label", "pipeline.buffer", "mapping.invalid", "stop.records"):
-            assert re.search(re.escape(name) + ".*restart", err), f"{name}: {err}"
-        for name in ("pipeline.workers", "socket.path", "source.speed"):
-            assert name not in err, f"{name}: {err}"
-        time.sleep(0.1)
-        equal(daemon.status()["state"], "recording", "state")
-        equal(daemon.stop(), 0, daemon.err)
-    assert not (tmp / "elsewhere").exists()
-
-
-def test_an_invalid_configuration_is_rejected(tmp):
-    path = config(tmp, "[rotation]\nduration = 0.2\n")
-    with daemon_in(tmp, *SIM, "-c", path, "--set", "pipeline.flush=50ms") as daemon:
-        daemon.wait_ready()
-        path.write_text("[rotation]\nduration = 100h\n[pipeline]\nflush = never\n")
-        err = reload(daemon, f"{path}:4: ")
-        assert "keeping the old configuration" in err and "never" in err, err
-        count = len(harness.segments(tmp / "out"))
-        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "the rotation continues")
-        path.unlink()
-        reload(daemon, str(path) + ": No such file")
         equal(daemon.stop(), 0, daemon.err)
 
 

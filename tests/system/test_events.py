@@ -6,7 +6,7 @@ import pytest
 
 import reference
 from api_harness import Api, Fifo, Stream, daemon_in
-from harness import BUSCAP, NIGHTLY, Faults, check_counts, equal, run, status, wait_until
+from harness import BUSCAP, NIGHTLY, check_counts, equal, run, status, wait_until
 from usb_harness import Board
 
 pytestmark = pytest.mark.threads
@@ -224,30 +224,6 @@ def test_events_and_status_agree_over_the_end_of_a_file(tmp, is_stopped):
     assert follower.lost["board"] > 0, follower.lost
 
 
-def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
-    (tmp / "out").mkdir()
-    faults = Faults(tmp, tmp / "out")
-    with daemon_in(tmp, "--set", "pipeline.buffer=7M", "--set", "pipeline.workers=1",
-                   source="sim:rate=1M,count=2000M", mode="always", env=faults.env) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            events.read()
-            for turn in range(2):
-                lost = api.good("GET", "/v1/status")["counts"]["dropped"]["disk"]
-                faults.set("pwrite:ENOSPC,write:ENOSPC" if turn == 0 else "pwrite:EIO,write:EIO")
-                poll_status(api, lambda status: status["disk"]["stuck"], "the disk is full")
-                poll_status(api, lambda status: status["counts"]["dropped"]["disk"] > lost, "samples are lost")
-                faults.set("")
-                poll_status(api, lambda status: not status["disk"]["stuck"], "writing continues")
-                events.until(lambda event: event["event"] == "disk" and not event["stuck"])
-            equal(daemon.stop(), 1)  # a segment was abandoned
-            events.rest()
-    follower = follow(events)
-    assert follower.seen["disk"] >= 4 and follower.seen["gap"] >= 2, follower.seen
-    assert follower.lost["disk"] > 0, follower.lost
-
-
 def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
     with Board("serial=A1,rate=200000") as board, daemon_in(
             tmp, source="usb", mode="always", program=board.PROGRAM, env=board.env) as daemon:
@@ -266,19 +242,6 @@ def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
             events.rest()
     follower = follow(events)
     assert follower.seen["board"] >= 10 and follower.seen["gap"] >= 5, follower.seen
-
-
-def test_a_trigger_that_replaced_one_of_a_recording_outlives_the_recording(tmp):
-    own = {"name": "t", "when": "addr=fffffff0", "action": "mark"}
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        api.good(*START, {"triggers": [own]}, status=201)
-        api.good("DELETE", "/v1/triggers/t")
-        api.good(*ARM, own, status=201)
-        api.good(*STOP)
-        api.good("GET", "/v1/triggers/t")
-        equal(daemon.stop(), 0)
 
 
 def test_a_recording_with_only_sealed_segments_is_still_in_progress(tmp):

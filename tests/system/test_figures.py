@@ -3,12 +3,11 @@
 import json
 import re
 import signal
-import time
 
 import pytest
 
 import harness
-from api_harness import Api, Stream, daemon_in
+from api_harness import Api, daemon_in
 from harness import equal
 from test_metrics import get_metrics
 
@@ -111,65 +110,3 @@ def test_a_buffer_that_is_given_up_is_the_same_figure_everywhere(tmp):
     assert f"gaps recorded: {counts['gaps']}; samples lost: {counts['lost']['disk']} (disk stuck);" in log, log
     for words in AT_THE_END:
         assert words not in after(log, "SIGTERM: stopping"), log
-
-
-def test_a_run_that_ends_on_a_full_disk_gives_up_after_ten_seconds(tmp):
-    """Takes these ten seconds."""
-    out = tmp / "out"
-    out.mkdir()
-    faults = harness.Faults(tmp, out)
-    argv = ("--once", "--source", f"sim:rate={harness.rate(200_000)},count=100M", "-o", out, "-a", "duration:1")
-    faults.set("pwrite:ENOSPC")
-    with harness.Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
-        equal(daemon.wait(), 1, "exit code")
-    log = daemon.err.decode()
-    assert "the disk has accepted nothing for 10 s; giving up the buffer" in log, log
-    counts = harness.check_counts(json.loads(daemon.out))
-    assert counts["lost"]["disk"] == counts["dropped"]["disk"] > 0, counts
-    assert f"{counts['lost']['disk']} (disk stuck);" in after(log, "samples lost"), log
-    for words in AT_THE_END:
-        assert words not in log, log
-
-
-def test_gap_events_are_at_most_one_per_second_and_cause(tmp):
-    rate = harness.rate(300_000)
-    with daemon_in(tmp, source=f"sim:rate={rate},loss=0.5,corrupt=0.2", mode="always") as daemon:
-        daemon.wait_ready()
-        start = time.monotonic()
-        with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            seen, statuses = [], 0
-            while statuses < 4:
-                event = events.read()
-                statuses += event["event"] == "status"
-                if event["event"] == "gap" and event["cause"] == "board":
-                    seen.append(event)
-            # At each status, and a second after the last one.
-            assert 1 <= len(seen) <= statuses + time.monotonic() - start + 1, seen
-        equal(daemon.stop(), 4)
-
-
-def test_changes_start_with_the_status_of_a_stuck_disk(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = harness.Faults(tmp, out)
-    with daemon_in(tmp, mode="always", env=faults.env) as daemon:
-        daemon.wait_ready()
-        faults.set("pwrite:ENOSPC")
-        harness.wait_until(lambda: daemon.status()["disk"]["stuck"], "the disk is full")
-        with harness.output_of(harness.BUSCAP, "events", "--changes", "--socket", tmp / "socket") as lines:
-            first = lines.readline().decode()
-        assert ", disk stuck: " in first and "No space left on device" in first, first
-        faults.set("")
-        daemon.stop()
-
-
-def test_a_ring_is_shown_instead_of_the_time_left(tmp):
-    with daemon_in(tmp, "-b", "files:3", "-b", "filesize:1M", mode="always", source="sim:rate=500k") as daemon:
-        daemon.wait_ready()
-        disk = harness.wait_until(
-            lambda: (s := daemon.status())["rates"]["written_bytes_per_second"] > 0 and s["disk"]["ring"]["bytes"] > 0 and s["disk"], "bytes")
-        equal(disk["time_left_seconds"], None, "the disk never fills")
-        equal({name: disk["ring"][name] for name in ("limit_bytes", "limit_segments")}, {"limit_bytes": 3 << 20, "limit_segments": 3})
-        done = harness.run(harness.BUSCAP, "status", "--socket", tmp / "socket")
-        assert re.search(rb"  disk       ring: [\d.]+ (MB |kB )?of 3\.15 MB, ", done.stdout), done.stdout
-        assert daemon.stop() in (0, 4)

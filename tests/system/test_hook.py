@@ -1,10 +1,8 @@
 """sealed_command in the daemon: it runs for every sealed file and never delays the recording."""
 
-import ctypes
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import time
 
@@ -54,20 +52,6 @@ def test_after_its_recording_a_run_with_once_starts_no_other(tmp):
     assert b"buscapd is stopping" in done.stderr, done.stderr
 
 
-def test_a_failing_command_is_counted_and_does_no_harm(tmp):
-    expected = harness.sim_records(SAMPLES)
-    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *script(tmp, "echo no room there; exit 3"))
-    equal(done.returncode, 0, done.stderr.decode())
-    segments = harness.segments(tmp / "out")
-    equal(harness.lz4_dc(segments), expected, "records")
-    status = json.loads(done.stdout)
-    equal(status["sealed"], {"segments": len(segments), "commands_waiting": 0, "commands_failed": len(segments)}, "sealed")
-    err = done.stderr.decode()
-    # The command's output and the daemon's log share standard error.
-    equal(err.count("no room there\n"), len(segments), err)
-    equal(err.count(": exit code 3; not tried again"), len(segments), err)
-
-
 def test_a_hanging_command_delays_nothing_and_is_killed_at_the_end(tmp):
     expected = harness.sim_records(SAMPLES)
     command = script(tmp, "trap '' TERM; echo $$ >>$D/pids; while :; do sleep 1; done")
@@ -92,15 +76,6 @@ def test_a_signal_while_waiting_for_a_command_does_not_blame_the_disk(tmp):
     assert "disk" not in err and "given up" not in err, err
 
 
-def test_a_command_that_times_out_is_terminated_and_the_next_runs(tmp):
-    command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) : >$D/second;; esac')
-    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=3s")
-    equal(done.returncode, 0, done.stderr.decode())
-    assert "timed out" in done.stderr.decode(), done.stderr.decode()
-    assert (tmp / "second").exists()
-    equal(json.loads(done.stdout)["sealed"]["commands_failed"], 1, "failed")
-
-
 def test_a_failure_is_an_event_and_counted_in_the_status(tmp):
     out, socket = tmp / "out", tmp / "socket"
     with Daemon("--source", "sim:rate=20k", "-o", out, *script(tmp, "exit 9"), socket=socket) as daemon:
@@ -114,31 +89,6 @@ def test_a_failure_is_an_event_and_counted_in_the_status(tmp):
         equal((failed["path"], failed["exit_code"], failed["error"]), (sealed["path"], 9, "exit code 9"), "the event")
         equal(daemon.status()["sealed"]["commands_failed"], 1, "failed")
         equal(daemon.stop(), 0, daemon.err)
-
-
-def test_sighup_changes_the_command_for_the_next_file(tmp):
-    conf, out, socket = tmp / "conf", tmp / "out", tmp / "socket"
-
-    def configure(name):
-        _, setting = script(tmp, f"echo {name} >>$D/lines", name)
-        conf.write_text(f"[output]\nsealed_command = {setting.partition('=')[2]}\n")
-
-    configure("one")
-    with Daemon("-c", conf, "--source", "sim:rate=20k", "-o", out, socket=socket) as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
-        api = Api(socket)
-        api.good("POST", "/v1/rotate")
-        harness.wait_until((tmp / "lines").exists, "the first command")
-        with Stream(socket, "/v1/events", "Event") as events:
-            events.read()
-            configure("two")
-            daemon.process.send_signal(signal.SIGHUP)
-            events.until(lambda event: event["event"] == "reload")
-        equal(daemon.stop(), 0, daemon.err)
-    lines = (tmp / "lines").read_text().split()
-    equal(lines, sorted(lines), "the commands")
-    equal(set(lines), {"one", "two"}, "the commands")
 
 
 def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
@@ -161,12 +111,6 @@ def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
 # ---- as process 1 of a container: what others leave becomes its child
 
 
-def inherit_orphans():
-    """Makes the process the one that inherits its descendants, as process 1 does."""
-    PR_SET_CHILD_SUBREAPER = 36
-    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-
-
 def children(pid):
     """Returns the states of the children of a process: {pid: letter}."""
     found = {}
@@ -185,23 +129,6 @@ def no_zombie_stays(pid, names):
     left = {int(path.read_text()) for path in names if path.read_text().strip()}
     assert left
     harness.wait_until(lambda: not left & children(pid).keys(), "all are reaped")
-
-
-def test_what_a_command_leaves_behind_is_reaped(tmp):
-    """Such processes have sessions of their own, so they are not killed with the command. Its own exit codes are kept."""
-    setting, path = script(tmp, 'setsid sh -c "echo \\$\\$ >$D/left.$$; sleep 0.2; exit 5" </dev/null >/dev/null 2>&1 &\n'
-                                'until [ -s $D/left.$$ ]; do sleep 0.01; done\nexit 7')
-    argv = [BUSCAPD, "--source", "sim:rate=50k,loss=0.2", "-o", tmp / "out", "--socket", tmp / "socket", setting, path, "-b",
-            "duration:100ms"]
-    with harness.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=inherit_orphans) as process:
-        try:
-            harness.wait_until(lambda: len(list(tmp.glob("left.*"))) >= 4 or process.poll() is not None, "commands have run")
-            no_zombie_stays(process.pid, list(tmp.glob("left.*"))[:4])
-        finally:
-            process.terminate()
-            _, err = process.communicate(timeout=harness.TIMEOUT_S)
-        assert process.returncode in (0, 4), err
-    assert b": exit code 7; not tried again" in err and b"exit code 5" not in err, err
 
 
 def test_a_child_of_the_program_that_was_the_process_before_is_reaped(tmp):

@@ -1,7 +1,6 @@
 """The trace of a real program: traced with valgrind's lackey, converted to a board's stream, recorded by buscapd,
 dumped, and compared with the result computed here from lackey's lines."""
 
-import random
 
 import pytest
 
@@ -125,33 +124,3 @@ def test_the_trace_of_a_real_program_is_recorded_unchanged(tmp):
         crossing += len(TYPES[letter]) * (int(address, 16) // 8 != (int(address, 16) + int(size) - 1) // 8)
     assert crossing > 1000 and f"{crossing} references were split" in err, (crossing, err)
     harness.note(f"{len(letters)} references, {len(got)} bus cycles, {len(pages.frames)} pages")
-
-
-def any_lines(seed, count, bits):
-    rng = random.Random(seed)
-    lines = [f"=={seed}== Lackey, an example Valgrind tool", ""]
-    near = [rng.getrandbits(bits) for _ in range(20)]
-    for _ in range(count):
-        address = (rng.choice(near) + rng.randrange(-5000, 5000)) % (1 << bits)
-        size = rng.choice((1, 2, 4, 8, 16, 32, 3, 28, 512, rng.randrange(1, 5000)))
-        address = min(address, (1 << bits) - size)
-        lines.append(f"{rng.choice(('I ', ' L', ' S', ' M'))} {address:08x},{size}")
-    return lines
-
-
-def test_any_accesses_are_split_and_mapped_as_documented(tmp):
-    for seed in (0, 1, 7, M64):
-        lines = any_lines(seed % 1000, 500, 64)
-        bcp1, _ = convert(("\n".join(lines) + "\n").encode(), f"bcp1:map=pages,seed={seed}")
-        aside = tmp / str(seed)
-        aside.mkdir()
-        equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
-
-
-def test_without_a_map_32_bit_addresses_are_unchanged(tmp):
-    lines = any_lines(5, 1000, 32)
-    for target in ("bcp1", "bcp1:map=none"):
-        bcp1, _ = convert(("\n".join(lines) + "\n").encode(), target)
-        aside = tmp / target.replace(":", "-")
-        aside.mkdir()
-        equal(record(aside, bcp1), expected(lines, lambda address: address), target)

@@ -1,7 +1,6 @@
 """Marks, triggers and notes set during a recording keep their record through every tool and are shown."""
 
 import json
-import shutil
 import struct
 
 import pytest
@@ -99,38 +98,6 @@ def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     assert '  metadata    {"run":"7","who":"two\\nlines \\\\ and ' in text, text
 
 
-def test_recover_keeps_the_events(tmp):
-    torn, whole, events = trace(tmp)
-    done = run(BUSCAP, "recover", torn, "-o", tmp / "recovered.byu.lz4")
-    equal(done.returncode, 0, done.stderr.decode())
-    check(tmp / "recovered.byu.lz4", events, NOTES)
-    equal(harness.lz4_dc([whole]), harness.lz4_dc([torn]), "records")
-
-
-def test_cut_keeps_the_events_of_its_part(tmp):
-    _, whole, events = trace(tmp)
-    for first, last in ((0, RECORDS), (50, 2999), (100, 100), (2500, 4999), (4000, RECORDS), (101, 2499)):
-        out = tmp / f"{first}.byu.lz4"
-        done = run(BUSCAP, "cut", "--records", f"{first}-{last}", whole, "-o", out)
-        equal(done.returncode, 0, done.stderr.decode())
-        kept = [(kind, record - first, text) for kind, record, text in events
-                if first <= record <= last or (record == RECORDS and last >= RECORDS - 1)]
-        check(out, kept, {})
-
-
-def test_merge_keeps_the_events(tmp):
-    _, whole, events = trace(tmp)
-    one, two = tmp / "one.byu.lz4", tmp / "two.byu.lz4"
-    for part, out in (("0-2499", one), (f"2500-{RECORDS}", two)):
-        equal(run(BUSCAP, "cut", "--records", part, whole, "-o", out).returncode, 0, part)
-    out = tmp / "merged.byu.lz4"
-    done = run(BUSCAP, "merge", one, two, "-o", out)
-    equal(done.returncode, 0, done.stderr.decode())
-    equal(sorted((kind, text) for kind, _, text in events_of(out)), sorted((kind, text) for kind, _, text in events),
-          "events")
-    equal(len(harness.lz4_dc([out])), 12 * RECORDS, "bytes of records")
-
-
 @pytest.mark.asan
 def test_a_replay_keeps_the_events(tmp):
     _, whole, events = trace(tmp)
@@ -139,16 +106,6 @@ def test_a_replay_keeps_the_events(tmp):
     (segment,) = harness.segments(tmp / "out")
     check(segment, events, NOTES)
     equal(harness.lz4_dc([segment]), harness.lz4_dc([whole]), "records")
-
-
-def test_recovery_at_startup_keeps_the_events(tmp):
-    torn, _, events = trace(tmp)
-    (segment,) = harness.segments(tmp / "planted")
-    shutil.move(torn, f"{segment}.partial")
-    segment.unlink()
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", segment.parent)
-    equal(done.returncode, 0, done.stderr.decode())
-    check(segment, events, NOTES)
 
 
 def test_tables_contain_the_events(tmp):

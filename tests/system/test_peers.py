@@ -5,13 +5,10 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
-import re
 import signal
 import socket as sockets
 import subprocess
 import termios
-import time
 
 import pytest
 
@@ -112,100 +109,6 @@ def test_a_hanging_journal_does_not_stop_the_watchdog(tmp):
     stderr.close()
 
 
-def test_a_manager_that_does_not_read_does_no_harm(tmp):
-    """The queue of its socket is full, from the start on."""
-    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as manager, sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as sender:
-        manager.bind(str(tmp / "notify"))
-        sender.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                sender.sendto(b"x", str(tmp / "notify"))
-        env = {**os.environ, "NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "400000"}
-        with started(tmp, *BUSY, stderr=subprocess.DEVNULL, env=env) as process:
-            wait_written(tmp / "one.sock")
-            check_blocked(tmp, process)
-
-
-def test_a_background_job_is_not_stopped_by_its_log(tmp):
-    """With `stty tostop`, the kernel stops background jobs that write to the terminal."""
-    ready, done = os.pipe()
-    pid, master = pty.fork()
-    if pid == 0:  # the shell of the terminal
-        mode = termios.tcgetattr(2)
-        mode[3] |= termios.TOSTOP
-        termios.tcsetattr(2, termios.TCSANOW, mode)
-        job = subprocess.Popen([BUSCAPD, "-o", tmp / "one", "--socket", tmp / "one.sock", *BUSY], process_group=0)
-        os.write(done, str(job.pid).encode())
-        job.wait()
-        os._exit(0)
-    try:
-        job = int(os.read(ready, 100))
-        wait_written(tmp / "one.sock")
-        wait_until(lambda: status(tmp / "one.sock")["sealed"]["segments"] > 3, "segments are sealed")
-        os.kill(job, signal.SIGTERM)
-        text = b""
-        with contextlib.suppress(OSError):
-            while piece := os.read(master, 65536):
-                text += piece
-        assert b"SIGTERM: stopping" in text and b" records written in " in text, text
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        for fd in (master, ready, done):
-            os.close(fd)
-
-
-def test_a_log_that_is_read_late_has_the_number_of_missing_lines(tmp):
-    # Each reload logs one long line.
-    config = tmp.joinpath(*["x" * 200] * 4, "conf")
-    config.parent.mkdir(parents=True)
-    config.write_text("")
-    reader, writer = os.pipe()
-    with started(tmp, "-c", config, "--source", "sim:rate=10k", stderr=writer) as process:
-        os.close(writer)
-        wait_written(tmp / "one.sock")
-        config.write_text("wrong")
-
-        def dropped():
-            for _ in range(20):
-                process.send_signal(signal.SIGHUP)
-                time.sleep(0.0005)
-            return status(tmp / "one.sock")["dropped_log_lines"]
-
-        dropped = wait_until(dropped, "lines are dropped")
-        page = harness.run(harness.BUSCAP, "status", "--socket", tmp / "one.sock").stdout.decode()
-        assert re.search(r"\n  daemon .*, [\d,]+ log lines? dropped", page), page
-        os.set_blocking(reader, False)
-        text = b""
-
-        def report():
-            nonlocal text
-            with contextlib.suppress(BlockingIOError):
-                text += os.read(reader, 1 << 20)
-            return re.search(rb"warning: standard error: (\d+) log lines? dropped: nothing read it\n", text)
-
-        number = int(wait_until(report, "the report")[1])
-        assert number >= dropped, (number, dropped)
-        process.terminate()
-        wait_until(lambda: report() and process.poll() is not None, "the end")
-        report()
-        assert b"SIGTERM: stopping\n" in text, text[-2000:]
-    os.close(reader)
-
-
-@pytest.mark.parametrize("options", [("--source", "file:/nonexistent/x"), ("-o", "/dev/null/x"), ("--set", "log.level=loud")],
-                         ids=["source", "directory", "configuration"])
-def test_a_failed_start_ends_although_nobody_reads_why(tmp, options):
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    fill(writer)
-    with started(tmp, "--source", "sim", *options, stderr=writer) as process:
-        assert process.wait(harness.TIMEOUT_S) in (1, 2), process.returncode
-    os.close(writer)
-    os.close(reader)
-
-
 # ---- standard output
 
 
@@ -255,29 +158,10 @@ def test_the_end_waits_for_standard_output_until_a_signal(tmp):
     os.close(writer)
 
 
-def test_standard_output_may_be_nonblocking(tmp):
-    """Another program that shares the terminal or pipe may have set that."""
-    reader, writer = blocked_output()
-    os.set_blocking(writer, False)
-    with started(tmp, "--once", "--source", "sim:rate=max,count=1000", stdout=writer, stderr=subprocess.PIPE) as process:
-        wait_until(lambda: is_sealed(tmp) and written(tmp / "one.sock") == 1000, "all is sealed")
-        text = b""
-        while b"}\n" not in text:
-            text += os.read(reader, 65536)
-        _, err = process.communicate(timeout=harness.TIMEOUT_S)
-        equal(process.returncode, 0, err)
-    equal(json.loads(text.lstrip(b"x"))["counts"]["written"], 1000)
-    os.close(reader)
-    os.close(writer)
-
-
 # ---- signals
 
 
 STOPS = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGPWR", "SIGXCPU")
-HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPIPE,
-            signal.SIGXFSZ, signal.SIGSTKFLT, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT, signal.SIGTTOU,
-            signal.SIGRTMIN, signal.SIGRTMIN + 7, signal.SIGRTMAX)
 
 
 def check_lossless(daemon, out):
@@ -297,6 +181,11 @@ def test_every_signal_that_ends_a_program_seals(tmp, name):
         equal(daemon.stop(signal.Signals[name]), 0, daemon.err)
     assert f"{name}: stopping\n".encode() in daemon.err, daemon.err
     check_lossless(daemon, tmp / "out")
+
+
+HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPIPE,
+            signal.SIGXFSZ, signal.SIGSTKFLT, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT, signal.SIGTTOU,
+            signal.SIGRTMIN, signal.SIGRTMIN + 7, signal.SIGRTMAX)
 
 
 def test_other_signals_change_nothing(tmp):
@@ -348,13 +237,3 @@ def test_a_lost_terminal_does_not_end_what_nohup_started(tmp):
         _, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, 0, err)
     assert b"SIGHUP" not in err, err
-
-
-def test_a_service_outlives_its_terminal(tmp):
-    with in_a_terminal(tmp) as (process, close):
-        close()
-        wait_until(lambda: status(tmp / "one.sock")["dropped_log_lines"] > 0, "the reload can't be logged")
-        wait_written(tmp / "one.sock", 1000)
-        process.terminate()
-        equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
-    assert is_sealed(tmp)

@@ -7,10 +7,8 @@ import pathlib
 import random
 import re
 import struct
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import pytest
@@ -21,7 +19,6 @@ from harness import BUSCAP, BUSCAPD, ROOT, equal, run, verify
 
 pytestmark = pytest.mark.threads
 
-REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
 # Names and types of status members, on which scripts depend.
 STATUS = {
@@ -147,12 +144,6 @@ def accepted_by_the_tools(segments):
         equal(done.returncode, 0, f"lz4 -t {segment.name}: {done.stderr.decode()}")
 
 
-def keep_invalid(directory):
-    path = pathlib.Path(directory, "keep.conf")
-    path.write_text("[mapping]\ninvalid = keep\n")
-    return "-c", path
-
-
 # ---- the documents themselves
 
 
@@ -169,13 +160,6 @@ def test_the_frames_in_the_board_document_are_valid():
     equal(expected.gaps, [(0, "board", 5, True)])
     equal(expected.skipped_bytes, 0)
     equal(reference.decode_header(last, 0), (8, 0, 0x103, 0, 0x1234580000, 0))
-
-
-def test_the_frames_in_the_board_document_are_recorded_as_it_says(tmp):
-    frame, records, last = hex_blocks("board-protocol.md")
-    result = record_bytes(tmp, frame + last, None)
-    equal(harness.lz4_dc(result.segments), records)
-    check(result, reference.decode_bcp1(frame + last), "the document's frames")
 
 
 def test_the_reader_in_the_segment_document_works(tmp):
@@ -216,18 +200,6 @@ def test_random_streams_become_the_expected_records(tmp):
     assert len(seeds) // 5 < damaged < len(seeds)
 
 
-def test_invalid_cycles_are_kept_if_configured(tmp):
-    options = reference.Options(keep_invalid=True)
-    config = keep_invalid(tmp)
-    for seed in range(10):
-        features = reference.Features(samples=1000, agents=seed % 5, p_invalid=0.2, hostile=True, p_pause=0.01)
-        data, expected = reference.make_bcp1(random.Random(seed), features, options)
-        result = record_bytes(tmp, data, "bcp1", *config)
-        recorded = check(result, expected, f"seed {seed}")
-        equal(recorded.segments[0].header["mapping"]["invalid"], "keep")
-        equal(expected.invalid, 0)
-
-
 def test_the_mapping_of_the_configuration_is_used(tmp):
     config = tmp / "mapping.conf"
     config.write_text("[mapping]\nsize = v1.0\nattr.D_READ = 7\n")
@@ -237,19 +209,6 @@ def test_the_mapping_of_the_configuration_is_used(tmp):
     recorded = check(result, expected, "size and attr")
     mapping = recorded.segments[0].header["mapping"]
     equal((mapping["size"], mapping["attr"][12], mapping["attr"][8]), ("v1.0", 7, 3))
-
-
-def test_each_feature_by_itself(tmp):
-    features = {
-        "p_invalid": 0.3, "p_pause": 0.05, "p_heartbeat": 0.5, "p_loss": 0.4, "p_jump": 0.3, "p_bad_samples": 0.3,
-        "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
-        "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
-    }
-    for name, value in features.items():
-        for seed in harness.some((0, 1), 2):
-            features = reference.Features(samples=1000, frame=30, **{name: value})
-            data, expected = reference.make_bcp1(random.Random(seed), features)
-            check(record_bytes(tmp, data, "bcp1"), expected, f"{name}, seed {seed}")
 
 
 def frames(samples, size=2000, flags=reference.AGENT):
@@ -307,15 +266,6 @@ def test_several_segments(tmp):
     equal(together.stdout, bytes(expected.records), "lz4 -dcm")
 
 
-def test_damage_across_segments(tmp):
-    features = reference.Features(
-        samples=20_000, frame=300, p_loss=0.2, p_bad_samples=0.1, p_garbage=0.1, p_epoch=0.05, p_invalid=0.01)
-    data, expected = reference.make_bcp1(random.Random(8), features)
-    result = record_bytes(tmp, data, None, "-b", "filesize:1")
-    recorded = check(result, expected, "damage across segments")
-    assert len(recorded.segments) >= 3, f"{len(recorded.segments)} segments"
-
-
 def eventful(n):
     """A stream with a gap, an anchor and a trigger for each of its n records, and its expected records: many small
     chunks."""
@@ -337,107 +287,7 @@ def test_more_events_than_fit_into_a_chunk(tmp):
     assert len(recorded.chunks) >= 18, f"{len(recorded.chunks)} chunks"
 
 
-def test_a_gap_after_the_last_record_is_recorded(tmp):
-    samples = [(0x1000, 0, 0xF0, 0)]
-    data = reference.encode_header(0, 0, 0, 1, 5, 0) + reference.encode_payload(samples)
-    data += reference.encode_header(2 | 8, 0, 1, 0, 9, 77)
-    expected = reference.decode_bcp1(data)
-    equal(expected.gaps, [(1, "board", 77, True)])
-    check(record_bytes(tmp, data, None), expected, "a loss at the end")
-
-
-def test_gaps_at_one_place_are_one(tmp):
-    def sample(i, flags, lost):
-        return reference.encode_header(flags, 0, i, 1, 100 + i, lost) + reference.encode_payload([(64 * i, 0, 0xC0, 0)])
-
-    data = sample(0, 0, 0)
-    for i in (1, 2, 3):  # three frames without samples, only losses
-        data += reference.encode_header(2, 0, i, 0, 100 + i, 10 * i)
-    data += sample(4, 2, 5) + sample(5, 0, 0)
-    expected = reference.decode_bcp1(data)
-    equal(expected.gaps, [(1, "board", 65, True)])
-    check(record_bytes(tmp, data, None), expected, "losses at one place")
-
-
-def one_sample(sequence, tick, flags=0, lost=0, control=0xC0):
-    head = reference.encode_header(flags, 0, sequence, 1, tick, lost)
-    return head + reference.encode_payload([(64 * sequence, 0, control, 0)])
-
-
-def test_gaps_with_only_dropped_samples_between_are_one(tmp):
-    data = one_sample(0, 10) + one_sample(1, 20, 2, 5, control=0x00) + one_sample(2, 30, 2, 7) + one_sample(3, 40)
-    expected = reference.decode_bcp1(data)
-    equal(expected.gaps, [(1, "board", 12, True)])
-    check(record_bytes(tmp, data, None), expected, "an invalid cycle between two losses")
-
-
-def test_an_epoch_after_dropped_samples_only(tmp):
-    data = one_sample(0, 5000, control=0x00) + one_sample(1, 40) + one_sample(2, 50)
-    expected = reference.decode_bcp1(data)
-    equal((expected.epochs, list(expected.ticks)), ({1: 0}, [40, 50]))
-    check(record_bytes(tmp, data, None), expected, "the first record belongs to the second epoch")
-    data = one_sample(0, 10) + one_sample(1, 5000, 4, control=0x00) + one_sample(2, 40) + one_sample(3, 30, control=0x00)
-    data += one_sample(4, 20) + one_sample(5, 25)
-    check(record_bytes(tmp, data, None), reference.decode_bcp1(data), "epochs with and without records")
-
-
-def test_losses_without_any_samples(tmp):
-    data = reference.encode_header(2, 0, 0, 0, 9, 77) + reference.encode_header(2 | 8, 0, 1, 0, 11, 3)
-    expected = reference.decode_bcp1(data)
-    equal(expected.gaps, [(0, "board", 80, True)])
-    check(record_bytes(tmp, data, None), expected, "heartbeats with losses")
-
-
 # ---- pipes and other formats
-
-
-def fed(directory, spec, feed):
-    """Runs buscapd --once while feed(process) writes its input."""
-    out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
-    argv = [BUSCAPD, "--once", "--no-socket", "--source", spec, "-o", out]
-    with harness.Daemon(*argv[1:], stdin=subprocess.PIPE) as daemon:
-        feeder = threading.Thread(target=feed, args=(daemon.process,))
-        feeder.start()
-        code = daemon.wait()
-        feeder.join()
-    return finished(argv, code, daemon.out, daemon.err, out)
-
-
-def write_in_pieces(stream, data, rng, most):
-    at = 0
-    while at < len(data):
-        n = rng.randrange(1, most + 1)
-        stream.write(data[at : at + n])
-        stream.flush()
-        at += n
-        if rng.random() < 0.02:
-            time.sleep(0.001)
-    stream.close()
-
-
-def test_standard_input_in_pieces_of_any_size(tmp):
-    for seed, samples, most in ((1, 200, 3), (2, 3000, 40), (3, 60_000, 100_000)):
-        rng = random.Random(seed)
-        features = reference.Features(
-            samples=samples, frame=60, p_loss=0.05, p_torn=0.05, p_garbage=0.05, p_heartbeat=0.1, torn_tail=True)
-        data, expected = reference.make_bcp1(rng, features)
-        result = fed(tmp, "file:-,format=bcp1",
-                     lambda process, d=data, r=rng, m=most: write_in_pieces(process.stdin, d, r, m))
-        check(result, expected, f"pieces of up to {most} bytes")
-
-
-def test_a_source_that_waits_uses_little_of_the_buffer(tmp):
-    samples = 1_000_000
-    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", samples, "-o", tmp / "bus.bcp1").returncode, 0)
-    for workers in (1, 3):
-        for source in (f"sim:rate=max,count={samples}", f"file:{tmp / 'bus.bcp1'}"):
-            done = run(BUSCAPD, "--once", "--source", source, "-o", tmp / f"{workers}-{source[:3]}", "--set",
-                       f"pipeline.workers={workers}")
-            equal(done.returncode, 0, done.stderr.decode())
-            buffer = json.loads(done.stdout)["buffer"]
-            # One is filled, one for each worker is encoded, and one more than workers wait.
-            used = buffer["chunks"] - buffer["min_free_chunks"]
-            assert 2 <= used <= 2 * workers + 2, (workers, source, buffer)
 
 
 def test_a_packed_source_that_needs_much_memory_is_refused(tmp):
@@ -449,36 +299,6 @@ def test_a_packed_source_that_needs_much_memory_is_refused(tmp):
         done = run(BUSCAPD, "--once", "--source", f"file:{tmp / name},format=byu", "-o", tmp / "out", "--no-socket")
         equal(done.returncode, 1, name)
         assert f"{why} of more than 8 MiB" in done.stderr.decode(), done.stderr
-
-
-def test_raw_samples(tmp):
-    features = reference.Features(p_special=0.02)
-    for n, invalid in ((1, 0), (5000, 0.1)):
-        features.p_invalid = invalid
-        data, expected = reference.make_raw6(random.Random(n), n, features)
-        check(record_bytes(tmp, data, "raw6"), expected, f"{n} raw samples")
-    data, expected = reference.make_raw6(random.Random(1), 5000, reference.Features())
-    check(record_bytes(tmp, data, None), expected, "raw samples detected by content")
-    expected.skipped_bytes = 5
-    check(record_bytes(tmp, data + b"12345", None), expected, "a torn tail of raw samples")
-    # The same again and again, one more than a chunk has.
-    n = reference.CHUNK_RECORDS + 1
-    times = -(-n // 5000)
-    result = record_bytes(tmp, (data * times)[: 6 * n], "raw6")
-    recorded, wanted = result.read(), (bytes(expected.records) * times)[: 12 * n]
-    equal((result.code, len(recorded.records), recorded.gaps), (0, 12 * n, []))
-    for at in range(8):  # not the times
-        equal(recorded.records[at::12], wanted[at::12], f"byte {at} of the records")
-
-
-def test_every_dialect_of_byu(tmp):
-    for dialect in ("byu", "byu16", "byu24", "byu-be"):
-        data, expected = reference.make_byu(random.Random(7), 1000, dialect)
-        for name in (dialect, None):
-            check(record_bytes(tmp, data, name), expected, f"{dialect}, format={name}")
-        data, expected = reference.make_byu(random.Random(8), 1000, dialect, strange=0.5, no_delta=0.05)
-        expected.skipped_bytes = 11
-        check(record_bytes(tmp, data + bytes(11), dialect), expected, f"{dialect}, random values and a torn tail")
 
 
 def test_the_header_says_where_the_records_come_from(tmp):
@@ -596,34 +416,6 @@ def test_replay_of_long_idle_times_with_time_limits(tmp):
         equal(len(harness.lz4_dc(again.segments)) // 12, n, f"records in {seconds} s")
 
 
-def test_replay_of_several_segments_through_a_pipe(tmp):
-    features = reference.Features(samples=20_000, frame=20, p_loss=0.3, p_pause=0.001, p_trigger=0.3)
-    data, expected = reference.make_bcp1(random.Random(1), features)
-    first = record_bytes(tmp, data, None, "-b", "filesize:1")
-    recorded = check(first, expected, "several segments")
-    assert len(first.segments) >= 3
-    joined = b"".join(path.read_bytes() for path in first.segments)
-    again = record(tmp, "file:-", stdin=joined)
-    equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
-    same_recording(recorded, again.read(), "cat SEGMENTS | file:-")
-    equal(again.counts["skipped_bytes"], 0)
-
-
-def test_a_replay_of_two_recordings_has_the_epochs_of_both(tmp):
-    """Whichever of the two has the higher ticks."""
-    recorded = [record(tmp, f"sim:seed={seed},rate=max,count=2000").read() for seed in (1, 2)]
-    files = [one.segments[0].path.read_bytes() for one in recorded]
-    for order in ((0, 1), (1, 0), (0, 1, 0)):
-        again = record(tmp, "file:-", stdin=b"".join(files[n] for n in order))
-        equal(again.code, 0, f"replay: {again.err}")
-        got = again.read()
-        verify(again.segments)
-        equal(list(got.ticks), [tick for n in order for tick in recorded[n].ticks], f"{order}: ticks")
-        starts = [sum(len(recorded[n].ticks) for n in order[:i]) for i in range(len(order))]
-        equal([chunk.info["first_record"] for chunk in got.chunks], starts, f"{order}: chunks")
-        equal([chunk.info["epoch"] for chunk in got.chunks], list(range(len(order))), f"{order}: epochs")
-
-
 def records_with_ticks(result):
     """Without deltas."""
     out = run(BUSCAP, "dump", "--time", "tick", *result.segments).stdout
@@ -648,24 +440,6 @@ def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     equal(late.err.count("is out of order"), len(recorded.segments[0].chunks), late.err)
     verify(late.segments)
     equal(sorted(records_with_ticks(late)), sorted(records_with_ticks(first)), "records and ticks")
-
-
-@pytest.mark.parametrize("packing", ["lz4", "gzip", "zstd", "xz"])
-def test_replay_of_a_compressed_segment(tmp, packing):
-    whole, recorded = small_segment(tmp)
-    again = record_bytes(tmp, run(packing, "-c", data=whole).stdout, None)
-    equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
-    same_recording(recorded, again.read(), packing)
-
-
-def test_replay_of_a_byu_recording_with_unknown_ticks(tmp):
-    data, expected = reference.make_byu(random.Random(2), 5000, no_delta=0.01)
-    first = record_bytes(tmp, data, "byu")
-    recorded = check(first, expected, "BYU")
-    assert recorded.inexact
-    again = record(tmp, f"file:{first.segments[0]}")
-    equal(again.code, 0, f"replay: {again.err}")
-    same_recording(recorded, again.read(), "BYU again")
 
 
 @pytest.mark.tsan
@@ -694,33 +468,7 @@ def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     equal(got.triggers, [t - n * (t >= at + n) for t in expected.triggers if not at <= t < at + n], "triggers")
 
 
-def small_segment(tmp):
-    """A sealed segment of several chunks, as bytes and as read."""
-    data, expected = eventful(300)
-    first = record_bytes(tmp, data, None)
-    recorded = check(first, expected, "a small segment")
-    assert len(recorded.chunks) >= 4
-    return first.segments[0].read_bytes(), recorded
-
-
-# ---- rules
-
-
 # ---- real files, exit codes
-
-
-def test_the_real_trace_is_recorded_whole(tmp):
-    path = harness.need(REAL_TRACE)
-    data = path.read_bytes()
-    expected = reference.expect_byu(data)
-    equal((len(expected), expected.skipped_bytes), (23335, 2))
-    result = record(tmp, "file:../shared/data/byu/pentium2-slice.tr") if pathlib.Path.cwd() == ROOT else record(
-        tmp, f"file:{path}")
-    check(result, expected, "pentium2-slice.tr")
-    equal(result.code, 3)
-    assert re.search(r"\b2 bytes after record", result.err), f"the torn bytes are not reported: {result.err}"
-    accepted_by_the_tools(result.segments)
-    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} extra bytes")
 
 
 def test_exit_codes(tmp):
@@ -740,17 +488,6 @@ def test_exit_codes(tmp):
     for name, (data, code) in cases.items():
         result = record_bytes(tmp, data, "bcp1")
         equal(result.code, code, f"{name}: {result.err}")
-
-
-def test_a_loss_of_unknown_size_is_in_the_exit_code_and_summary_of_a_replay(tmp):
-    frame = reference.encode_payload([(0x1000, 0xFF, 8 << 4, 10)] * 10)
-    (tmp / "stream").write_bytes(b"".join(reference.encode_header(0, 0, i, 10, 1000 * i, 0) + frame for i in (0, 2)))
-    first = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{tmp}/stream,format=bcp1", "-o", tmp / "first")
-    equal(first.returncode, 3, first.stderr)
-    (path,) = harness.segments(tmp / "first")
-    again = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{path}", "-o", tmp / "again")
-    equal(again.returncode, 4, again.stderr)
-    assert b"gaps recorded: 1; samples lost: an unknown number" in again.stderr, again.stderr
 
 
 def test_damage_after_the_end_of_a_recording_does_not_matter(tmp):

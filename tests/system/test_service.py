@@ -116,70 +116,6 @@ def fed(manager):
     return len(manager.lines("WATCHDOG=1"))
 
 
-def test_a_service_without_a_board_reports_that_it_waits(tmp):
-    with Manager(tmp) as manager:
-        with service(tmp, manager, "--source", "usb:serial=no-such-board") as daemon:
-            if daemon.process.poll() is None:
-                harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "the daemon has started")
-            if daemon.process.poll() is not None:
-                pytest.skip(f"no USB here: {daemon.log_so_far()}")
-            manager.wait_for("STATUS=waiting for a board")
-            daemon.stop()
-        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
-
-
-def test_a_reload_is_notified_even_if_rejected(tmp):
-    conf = tmp / "buscapd.conf"
-    conf.write_text("")
-    with Manager(tmp) as manager:
-        with service(tmp, manager, "-c", conf, *SIM) as daemon:
-            manager.wait_for("READY=1")
-            for number, (text, words) in enumerate([("[log]\nlevel = info\n", "SIGHUP: applied "),
-                                                   ("[log]\nlevel = shout\n", "keeping the old configuration")]):
-                conf.write_text(text)
-                before_us = time.monotonic_ns() // 1000
-                daemon.process.send_signal(signal.SIGHUP)
-                manager.wait_for("READY=1", 2 + number)
-                (reloading,) = [lines for _, lines in manager.heard if lines[0] == "RELOADING=1"][number:]
-                name, _, value = reloading[1].partition("=")
-                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "RELOADING=1")
-                assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
-                assert words in daemon.log_so_far(), daemon.err
-            equal(daemon.stop(), 0, daemon.err)
-        equal(manager.states(), ["READY=1", *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"], "states")
-
-
-def test_no_ready_after_a_stop(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    with Manager(tmp) as manager:
-        with service(tmp, manager, *SIM, env=faults.env) as daemon:
-            manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
-            faults.set("pwrite:hold")
-            daemon.process.send_signal(signal.SIGTERM)
-            manager.wait_for("STOPPING=1")
-            daemon.process.send_signal(signal.SIGHUP)
-            harness.wait_until(lambda: "SIGHUP" in daemon.log_so_far(), "SIGHUP is logged")
-            manager.wait_for("STATUS=stopping")
-            faults.set("")
-            equal(daemon.wait(), 0, daemon.err)
-        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
-
-
-def test_signals_do_not_interrupt_a_stop(tmp):
-    for _ in range(10):
-        with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket") as daemon:
-            daemon.wait_ready()
-            daemon.process.send_signal(signal.SIGTERM)
-            while daemon.process.poll() is None:
-                daemon.process.send_signal(signal.SIGHUP)
-                # Sanitizer handlers are slower than sending.
-                time.sleep(0.002 if harness.is_sanitized() else 0.0002)
-            equal(daemon.process.returncode, 0, "exit code")
-
-
 @pytest.mark.asan
 def test_a_failed_start_sends_the_error_and_no_ready(tmp):
     (tmp / "plain").write_text("")
@@ -199,15 +135,6 @@ def test_a_failed_start_sends_the_error_and_no_ready(tmp):
             status = manager.lines("STATUS=")[0]  # "stopping" may follow
             assert words in status and status[len("STATUS="):] in done.stderr.decode(), (status, done.stderr)
             assert "READY=1" not in manager.states(), manager.states()
-
-
-def test_a_once_recording_can_be_a_service(tmp):
-    with Manager(tmp) as manager:
-        done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out",
-                   env={**os.environ, **manager.env})
-        equal(done.returncode, 0, done.stderr)
-        manager.wait_for("STOPPING=1")
-        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
 
 
 def test_a_manager_that_does_not_read_blocks_nothing(tmp):
@@ -236,71 +163,6 @@ def test_a_manager_that_does_not_read_blocks_nothing(tmp):
 
 
 # ---- long starts and stops
-
-
-def killed_recording(tmp, out, records):
-    """Kills a daemon after this many records, but not during a write. Returns its open segment."""
-    aside = tmp / "killed"
-    aside.mkdir()
-    faults = Faults(aside, out)
-    with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first", env=faults.env) as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough records are written")
-        faults.set("pwrite:hold")
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a write is held")
-        daemon.process.kill()
-        daemon.wait()
-    (opened,) = out.glob("*.partial")
-    return opened
-
-
-def test_a_long_recovery_extends_the_timeout(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    opened = killed_recording(tmp, out, 1_100_000)
-    with Manager(tmp) as manager:
-        # Each write of the copy takes 300 ms; its sync hangs.
-        faults.set("pwrite:slow,fdatasync:hold")
-        with service(tmp, manager, *SIM, env=faults.env) as daemon:
-            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000", 3)
-            equal(manager.states(), [], "notifications during recovery")
-            assert f"STATUS=recovering {opened.name}" in manager.lines(), manager.lines()
-            harness.wait_until(lambda: ("fdatasync", "hold") in [(kind, done) for kind, _, done, _ in faults.calls()],
-                               "the copy is synced")
-            manager.catch_up()
-            count = len(manager.heard)
-            time.sleep(1.5)
-            manager.catch_up()
-            equal(len(manager.heard), count, "no extension without progress")
-            faults.set("")
-            manager.wait_for("READY=1")
-            equal(daemon.stop(), 0, daemon.err)
-        equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
-    verify(harness.segments(out))
-
-
-def test_a_hanging_recovery_is_killed_by_the_manager_and_repeated(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    opened = killed_recording(tmp, out, 200_000)
-    whole = harness.lz4_dc([opened])
-    with Manager(tmp) as manager:
-        faults.set("pwrite:hold")
-        with service(tmp, manager, *SIM, env={**faults.env, "FAULTFS_ENDING": ".recovering"}) as daemon:
-            manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
-            harness.wait_until(lambda: ("pwrite", "hold") in [(kind, done) for kind, _, done, _ in faults.calls()],
-                               "the copy is written")
-            daemon.process.kill()
-            daemon.wait()
-        equal(manager.states(), [], "states")
-        with service(tmp, manager, *SIM) as daemon:
-            manager.wait_for("READY=1")
-            equal(daemon.stop(), 0, daemon.err)
-    sealed = opened.with_suffix("")
-    verify([sealed])
-    equal(harness.lz4_dc([sealed]), whole, "records")
 
 
 def test_a_long_stop_extends_the_timeout(tmp):
@@ -428,38 +290,6 @@ def test_a_full_or_failing_disk_is_not_a_hang(tmp):
     harness.each(refuse, harness.some([("pwrite:ENOSPC",), ("fdatasync:EIO",), ("openat:EACCES,pwrite:EIO",)], 2))
 
 
-def test_an_idle_writer_is_not_a_hang(tmp):
-    # It checks the space once a second and is idle in between.
-    idle = (*SIM, "--set", "recording.record=on-demand", "--set", "pipeline.stuck=700ms")
-    with Manager(tmp, WATCHDOG_US) as manager:
-        with service(tmp, manager, *idle) as daemon:
-            manager.wait_for("READY=1")
-            manager.wait_for("WATCHDOG=1", fed(manager) + 10)
-            equal(daemon.stop(), 0, daemon.err)
-    # A busy machine may hold up one operation. If idling were a hang, there would be one every second.
-    assert daemon.err.decode().count("the writer hangs") < 2, daemon.err
-
-
-def test_the_hang_limit_can_be_disabled(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    conf = tmp / "buscapd.conf"
-    conf.write_text("[pipeline]\nstuck = 500ms\n")
-    with Manager(tmp, WATCHDOG_US) as manager:
-        with service(tmp, manager, *SIM, "-c", conf, env=faults.env) as daemon:
-            manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
-            faults.set("fdatasync:hold")
-            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
-            count = fed(manager)
-            conf.write_text("[pipeline]\nstuck = 0\n")
-            daemon.process.send_signal(signal.SIGHUP)
-            manager.wait_for("WATCHDOG=1", count + 10)
-            faults.set("")
-            equal(daemon.stop(), 0, daemon.err)
-
-
 # ---- socket activation
 
 
@@ -544,22 +374,6 @@ def test_a_passed_socket_may_have_another_path(tmp):
         assert (tmp / "real/socket").is_socket()
 
 
-def test_a_passed_socket_survives_a_kill_and_a_failed_start(tmp):
-    path = tmp / "socket"
-    (tmp / "plain").write_text("")
-    with listening(path) as listener:
-        with Activated([listener], "-o", tmp / "out", *SIM, socket=path) as daemon:
-            daemon.wait_ready()
-            daemon.process.kill()
-            daemon.wait()
-        with Activated([listener], "-o", tmp / "plain", *SIM, socket=path) as daemon:
-            equal(daemon.wait(), 1, daemon.err)
-        with Activated([listener], "-o", tmp / "out", *SIM, socket=path) as daemon:
-            daemon.wait_ready()
-            equal(daemon.stop(), 0, daemon.err)
-        assert path.is_socket()
-
-
 @pytest.mark.asan
 @pytest.mark.single
 def test_a_wrong_passed_socket_is_an_error(tmp):
@@ -607,16 +421,6 @@ def test_a_wrong_passed_socket_is_an_error(tmp):
     assert not (tmp / "out").exists()
 
 
-def test_a_socket_passed_to_another_process_is_ignored(tmp):
-    path = tmp / "socket"
-    with listening(tmp / "other") as listener:
-        with Activated([listener], "-o", tmp / "out", *SIM, socket=path, pid="1") as daemon:
-            daemon.wait_ready()
-            equal(stat.S_IMODE(path.stat().st_mode), 0o660, "mode")
-            equal(daemon.stop(), 0, daemon.err)
-    assert not path.exists()
-
-
 def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
     path = tmp / "socket"
     seen = tmp / "seen"
@@ -633,19 +437,3 @@ def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
     assert "BUSCAP_RECORDING=" in text, text
     for word in ("LISTEN_", "NOTIFY_SOCKET", "WATCHDOG_", "socket:["):
         assert word not in text, text
-
-
-@pytest.mark.asan
-def test_metrics_have_their_own_socket(tmp):
-    path = tmp / "socket"
-    with socket.socket() as free, listening(path) as listener:
-        # Bound, not listening: no other process is given this port, but the daemon may bind it.
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        with Activated([listener], "-o", tmp / "out", *SIM, "--set", f"socket.metrics_listen=127.0.0.1:{port}",
-                       socket=path) as daemon:
-            daemon.wait_ready()
-            done = run("curl", "-sS", "--max-time", "20", f"http://127.0.0.1:{port}/metrics")
-            assert b"buscap" in done.stdout, done
-            equal(daemon.stop(), 0, daemon.err)

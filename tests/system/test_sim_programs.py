@@ -170,29 +170,12 @@ def test_programs_are_dealt_to_the_processors(tmp):
     equal(cycles_of(out), model(programs[:1], 1, True))
 
 
-def test_all_formats_hold_the_same_stream(tmp):
-    path = write(tmp / "a.lackey", program(4, 5000))
-    byu, raw6, bcp1 = (simulate("-O", form, path)[0] for form in ("byu", "raw6", "bcp1"))
-    (tmp / "a.bcp1").write_bytes(bcp1)
-    done = run(BUSCAP, "convert", "-O", "byu", tmp / "a.bcp1")
-    equal((done.returncode, done.stdout), (0, byu), done.stderr.decode())
-    done = run(BUSCAP, "convert", "-O", "raw6", tmp / "a.bcp1")
-    equal((done.returncode, done.stdout), (0, raw6), done.stderr.decode())
-
-
 def test_count_ends_the_stream_early(tmp):
     path = write(tmp / "a.lackey", program(4, 5000))
     whole = simulate("-O", "raw6", path)[0]
     for count in (0, 1, 100):
         equal(simulate("-O", "raw6", "-n", str(count), path)[0], whole[:count * 6], f"{count} samples")
     equal(simulate("-O", "raw6", "-n", "1M", path)[0], whole)
-
-
-def test_an_access_of_any_size_is_sent(tmp):
-    path = tmp / "a.xdin"
-    path.write_text("r 1ffc 100000\nw 0 3\n")
-    out, _ = simulate("-O", "byu", "-I", "xdin", "--no-caches", path)
-    equal(sum(row[2] for row in cycles_of(out)), 0x100003, "bytes")
 
 
 @pytest.mark.asan
@@ -202,27 +185,3 @@ def test_other_references_are_counted(tmp):
     out, err = simulate("-O", "byu", "-I", "byu", "--no-caches", path)
     equal(len(out), 12)
     assert err.startswith("buscap sim: ") and err.endswith(": 1 reference left out: not memory accesses\n"), err
-
-
-@pytest.mark.asan
-def test_wrong_traces_are_errors(tmp):
-    good = write(tmp / "a.lackey", program(4, 100))
-    _, err = simulate("-O", "byu", good, "-o", good, code=1)
-    assert "is also an input" in err, err
-    (tmp / "empty").write_bytes(b"")
-    for others in ([], [good]):
-        _, err = simulate("-O", "byu", "-I", "lackey", *others, tmp / "empty", code=1)
-        assert f"{tmp}/empty: no memory accesses" in err, err
-        good_output = tmp / "out"
-        good_output.write_bytes(b"of before")
-        _, err = simulate("-O", "byu", "-I", "lackey", "-o", good_output, *others, tmp / "empty", code=1)
-        assert f"{good_output}: not created; incomplete data is in {good_output}.partial" in err, err
-        equal(good_output.read_bytes(), b"of before")
-    equal(good.read_text().count("\n"), 1 + len(program(4, 100)), "the input is intact")
-    bad = tmp / "bad.lackey"
-    bad.write_text("I  1000,3\nQ nonsense\nI  2000,3\n")
-    out, err = simulate("-O", "byu", "-I", "lackey", bad, code=3)
-    equal(len(out), 24)
-    assert "line 2" in err, err
-    simulate("-O", "byu", "-I", "lackey", "-o", tmp / "intact", bad, code=3)
-    equal((tmp / "intact").read_bytes(), out)

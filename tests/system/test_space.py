@@ -14,14 +14,6 @@ from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
 MIB = 1 << 20
 OLD = 40 * 86400
 
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
-
-
-def wait_written(daemon, more):
-    """Waits until so many more records are written."""
-    before = daemon.status()["counts"]["written"]
-    harness.wait_until(lambda: daemon.status()["counts"]["written"] >= before + more, "records are written")
-
 
 def record(out, source, *argv, env=None):
     """Records until the source ends. Returns the log."""
@@ -102,19 +94,6 @@ def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
         assert sum((out / name).stat().st_size for name in ours) > 1_500_000, f"{ours}; {err}"
 
 
-def test_a_segment_with_a_damaged_header_is_neither_deleted_nor_counted(tmp):
-    """Nothing in its header says whose it is. The list of recordings still has it, by its index."""
-    out = tmp / "out"
-    old = make_old(out)
-    data = bytearray(old[0].read_bytes())
-    data[40] ^= 1
-    old[0].write_bytes(data)
-    err = record(out, "sim:rate=max,count=1000", "-b", "files:2")
-    assert old[0].read_bytes() == data, err
-    equal(len(harness.segments(out)), 3, "that one, and two")
-    assert f"{old[0].name}: left alone and not counted: its header is damaged" in err, err
-
-
 # ---- the figures of the file system
 
 
@@ -175,27 +154,6 @@ def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain
         equal(left[:4], old[:4], "those with links")
         deleted = len(old) - len(left)
         assert 1 <= deleted <= 3, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
-
-
-@pytest.mark.root
-def test_a_file_system_without_free_inodes_is_full_for_new_segments(tmp):
-    with harness.SmallDisk(tmp, "64M,nr_inodes=100") as disk:
-        out = disk / "out"
-        old = make_old(out, "200K", "600k")
-        number = 0
-        while os.statvfs(disk).f_favail:
-            (disk / f"small{number}").touch()
-            number += 1
-        argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "-b", "filesize:50K", "--set", "pipeline.flush=50ms",
-                "--set", "space.disk_low=1m")
-        with Daemon(*argv, "--set", "space.keep_free=1M", socket=tmp / "socket") as daemon:
-            daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= 2, "segments are sealed")
-            equal(daemon.stop(), 0, daemon.err)
-        err = daemon.err.decode()
-        assert err.count("deleted by rule keep_free") >= 2, err
-        assert not old[0].exists() and old[-1].exists(), err
-        verify(harness.segments(out))
 
 
 @pytest.mark.root

@@ -4,17 +4,15 @@ import array
 import fcntl
 import json
 import os
-import pathlib
 import shutil
 import signal
-import tempfile
 import termios
 import time
 
 import pytest
 
 import harness
-from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run
 
 pytestmark = pytest.mark.threads
 
@@ -123,52 +121,6 @@ def test_a_signal_that_the_system_repeats_costs_nothing(tmp, name):
     equal((counts["dropped"]["disk"], counts["dropped"]["buffer"], counts["in_flight"]), (0, 0, 0), counts)
 
 
-def test_abandoned_samples_are_a_gap_at_the_end(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    with Daemon("--once", "--source", f"sim:rate={harness.rate(2_000_000)}", "-o", out, socket=tmp / "socket",
-                env=faults.env) as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
-        faults.set("pwrite:hold")
-        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
-        daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
-        daemon.wait_uptime(1)  # an earlier signal counts as a repetition of the first
-        signalled = time.monotonic()
-        daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")
-        faults.set("")
-        held_up = time.monotonic() - signalled
-        equal(daemon.wait(), 1, daemon.err)
-    if held_up > 1 and b"the disk does not respond" in daemon.err:
-        pytest.skip(f"this test was held up for {held_up:.1f} s; the daemon waits three")
-    counts = json.loads(daemon.out)["counts"]
-    assert counts["dropped"]["disk"] > 0, counts
-    segments = harness.segments(out)
-    verify(segments)
-    all_gaps = [segment["gaps"] for segment in info(segments)]
-    equal(sum(gaps["lost"] for gaps in all_gaps), counts["dropped"]["disk"] + counts["dropped"]["buffer"], "recorded gaps")
-    equal(len(harness.lz4_dc(segments)) // 12, counts["written"], "written")
-
-
-def test_the_daemon_responds_with_a_bus_faster_than_the_machine(tmp):
-    with Daemon("--source", "sim:rate=1G,count=500M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
-        daemon.wait_ready()
-        time.sleep(0.2)
-        slowest = max(seconds_of(daemon.status) for _ in range(5))
-        took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
-    # A blocked daemon would not have answered or ended within the time limit.
-    harness.note(f"sim:rate=1G: slowest status {slowest * 1000:.0f} ms, stopped after {took * 1000:.0f} ms")
-
-
-def seconds_of(call):
-    start = time.monotonic()
-    call()
-    return time.monotonic() - start
-
-
 def refused(out, pid):
     done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:count=10", "-o", out)
     equal(done.returncode, 1, done.stderr)
@@ -191,50 +143,6 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         harness.wait_until(lambda: list(out.glob("*.partial")), "the recording continues in the new directory")
         refused(out, daemon.process.pid)
         daemon.stop()
-
-
-@pytest.mark.asan
-@pytest.mark.root
-def test_files_left_by_root_do_not_lock_out_another_user():
-    """A user who may only read the directory is shown which process has locked it."""
-    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        os.chmod(place, 0o755)
-        program, out = shutil.copy(BUSCAPD, place), pathlib.Path(place) / "out"
-        out.mkdir(mode=0o755)
-        once = ("--once", "--no-socket", "--source", "sim:rate=max,count=10", "-o", out)
-        equal(run(BUSCAPD, *once).returncode, 0)
-        with Daemon("--source", "sim:rate=1k", "-o", out, "--no-socket") as daemon:
-            harness.wait_until(lambda: list(out.glob("*.partial")), "the daemon records")
-            message = run(program, *once, cwd="/", **nobody).stderr
-            assert b"in use by another buscapd" in message, message
-            os.chown(out / ".buscapd.lock", 0, 65534)
-            message = run(program, *once, cwd="/", **nobody).stderr
-            assert f"pid {daemon.process.pid};".encode() in message, message
-            daemon.stop()
-        os.chown(out, 65534, 65534)
-        os.chown(out / ".buscapd.lock", 0, 0)
-        done = run(program, *once, cwd="/", **nobody)
-        equal(done.returncode, 0, done.stderr)
-        equal((out / ".buscapd.lock").stat().st_uid, 65534)
-
-
-@pytest.mark.root
-def test_keep_free_holds_at_every_moment(tmp):
-    keep = 3 << 20
-    with harness.SmallDisk(tmp, "10M") as disk:
-        argv = ("--source", f"sim:rate={harness.rate(2_000_000)}", "-o", disk / "out", "--set", f"space.keep_free={keep}")
-        with Daemon(*argv, socket=tmp / "socket") as daemon:
-            daemon.wait_ready()
-            least, until = 1 << 40, time.monotonic() + 2
-            while time.monotonic() < until or least > keep + (3 << 20):  # until only keep_free is left
-                stat = os.statvfs(disk)
-                least = min(least, stat.f_bavail * stat.f_frsize)
-                assert time.monotonic() < until + harness.TIMEOUT_S, f"{least} bytes are still free"
-                time.sleep(0.002)
-            daemon.stop()
-        assert least >= keep, f"{least} bytes were free at least, not {keep}"
-        assert harness.segments(disk / "out"), "no free space"
 
 
 def test_a_segment_lasts_from_its_first_record(tmp):

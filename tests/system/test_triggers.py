@@ -117,24 +117,6 @@ def test_one_port_starts_a_recording_and_another_ends_it(tmp):
           len(bus.records) - status["counts"]["written"], "records outside of recordings")
 
 
-def test_a_port_toggles_the_recording(tmp):
-    bus = Bus()
-    port = ports(bus)[2]
-    count = 20_000
-    matches = [i for i in bus.of_port(port) if i < count - 1000]
-    want = list(zip(matches[::2], matches[1::2]))
-    if len(matches) % 2:
-        want.append((matches[-1], None))
-    out, _ = record(tmp, "recording.record=on-demand", f"trigger t.when=port={port:x}", "trigger t.action=toggle",
-                    count=count)
-    got = recordings(out)
-    offset = tick_offset()
-    assert len(got) >= len(want), f"{len(got)} recordings, {len(want)} expected"
-    for (info, records), (first, last) in zip(got, want):
-        if last is not None:
-            check_slice(bus, info, records, first, last, offset)
-
-
 def check_around_a_port(tmp, before, after, *settings):
     """A trigger `s` on a write to a port records this many records before and after it."""
     bus = Bus()
@@ -152,17 +134,6 @@ def test_a_snapshot_contains_its_pre_size(tmp):
 def test_a_recording_started_by_a_trigger_ends_after_its_post_size(tmp):
     check_around_a_port(tmp, 1024, 1200 * 1024 // 12, "trigger s.action=start", "trigger s.pre=12K",
                         "trigger s.post=1200K")
-
-
-def test_marks_are_before_the_matching_records(tmp):
-    bus = Bus(60_000)
-    port = ports(bus)[-1]
-    matches = bus.of_port(port)
-    out, _ = record(tmp, f"trigger m.when=port={port:x}", "trigger m.action=mark", "trigger m.text=here", count=60_000)
-    marks = [(event["record"], event["text"]) for info in harness.info(harness.segments(out))
-             for event in info["events"] if event["kind"] == "mark"]
-    equal([record for record, _ in marks], matches, "records")
-    equal({text for _, text in marks}, {"here"}, "texts")
 
 
 def in_silence(tmp, action, mode, *settings):
@@ -211,30 +182,6 @@ def test_a_recording_that_is_started_in_a_silence_waits_for_its_first_record(tmp
     assert sum(segment["records"] for segment in info) >= 1, info
 
 
-def test_silence_in_a_file_is_bus_time_however_slowly_it_is_read(tmp):
-    (tmp / "slow.byu").write_bytes(b"".join(struct.pack("<IBBBBI", 8 * i, 0, 8, 3, 0, 10_000) for i in range(5)))
-    source = f"file:{tmp}/slow.byu,format=byu,clock_hz=1000000"
-    done = run(harness.BUSCAPD, "--once", "--no-socket", "--source", source, "--speed", "0.025",
-               "-o", tmp / "out", "--set", "trigger q.when=idle 50ms", "--set", "trigger q.action=stop")
-    equal(done.returncode, 0, done.stderr)
-    (segment,) = harness.info(harness.segments(tmp / "out"))
-    equal((segment["records"], segment["events"]), (5, []), "records and marks")
-
-
-def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
-    """The first silence, before any data, takes no snapshot and starts no hold-off."""
-    with in_silence(tmp, "snapshot", "flight", "trigger q.holdoff=1h") as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["sealed"]["segments"] == 1, "a snapshot is sealed")
-        check_counts(daemon.status())
-        equal(trigger_of(daemon)["fired"], 1, "fired")
-        equal(daemon.stop(), 0, daemon.err)
-    (info, records), = recordings(tmp / "out")
-    count = sum(segment["records"] for segment in info)
-    assert count >= 1, info
-    check_slice(Bus(1000), info, records, 0, count - 1, tick_offset())
-
-
 @pytest.mark.asan
 def test_silences_start_and_end_recordings_with_an_event(tmp):
     bus = Bus(1000)
@@ -261,87 +208,6 @@ def test_silences_start_and_end_recordings_with_an_event(tmp):
         if number == 1:
             # If the loop was paused for most of a silence, the record after it ends the recording.
             assert events in ([(0, "q"), (count, "q")], [(0, "q"), (count - 1, "q")]), events
-
-
-def model_of_filter(bus, wanted):
-    """The records that a filter keeps, with the deltas of removed records added to theirs."""
-    out, carried, is_first = [], 0, True
-    for i, entry in enumerate(bus.records):
-        carried += entry[5] if entry[5] != TIME_NONE else 0
-        if not wanted(i, entry):
-            continue
-        delta = TIME_NONE if is_first or carried >= TIME_NONE else carried
-        out.append((*entry[:5], delta))
-        carried, is_first = 0, False
-    return out
-
-
-def test_filters_remove_records_but_no_ticks(tmp):
-    bus = Bus(agents=2)
-
-    def begin(record):
-        return record[0] - record[0] % record[2] if record[2] in (16, 32) else record[0]
-
-    for number, (setting, wanted) in enumerate((
-            ("filter.keep=type=IO_WRITE,IO_READ", lambda r: r[1] in (IO_READ, IO_WRITE)),
-            ("filter.leave_out=addr=0-3fffff", lambda r: begin(r) > 0x3fffff),
-            ("filter.keep=proc=1", lambda r: r[4] == 1))):
-        out, status = record(tmp, setting, source=",agents=2", name=f"out{number}")
-        (_, records), = recordings(out)
-        want = model_of_filter(bus, lambda i, r, wanted=wanted: wanted(r))
-        assert list(records) == want, setting
-        equal(status["counts"]["dropped"]["filtered"], len(bus.records) - len(want), f"left out; {setting}")
-
-
-def test_sampling_keeps_the_same_part_of_each_period(tmp):
-    bus = Bus()
-    offset = tick_offset()
-    clock_hz = 31 * RATE
-    width, period = clock_hz * 2 // 1000, clock_hz * 10 // 1000
-    out, status = record(tmp, "recording.sampling=2ms/10ms")
-    (_, records), = recordings(out)
-    want = model_of_filter(bus, lambda i, r: (bus.ticks[i] + offset) % period < width)
-    records = list(records)
-    harness.note(f"{len(records)} of {len(bus.records)} records")
-    assert records == want, "the records"
-    equal(status["counts"]["dropped"]["filtered"], len(bus.records) - len(want), "left out")
-
-
-def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
-    bus = Bus()
-    offset = tick_offset()
-
-    def act(daemon):
-        for label, records in (("one", 1), ("some", 1234), ("many", 36_000)):
-            body = json.dumps({"label": label, "limits": {"records": records}})
-            code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
-            equal(code, 201, answer)
-            harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
-
-    # They take a quarter of the stream's eight seconds, so slow requests do no harm.
-    out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 8))
-    got = recordings(out)
-    equal([len(list(records)) for _, records in got], [1, 1234, 36_000], "records")
-    for info, records in recordings(out):
-        first = bus.ticks.index(info[0]["first_tick"] - offset)
-        n = sum(i["records"] for i in info)
-        check_slice(bus, info, records, first, first + n - 1, offset)
-
-
-def test_the_flight_recorder_discards_old_records_on_a_slow_bus(tmp):
-    """Its chunks do not fill within the time limit."""
-    with Daemon("--source", "sim:rate=5000", "-o", tmp / "out", "--set", "recording.record=flight", "--set",
-                "recording.flight_time=1s", socket=tmp / "socket") as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["idle"] > 10_000, "some records are discarded")
-        check_counts(daemon.status())
-        code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
-        equal(code, 201, answer)
-        status = daemon.status()
-        equal(check_counts(status)["written"], json.loads(answer)["recording"]["records"], "written")
-        assert status["counts"]["written"] < status["counts"]["received"], status
-        equal(daemon.stop(), 0, daemon.err)
-    harness.verify(harness.segments(tmp / "out"))
 
 
 def check_started(recording, before, directory):
@@ -385,22 +251,6 @@ def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
             assert late <= 0.2, f"{path}: {late} s too late"
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))
-
-
-def test_only_gaps_within_a_recording_are_a_loss(tmp):
-    """With a board that loses samples: exit code 4 if a snapshot has gaps, 0 without a snapshot."""
-    for takes, wanted in ((False, 0), (True, 4)):
-        out = tmp / f"out{wanted}"
-        with Daemon("--source", f"sim:rate={RATE},loss=0.05", "-o", out, "--set", "recording.record=flight",
-                    socket=tmp / "socket") as daemon:
-            daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["lost"]["board"] > 1000, "the board has lost samples")
-            if takes:
-                code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
-                equal(code, 201, answer)
-                assert json.loads(answer)["recording"]["lost"] > 0, answer
-            check_counts(daemon.status())
-            equal(daemon.stop(), wanted, daemon.err)
 
 
 @pytest.mark.asan
@@ -466,12 +316,6 @@ def test_a_recording_from_a_file_ends_some_bus_time_after_its_trigger(tmp):
     match, info, records = record_until(tmp, bus, "3ms")
     end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
     check_slice(bus, info, records, 0, end - 1, tick_offset())
-
-
-def test_a_recording_from_a_file_ends_a_number_of_records_after_its_trigger(tmp):
-    bus = Bus()
-    match, info, records = record_until(tmp, bus, "12K")
-    check_slice(bus, info, records, 0, match + 1024, tick_offset())
 
 
 def test_the_flight_recorder_keeps_to_its_size(tmp):

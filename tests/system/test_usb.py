@@ -1,7 +1,6 @@
 """buscapd with software boards on its USB: what a user sees of boards, losses, faults and the end. The source itself is
 tested in C (tests/unit/usb), the real kernel and udev in a virtual machine (tests/machine)."""
 
-import json
 import os
 import re
 import time
@@ -10,7 +9,7 @@ import pytest
 
 import harness
 from api_harness import daemon_in
-from harness import Faults, ask, equal, info, run, segments, some, verify, wait_until
+from harness import ask, equal, info, run, segments, some, verify, wait_until
 from usb_harness import Board, Recorder
 
 pytestmark = pytest.mark.threads
@@ -92,37 +91,6 @@ def test_a_replugged_board_continues_the_same_recording(tmp):
         assert daemon.logged(*words), daemon.log
 
 
-def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
-    out = tmp / "out"
-    out.mkdir()
-    faults = Faults(tmp, out)
-    with Board("serial=A1,send=0") as board:
-        with Recorder(tmp, board, "--set", "pipeline.buffer=6M", "--set", "pipeline.workers=1", env=faults.env) as daemon:
-            daemon.take_all(500_000)
-            faults.set("pwrite:hold")
-            full = daemon.take_all(2_000_000)
-            assert full["counts"]["dropped"]["buffer"] > 500_000, full
-            faults.set("")
-            daemon.wait_for(lambda s: s["counts"]["in_flight"] == 0, "the buffer is written")
-            before = daemon.counts["written"]
-            daemon.take_all(500_000)
-            daemon.wait_for(lambda s: s["counts"]["written"] > before, "the recording continues")
-            daemon.end(wanted=4)
-        counts, sent = daemon.final["counts"], board.sent()
-        harness.check_counts(daemon.final)
-        equal((counts["received"], counts["in_flight"]), (sent["samples"], 0), "samples")
-        paths = segments(out)
-        verify(paths)
-        infos = info(paths)
-        equal(sum(s["records"] for s in infos), counts["written"], "records")
-        equal(sum(s["gaps"]["count"] for s in infos), counts["gaps"], "gaps")
-        causes = [cause for s in infos for cause in s["gaps"]["causes"].items()]
-        equal({name for name, _ in causes}, {"buffer"}, "causes of gaps")
-        equal(sum(gap["lost"] for _, gap in causes), counts["dropped"]["buffer"], "the sum of the gaps")
-        assert all(gap["exact"] for _, gap in causes), causes
-        assert daemon.logged("(buffer full)"), daemon.log
-
-
 def test_after_a_recording_another_board_can_be_used(tmp):
     def request(line):
         answer = ask(daemon.socket, f"{line} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
@@ -183,25 +151,6 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
           [(0, None), (0, "on"), (segment["records"] - 1, "off")], "a board trigger and a configured one")
 
 
-def test_the_duration_of_a_later_recording_is_counted_from_its_first_data(tmp):
-    with Board(BOARD) as board, Recorder(tmp, board, once=False) as daemon:
-        daemon.take_all()
-        answer = ask(daemon.socket, b"DELETE /v1/recordings/current HTTP/1.0\r\n\r\n")
-        assert answer.split()[1] == b"200", answer
-        board.unplug()
-        daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the board is gone")
-        body = b'{"limits": {"duration": "1ms"}}'
-        head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        answer = ask(daemon.socket, f"POST /v1/recordings HTTP/1.0\r\n{head}".encode() + body)
-        assert answer.split()[1] == b"201", answer
-        equal(daemon.status()["state"], "waiting", "the state without the board")
-        board.command("send 20000")
-        board.plug()
-        ended = daemon.wait_for(lambda s: s["state"] == "idle", "the recording has ended")
-        equal(ended["sealed"]["segments"], 2, "recordings with data")
-        daemon.end(wanted=None)
-
-
 def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
     # Data in flight at the stop is decoded within the board's second, even with a sanitizer.
     settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""
@@ -219,33 +168,6 @@ def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
         equal((daemon.code, counts["gaps"] != 0), (4 if is_short else 0, is_short), daemon.log)
         equal(list((tmp / "out").glob("*.partial")), [], "unsealed files")
         verify(segments(tmp / "out"))
-
-
-def test_once_ends_with_0_after_the_boards_last_frame(tmp):
-    with Board(BOARD) as board:
-        with Recorder(tmp, board) as daemon:
-            daemon.take()
-            daemon.watch.may_end = True
-            board.command("last")
-            daemon.end(None, wanted=0)
-        daemon.check(board, gaps={})
-        assert daemon.logged("sent its last frame"), daemon.log
-
-
-def test_once_without_a_board_ends_with_5_after_its_wait(tmp):
-    with Board("serial=A1,vid=0x1234") as board:
-        start = time.monotonic()
-        code, out, err = buscapd(board, "--once", "--source", "usb:wait=700ms", "-o", tmp / "out")
-        assert time.monotonic() - start >= 0.7, "the wait"
-        equal(code, 5, err)
-        status = json.loads(out)
-        equal((out.count("\n"), status["state"], status["counts"]["received"]), (1, "failed", 0), "the status")
-        errors = [line for line in err.splitlines() if "error" in line]
-        equal(len(errors), 1, err)
-        assert "1209:0001" in errors[0] and "not found within" in errors[0], err
-        equal(segments(tmp / "out"), [], "segments")
-        code, _, err = buscapd(board, "--once", "--source", "usb:wait=100ms,serial=X9", "-o", tmp / "out")
-        assert code == 5 and "1209:0001 with serial number X9" in err, err
 
 
 @pytest.mark.asan

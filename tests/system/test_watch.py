@@ -109,52 +109,10 @@ def test_a_write_to_a_port_makes_a_mark_before_it(tmp):
     assert len(marked) - len(whole) > 5
 
 
-def test_a_stop_ends_the_recording_after_the_matching_record(tmp):
-    whole, _ = once(tmp / "whole")
-    stopped, _ = once(tmp / "stopped", "trigger end.when=port=43", "trigger end.action=stop")
-    at = next(n for n, row in enumerate(whole) if is_match(row, 0x43))
-    equal(stopped, whole[:at] + [("trigger", "end"), whole[at]])
-
-
 def test_filtered_records_trigger_nothing(tmp):
     kept, _ = once(tmp / "kept", "filter.leave_out=type=IO_WRITE", "trigger roi.when=port=20",
                    "trigger roi.action=mark")
     assert not [row for row in kept if row == ("mark", "roi")]
-
-
-def test_a_port_starts_and_stops_recordings(tmp):
-    # A live bus, slow enough that nothing is lost. Records outside the recordings are not kept.
-    source = "sim:rate=200k,count=60000,seed=5"
-    whole = references(once(tmp / "whole", source="sim:rate=max,count=60000,seed=5")[0])
-    hits = [n for n, row in enumerate(whole) if is_match(row, 0x43)]
-    place = {row: n for n, row in enumerate(whole)}
-    equal(len(place), len(whole))
-    with Daemon("--source", source, "-o", tmp / "live", "--set", "recording.record=on-demand",
-                "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
-                socket=tmp / "s") as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 60000, "the bus has ended")
-        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all records are written")
-        counts = daemon.status()["counts"]
-        equal(daemon.stop(), 0)
-    harness.check_counts({"counts": counts})
-    lines = [line for line in daemon.err.decode().splitlines() if "trigger roi: matched" in line]
-    assert lines and all(line.endswith(("matched outside a recording: start", ": stop")) for line in lines), lines
-    recordings = {}
-    for path in harness.segments(tmp / "live"):
-        recordings.setdefault(path.name[:-len("-00000.byu.lz4")], []).append(path)
-    assert recordings
-    for paths in recordings.values():
-        rows = rows_of(paths)
-        kept = references(rows)
-        first, last = place[kept[0]], place[kept[-1]]
-        equal(kept, whole[first:last + 1])
-        assert first in hits, "it starts with a match"
-        equal(rows[0], ("trigger", "roi"))
-        after = [n for n in hits if n > first]
-        if after:
-            equal(last, after[0])
-            equal(rows[-2], ("trigger", "roi"))
 
 
 def test_a_reload_changes_filters_and_triggers_immediately(tmp):
