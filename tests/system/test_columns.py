@@ -12,9 +12,8 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+from harness import BUSCAP, BUSCAPD, equal, need, run
 
-DATA = ROOT / "../shared/data"
 NO_DELTA = 0xFFFFFFFF
 TYPES = {0: "FETCH", 1: "MEMREAD", 2: "MEMREADINV", 3: "MEMWRITE", 0x10: "IOREAD", 0x11: "IOWRITE", 0x20: "DEFERREPLY",
          0x21: "INTA", 0x22: "CNTRLAGNTRES", 0x23: "BRTRACEREC", 0x31: "SHUTDOWN", 0x32: "FLUSH", 0x33: "HALT",
@@ -84,17 +83,6 @@ def records_of(data):
 
 
 @pytest.mark.asan
-def test_every_byu_dialect_is_converted():
-    for seed, dialect in enumerate(("byu", "byu-be", "byu16", "byu24") * 2):
-        rng = random.Random(seed)
-        data, expected = reference.make_byu(rng, 1000, dialect, strange=0.3 if seed < 4 else 0, no_delta=0.01,
-                                            first_has_delta=seed < 4)
-        wanted = [record_entry(i, tick, record)
-                  for i, (record, tick) in enumerate(zip(records_of(expected.records), expected.ticks))]
-        equal(entries_of(dialect, data=data), wanted, dialect)
-
-
-@pytest.mark.asan
 def test_bus_samples_are_included_with_their_meaning():
     rng = random.Random(3)
     features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
@@ -137,26 +125,6 @@ def check_events(events, expected, what):
     equal({event["kind"] for event in events} - {"gap", "trigger", "mark", "epoch"}, set(), f"{what}: kinds")
 
 
-def test_bcp1_frames_are_converted_with_gaps_and_triggers():
-    for seed in range(6):
-        rng = random.Random(seed)
-        features = reference.Features(samples=1500, frame=30, agents=4, p_invalid=0.02, p_loss=0.05, p_jump=0.05,
-                                      p_epoch=0.05, p_trigger=0.05, p_pause=0.001)
-        data, expected = reference.make_bcp1(rng, features, reference.Options(keep_invalid=True))
-        references, events = split_events(entries_of("bcp1", data=data, code=None))
-        epochs = epoch_of(expected)
-        equal(len(references), len(expected.ticks), "references")
-        for i, record in enumerate(records_of(expected.records)):
-            wanted = record_entry(i, expected.ticks[i], record, epoch=epochs[i])
-            wanted.pop("delta", None)
-            got = dict(references[i])
-            for name in ("bus_addr", "byte_enables", "control"):
-                assert name in got, got
-                del got[name]
-            equal(got, wanted, f"seed {seed}, sample {i}")
-        check_events(events, expected, f"seed {seed}")
-
-
 def make_recording(tmp):
     """Records segments of several chunks with gaps, triggers and epochs. Returns their paths and contents."""
     rng = random.Random(11)
@@ -185,34 +153,6 @@ def test_a_recording_is_converted_with_all_chunk_data(tmp):
     begins = {chunk.info["first_record"] for segment in recorded.segments for chunk in segment.chunks[:1]}
     equal([event["number"] for event in events if event["kind"] == "epoch"],
           [at for at in recorded.epochs.values() if at not in begins], "epochs")
-
-
-def test_micro_ops_have_the_columns_of_their_lines():
-    path = need(DATA / "cis501/sjeng-1K.trace")
-    names = "step pc src1 src2 dest flags branch access immediate mem_addr fallthrough target macro micro".split()
-    hexadecimal = ("pc", "mem_addr", "fallthrough", "target")
-    decimal = ("step", "src1", "src2", "dest", "immediate")
-    wanted = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        row = dict(zip(names, line.split(), strict=True))
-        row.update({name: hex(int(row[name], 16)) for name in hexadecimal})
-        row.update({name: int(row[name]) for name in decimal})
-        wanted.append({"kind": "uop", "number": number, **row})
-    equal(entries_of("cis501", path), wanted, "micro-ops")
-
-
-def test_every_tarmac_line_is_preserved():
-    for name in ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt"):
-        path = need(DATA / "tarmac" / name)
-        got = entries_of("tarmac", path, code=None)
-        lines = {}
-        for entry in got:
-            if "line" in entry:
-                assert entry["number"] not in lines, entry
-                lines[entry["number"]] = entry["line"]
-        wanted = {number: line for number, line in
-                  enumerate(path.read_bytes().decode("utf-8", errors="latin").split("\n"), 1) if line}
-        equal(lines, wanted, name)
 
 
 # ---- vcd
@@ -279,18 +219,6 @@ def state_of(seq, record):
     addr, reqtype, size, attr, proc, _ = struct.unpack("<I4BI", record)
     return {"seq": seq, "addr": addr, "type": reqtype, "name": type_name(reqtype), "size": size, "attr": attr,
             "proc": proc}
-
-
-def test_a_dump_of_records_shows_each_at_its_time(tmp):
-    for clock, scale in ((66666667, "1ps"), (None, "1ns")):
-        data, expected = reference.make_byu(random.Random(5), 5000, strange=0.1, first_has_delta=True)
-        times = [tick * 10**12 // clock if clock else tick for tick in expected.ticks]
-        wanted = {time: state_of(i, record)
-                  for i, (time, record) in enumerate(zip(times, records_of(expected.records)))}
-        text, err = convert("byu", f"vcd:clock_hz={clock}" if clock else "vcd", data=data)
-        check_vcd(text.decode(), wanted, scale, tmp)
-        hidden = len(times) - len(wanted)
-        assert hidden > 0 and f"vcd can't hold every reference: lost in {hidden} entries" in err, err
 
 
 @pytest.mark.asan

@@ -114,26 +114,6 @@ def test_each_text_format_is_detected_by_what_only_it_has(tmp):
         equal(formats(out), [name for name, _ in wanted], "\n".join(err))
 
 
-def test_events_out_of_order_are_not_recognised(tmp):
-    lines = [f"F {n:x} 1 2\n" for n in range(100, 200)]
-    equal(formats(info(tmp, ["".join(lines)], 0)[0]), ["laplace-events"])
-    mostly = [f"F {n + (n % 4 == 0) * -3:x} 1 2\n" for n in range(100, 200)]
-    out, _ = info(tmp, ["".join(mostly), "".join(line.replace("F ", "r ").replace("1 2", "0 0 0") for line in mostly),
-                        "".join(lines[::-1]), "".join(f"F {n * 7919 % 1000:x} 1 2\n" for n in range(100))], 1)
-    equal(formats(out), [])
-
-
-def test_decimal_numbers_are_not_hexadecimal_addresses(tmp):
-    """Without a digit from a to f, few addresses may be hexadecimal, if they are aligned; many are not."""
-    few = "".join(f"{n % 3} {0x1000 + n * 4:x}\n" for n in (0, 1, 2, 4, 5, 6))
-    loop = few * 500
-    many = "".join(f"{n % 5} {1000 + n * 8}\n" for n in range(200))
-    round_numbers = "".join(f"{n % 5} {1000 * n}\n" for n in range(1, 200))
-    equal(formats(info(tmp, [few, loop], 0)[0]), ["din", "din"])
-    letters = "".join(f"{'rwi'[n % 3]} {1000 + n * 8} 8\n" for n in range(200))
-    equal(formats(info(tmp, [many, round_numbers, letters, many[:60]], 1)[0]), [])
-
-
 DIN = b"0 1000\n1 1f04\n2 2000\n0 1008\n"
 
 

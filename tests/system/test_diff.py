@@ -1,13 +1,10 @@
 """buscap diff: the differences found, their positions, and exit codes."""
 
-import fcntl
 import itertools
 import json
 import os
 import pty
 import random
-import subprocess
-import threading
 
 import pytest
 
@@ -126,23 +123,6 @@ def test_a_flipped_bit_is_reported_by_field_and_position(tmp):
         only = [f for f in ("addr", "type", "size", "attr", "proc", "time") if f != field]
         found("--fields", ",".join(only), byu, tmp / "b.byu", code=0)
         found("--fields", field, byu, tmp / "b.byu", code=1)
-
-
-def one_either_way(a, b, what, *options):
-    """Checks that a and b differ in one place, in both directions. Returns the difference."""
-    for x, y in ((a, b), (b, a)):
-        differences, _ = found(*options, x, y)
-        equal(len(differences), 1, f"differences, {what}")
-        assert not differences[0]["is_lost"], what
-    return differences[0]
-
-
-def test_a_real_program_that_misses_lines_differs_in_one_place(tmp):
-    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
-    for count in (1, 10, 300, 1000):
-        for at in harness.some([850, *range(100, len(lines) - count - 50, 601)], 4):
-            other = write_file(tmp / "b.tarmac", lines[:at] + lines[at + count :])
-            one_either_way(QUICKSORT, other, f"{count} at {at}")
 
 
 def counts(last):
@@ -368,35 +348,6 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
         equal(b"\033[31m" in text, wanted, f"colour with NO_COLOR={no_color!r}")
 
 
-def test_standard_input_and_pipes_can_be_compared(tmp):
-    byu = simulate(tmp / "a.byu", count="200k")
-    equal(len(found(byu, "-", data=byu.read_bytes(), code=0)[0]), 0, "- as B")
-    equal(len(found("-", byu, data=byu.read_bytes(), code=0)[0]), 0, "- as A")
-    # Two pipes, one of which is a record ahead.
-    ends = [os.pipe(), os.pipe()]
-    for end in ends:
-        fcntl.fcntl(end[1], fcntl.F_SETPIPE_SZ, 4096)
-    child = harness.popen([need(BUSCAP), "diff", "-I", "byu", f"/dev/fd/{ends[0][0]}", f"/dev/fd/{ends[1][0]}"],
-                             pass_fds=[ends[0][0], ends[1][0]], stdout=subprocess.PIPE)
-    data = byu.read_bytes()
-
-    def feed(fd, what):
-        with os.fdopen(fd, "wb") as out:
-            out.write(what)
-
-    feeders = [threading.Thread(target=feed, args=(ends[0][1], data)),
-               threading.Thread(target=feed, args=(ends[1][1], data[12:]))]
-    for feeder in feeders:
-        feeder.start()
-    for end in ends:
-        os.close(end[0])
-    text = child.communicate(timeout=harness.TIMEOUT_S)[0].decode()
-    for feeder in feeders:
-        feeder.join()
-    equal(child.returncode, 1, text)
-    assert "in 1 place:" in text and "1 entry only in A: record 0 of A, before the first of B" in text, text
-
-
 @pytest.mark.asan
 def test_exit_codes_distinguish_damage_and_difference(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
@@ -414,20 +365,6 @@ def test_exit_codes_distinguish_damage_and_difference(tmp):
 
 
 # ---- text formats
-
-
-def test_what_one_format_lacks_is_not_compared(tmp):
-    xdin = write_file(tmp / "a.xdin", ["r 1000 4\n", "w 2000 8\n", "i 3000 2\n", "v 4000 0\n", "m 5000 1\n"])
-    din = write_file(tmp / "a.din", ["0 1000\n", "1 2000\n", "2 3000\n", "3 5000\n"])
-    _, last = found("--format-a", "xdin", "--format-b", "din", xdin, din, code=0)
-    equal(sum(last["a"]["left_out"].values()), 1, "the invalidation")
-    assert "size" not in last["fields"] and "time" not in last["fields"], last
-    # Without MODIFY, it is compared as a read and a write.
-    lackey = write_file(tmp / "a.lackey", ["==1== a comment\n", "I  3000,2\n", " M 1000,4\n", " S 2000,8\n"])
-    other = write_file(tmp / "b.xdin", ["i 3000 2\n", "r 1000 4\n", "w 1000 4\n", "w 2000 8\n"])
-    _, last = found("--format-a", "lackey", "--format-b", "xdin", lackey, other, code=0)
-    equal(last["same"], 4, "same")
-    assert "size" in last["fields"], last
 
 
 @pytest.mark.asan

@@ -2,12 +2,10 @@
 
 import csv
 import random
-import struct
 
 import pytest
 
 import harness
-import reference
 from cut_model import SELECTORS, Selection, buscap, read, record_file, rich_stream, utc
 from harness import equal
 
@@ -54,32 +52,6 @@ def test_segments_by_every_selector_and_form_of_time(tmp):
     assert 3 * selected > 10000 * len(seeds), selected
 
 
-@pytest.mark.parametrize("form", ["sim", "bcp1", "byu", "raw6"])
-def test_time_of_day_follows_the_bus_clock_if_the_source_can_wait(tmp, form):
-    if form == "sim":
-        source, hz = "sim:rate=max,count=200k", 66_000_000
-    else:
-        path, hz = tmp / f"bus.{form}", 10_000_000
-        buscap("sim", "--count", "200k", "-O", form, "-o", path)
-        source = f"file:{path},format={form},clock_hz={hz}"
-
-    def record(name, source):
-        done = harness.run(harness.BUSCAPD, "--once", "--no-socket", "--source", source, "-o", tmp / name,
-                           "--set", "filter.keep=type=read,write")
-        equal(done.returncode, 0, done.stderr.decode())
-        chunks = [chunk for path in harness.segments(tmp / name) for chunk in reference.read_segment(path).chunks]
-        assert len(chunks) > 1, chunks
-        return chunks
-
-    recorded = record("first", source)
-    again = record("again", f"file:{harness.segments(tmp / 'first')[0]}")
-    equal(b"".join(chunk.records for chunk in again), b"".join(chunk.records for chunk in recorded), "replayed records")
-    tick, ns = recorded[0].info["first_tick"], recorded[0].info["wall_ns"]
-    for info in (chunk.info for chunk in recorded + again):
-        # The time of a chunk is rounded.
-        assert abs(ns + (info["first_tick"] - tick) * 10**9 // hz - info["wall_ns"]) <= 2, info
-
-
 @pytest.mark.asan
 def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):
     path = record_file(tmp, rich_stream(5), clock_hz=66000000)
@@ -121,15 +93,6 @@ def test_other_formats_by_every_selector_they_have(tmp):
             kept = {int(row["number"]) for row in csv.DictReader(out.decode().splitlines()) if row.get("kind", "reference") == "reference"}
             got = [line for line in dump("-I", kind, *options, path, code=None)[0] if not line.startswith("#")]
             equal(got, [line for number, line in enumerate(lines, first) if number in kept], f"{kind} by {options}")
-
-
-def test_port_is_short_for_address_and_type(tmp):
-    path = tmp / "x.byu"
-    path.write_bytes(b"".join(struct.pack("<I4BI", addr, kind, 1, 0, 0, 1)
-                              for addr in (0xDF, 0xE0, 0xE3, 0xE4) for kind in (0x03, 0x10, 0x11)))
-    got, _ = dump("-I", "byu", "--port", "e0-e3", path)
-    equal([line.split("\t")[:2] for line in got], [["000000e0", "IOWRITE"], ["000000e3", "IOWRITE"]], "port e0-e3")
-    equal(dump("-I", "byu", "--addr", "e0-e3", "--type", "IOWRITE", path)[0], got, "in full")
 
 
 def test_times_that_a_file_does_not_have(tmp):

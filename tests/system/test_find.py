@@ -2,9 +2,7 @@
 
 import bisect
 import fcntl
-import json
 import os
-import pathlib
 import random
 import shutil
 import struct
@@ -13,11 +11,10 @@ import pytest
 
 import harness
 import reference
-from cut_model import Record, Recording, buscap, read, record_file, utc
-from harness import BUSCAP, NIGHTLY, ROOT, equal, need, run
+from cut_model import Recording, buscap, read, record_file, utc
+from harness import BUSCAP, NIGHTLY, equal, need, run
 from reference import NO_DELTA
 
-DATA = ROOT / "../shared/data"
 QUERIES = 340 if NIGHTLY else 16  # for each of six traces
 SIZE = 10 if NIGHTLY else 1  # of recordings of several chunks
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
@@ -139,13 +136,6 @@ def test_random_queries_on_a_recording():
     equal(orders, orders[:1] * 4, "the order of the files")
 
 
-def test_random_queries_on_one_segment(tmp):
-    path = record_file(tmp, reference.make_bcp1(random.Random(7), reference.Features(samples=4000, agents=2))[0],
-                       clock_hz=1000)
-    source = read(path)
-    check_queries(2, [path], source.records, source.clock_hz)
-
-
 def test_random_queries_on_records_across_pages_and_ports(tmp):
     rng = random.Random(12)
     pages = [[rng.randrange(1 << 20) << 12 for _ in range(6)] for _ in range(3)] + [[0, 0xFFFFF000]]
@@ -169,14 +159,6 @@ def test_random_queries_on_records_across_pages_and_ports(tmp):
     assert len(paths) > 2, paths
     recording = Recording(recorded)
     check_queries(6, [out], recording.records, recording.clock_hz)
-
-
-def test_random_queries_on_a_real_trace():
-    path = need(DATA / "byu/pentium2-slice.tr")
-    expected = reference.expect_byu(path.read_bytes())
-    records = [Record(i, *struct.unpack_from("<I4B", expected.records, 12 * i), tick, 0, 0, False)
-               for i, tick in enumerate(expected.ticks)]
-    check_queries(3, ["-I", "byu", path], records, 0, (0, 3))  # it ends in part of a record
 
 
 @pytest.mark.parametrize("name", ["torn", "damaged"])
@@ -233,18 +215,6 @@ def test_context_shows_the_neighbours(tmp):
     equal(numbers.count(""), sum(b - a > 1 for a, b in zip(shown, shown[1:])), "dividing lines")
 
 
-def test_times_of_day_and_files_are_shown():
-    paths, _, recording = recorded_segments()
-    out = paths[0].parent
-    at = recording.records[len(recording.records) // 2]
-    text, _ = buscap("find", "--json", "--from", f"@{at.tick}", "--to", f"@{at.tick + 1}", f"{at.addr:x}", out)
-    hit = next(json.loads(line) for line in text.splitlines() if json.loads(line)["number"] == at.number)
-    equal({key: hit[key] for key in ("tick", "epoch", "time", "addr", "size", "attr", "proc", "is_context")},
-          {"tick": at.tick, "epoch": at.epoch, "time": utc(at.wall_hz // recording.clock_hz), "addr": f"{at.addr:#x}",
-           "size": at.size, "attr": at.attr, "proc": at.proc, "is_context": False}, "fields")
-    assert pathlib.Path(hit["file"]).exists() and hit["recording"] in hit["file"], hit
-
-
 @pytest.mark.asan
 def test_marks_limit_the_search(tmp):
     out = tmp / "rec"
@@ -274,52 +244,6 @@ def test_marks_limit_the_search(tmp):
         path.write_bytes(data)
     found, err = buscap("find", "-c", "--after-mark", "relay clicked", "0-", out, code=3)
     assert (found, "is damaged" in err, "no mark" in err) == (b"0\n", True, False), (found, err)
-
-
-def test_marks_triggers_and_gaps_are_listed():
-    paths, seen, recording = recorded_segments()
-    out = paths[0].parent
-    text, err = buscap("marks", "--json", out)
-    events = [json.loads(line) for line in text.splitlines()]
-    gaps = sorted((e["number"], e["cause"], e["lost"], e["exact"]) for e in events if e["kind"] == "gap")
-    equal(gaps, sorted((g.number, g.cause, g.lost, g.exact) for g in recording.gaps), f"gaps; {err}")
-    equal(sum(e["kind"] == "trigger" for e in events), len(seen.triggers), "triggers")
-    walls = {r.number: r for r in recording.records}
-    for event in events:
-        record = walls.get(event["number"])
-        if record and record.epoch == event["epoch"]:
-            equal((event["tick"], event["time"]), (record.tick, utc(record.wall_hz // recording.clock_hz)), event)
-    lines = buscap("marks", out)[0].decode().splitlines()
-    equal(len(lines), len(events), "lines")
-    assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
-
-
-def test_a_segment_after_a_torn_one_is_searched_and_described(tmp):
-    """The torn chunk would end in the following segment, or after it."""
-    paths = [record_file(tmp, reference.make_byu(random.Random(n), n)[0], "byu") for n in (20000, 30000, 10)]
-    torn, long, short = (path.read_bytes() for path in paths)
-    path = tmp / "joined"
-    for following, records in ((long, 30000), (short, 10)):
-        path.write_bytes(torn[:20000] + following)
-        out, err = buscap("find", "--count", "0-", path, code=3)
-        equal(out, b"%d\n" % records, "found")
-        assert "chunk 0" in err, err
-        out, err = buscap("info", "--json", path, code=3)
-        info = json.loads(out)
-        equal((info["chunks"], info["records"], info["sealed"]), (1, records, False), "info")
-        assert "chunk 0" in err and err.count("\n") == 1, err
-
-
-def test_names_are_shown(tmp):
-    trace = tmp / "a.xdin"
-    trace.write_text("r b8000 2\nw 1234 4\nr ffff 1\n")
-    names = tmp / "names"
-    names.write_text("1000-1fff the \x1b stack\n")
-    out, _ = buscap("find", "-I", "xdin", "--map", "pc", "--map", names, "0-", trace)
-    equal([line.rsplit("(", 1)[1] if "(" in line else "" for line in out.decode().splitlines()],
-          ["VGA colour text)", "the \\x1b stack)", "conventional memory)"], "names")
-    hits = buscap("find", "-j", "-I", "xdin", "--map", names, "0-", trace)[0].splitlines()
-    equal([json.loads(hit)["name"] for hit in hits], [None, "the \x1b stack", None], "in JSON")
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
@@ -361,16 +285,6 @@ def test_reading_gives_way_to_a_running_recorder(tmp, argv):
     finally:
         os.close(directory)
     assert "setpriority(PRIO_PROCESS, 0, 19)" in text and "IOPRIO_CLASS_IDLE" in text, text
-
-
-def test_a_fifo_is_read_from_its_start(tmp):
-    data, expected = reference.make_byu(random.Random(2), 20_000, first_has_delta=True)
-    (tmp / "a.byu").write_bytes(data)
-    os.mkfifo(tmp / "fifo")
-    for options in ([], ["-I", "byu"]):
-        with harness.popen(["sh", "-c", 'cat "$0" > "$1"', tmp / "a.byu", tmp / "fifo"]) as writer:
-            equal(buscap("find", "-c", *options, "0-", tmp / "fifo")[0], f"{len(expected.ticks)}\n".encode(), options)
-            equal(writer.wait(harness.TIMEOUT_S), 0, "the writer")
 
 
 @pytest.mark.asan

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from harness import BUSCAP, BUSCAPD, ROOT, equal, run
+from harness import BUSCAP, BUSCAPD, ROOT, run
 
 
 # A trace of each format, with everything that the format can hold.
@@ -261,27 +261,3 @@ def test_impossible_conversions_fail_with_a_reason(tmp):
         assert done.returncode == 2, (form, target, done.stderr)
         assert re.search(r"can't convert \S+ to \S+: ", done.stderr), (form, target, done.stderr)
         assert not out.exists()
-
-
-def test_seq_of_a_segment_is_the_number_of_the_record(tmp):
-    """Whatever is converted: the whole, a part, or another recording after it, which gets numbers of its own."""
-    byu = run(BUSCAP, "sim", "--seed", "3", "-n", "3000", "-O", "byu").stdout
-    paths = [tmp / "a.byu.lz4", tmp / "b.byu.lz4"]
-    for path in paths:
-        equal(run(BUSCAP, "convert", "-I", "byu", "-O", "segment", "-o", path, data=byu).returncode, 0)
-
-    def seq(*argv):
-        rows = run(BUSCAP, *argv, "-O", "rowbinary").stdout
-        return [number for _, number, *_ in struct.iter_unpack("<IQQI4BI", rows)]
-
-    count = len(byu) // 12
-    equal(seq("convert", paths[0]), list(range(count)), "a segment")
-    equal(seq("cut", "--records", "100-199", paths[0]), list(range(100, 200)), "a part of it")
-    equal(seq("cut", "--records", "100-199", "-I", "byu", write(tmp / "x", byu)), list(range(100)), "of byu: the row")
-    both = seq("convert", *paths)
-    equal(both, list(range(2 * count)), "two recordings")
-
-
-def write(path, data):
-    path.write_bytes(data)
-    return path

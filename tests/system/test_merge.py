@@ -8,8 +8,8 @@ import pytest
 
 import harness
 import reference
-from cut_model import buscap, can_read, can_write, read, record_file
-from harness import BUSCAPD, equal, need, run
+from cut_model import buscap, read, record_file
+from harness import equal
 from test_cut import rich_stream
 
 
@@ -91,29 +91,6 @@ def test_by_time_of_day_needs_a_clock_rate(tmp):
     equal(len(got.records), sum(len(read(path).records) for path in paths), "records")
 
 
-def test_by_tick_needs_one_clock_rate(tmp):
-    data = reference.make_byu(random.Random(1), 100)[0]
-    unknown, slow = (record_file(tmp, data, "byu", clock_hz=hz) for hz in (None, 1000))
-    merge(tmp, "--by", "tick", unknown, slow)
-    equal(harness.info([tmp / "out.byu.lz4"])[0]["source"]["clock_hz"], 1000, "clock_hz")
-
-
-def test_segments_of_one_recording_are_one_input(tmp):
-    stream = tmp / "stream.bcp1"
-    stream.write_bytes(rich_stream(15, 6000))
-    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream},clock_hz=5000", "-o", tmp, "-b",
-               "filesize:20K")
-    assert done.returncode in (0, 3, 4), done.stderr
-    paths = harness.segments(tmp)
-    assert len(paths) > 1
-    other = record_file(tmp, rich_stream(16, 500), clock_hz=5000)
-    got, _ = merge(tmp, "--by", "tick", *reversed(paths), other)
-    whole = tmp / "whole.byu.lz4"
-    buscap("convert", *paths, "-O", "segment", "-o", whole)
-    wanted, _ = merge(tmp, "--by", "tick", whole, other, name="wanted.byu.lz4")
-    equal([r[1:8] for r in got.records], [r[1:8] for r in wanted.records], "records")
-
-
 @pytest.mark.asan
 def test_renumber_separates_processors(tmp):
     paths = [record_file(tmp, reference.make_byu(random.Random(i), 500)[0], "byu", clock_hz=9) for i in range(3)]
@@ -125,94 +102,6 @@ def test_renumber_separates_processors(tmp):
     assert "too high for --renumber 2" in err, err
     _, err = buscap("merge", "--by", "tick", "--renumber", "100", *paths, "-o", tmp / "z.byu.lz4", code=None)
     equal(max(r.proc for r in read(tmp / "z.byu.lz4").records) >= 200, True, "processors up to 203")
-
-
-def test_plain_records_merge_by_the_sum_of_their_times(tmp):
-    can_write("byu")
-    data = [reference.make_byu(random.Random(i), 400)[0] for i in range(2)]
-    paths = []
-    for i, piece in enumerate(data):
-        paths.append(tmp / f"{i}.byu")
-        paths[-1].write_bytes(piece)
-    out, _ = buscap("merge", "-I", "byu", *paths)
-    rows = []
-    for i, piece in enumerate(data):
-        tick = 0
-        for at in range(0, len(piece), 12):
-            time = struct.unpack_from("<I", piece, at + 8)[0]
-            tick += time if time != 0xFFFFFFFF else 0
-            rows.append((tick, i, at, piece[at : at + 8]))
-    rows.sort()
-    equal([out[at : at + 8] for at in range(0, len(out), 12)], [row[3] for row in rows], "records")
-    tick = 0
-    ticks = []
-    for at in range(8, len(out), 12):
-        time = struct.unpack_from("<I", out, at)[0]
-        tick += time if time != 0xFFFFFFFF else 0
-        ticks.append(tick)
-    equal(ticks, [row[0] for row in rows], "ticks")
-
-
-REFERENCES = b"r 123456789abcdef0 4 9f8e7 9a8b7c6d\nw 123456789abcdefa 8 9a8b7 8888ffff3e456a21\n"
-EVENTS = b"F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
-
-
-def laplace_files(tmp):
-    can_read("laplace-text")
-    (tmp / "r.txt").write_bytes(REFERENCES)
-    (tmp / "e.txt").write_bytes(EVENTS)
-    return tmp / "r.txt", tmp / "e.txt"
-
-
-def test_references_and_kernel_events_become_one_text_by_time(tmp):
-    references, events = laplace_files(tmp)
-    r, e = REFERENCES.splitlines(True), EVENTS.splitlines(True)
-    for order in ((references, events), (events, references)):
-        equal(buscap("merge", *order), (r[0] + e[0] + r[1] + e[1], ""), order)
-    buscap("merge", references, events, "-o", tmp / "both.txt")
-    equal((tmp / "both.txt").read_bytes(), r[0] + e[0] + r[1] + e[1], "both.txt")
-    # Entries with equal times are in the order of the inputs.
-    same = b"F 123456789abcdef0 100 77\n"
-    (tmp / "e.txt").write_bytes(same)
-    equal(buscap("merge", references, events)[0], r[0] + same + r[1], "references first")
-    equal(buscap("merge", events, references)[0], same + REFERENCES, "events first")
-
-
-def test_many_references_and_events_are_sorted(tmp):
-    can_read("laplace-text")
-    rng = random.Random(4)
-    times = sorted(rng.randrange(1 << 40) for _ in range(9000))
-    lines = [[], []]
-    for time in times:
-        kind = rng.random() < 0.1
-        lines[kind].append((time, b"F %x %x 77\n" % (time, rng.randrange(999)) if kind else
-                            b"%c %x 4 1 %x\n" % (rng.choice(b"rw"), time, rng.randrange(1 << 32))))
-    paths = (tmp / "r.txt", tmp / "e.txt")
-    for path, rows in zip(paths, lines):
-        path.write_bytes(b"".join(line for _, line in rows))
-    wanted = sorted([(t, 0, n, line) for n, (t, line) in enumerate(lines[0])]
-                    + [(t, 1, n, line) for n, (t, line) in enumerate(lines[1])])
-    equal(buscap("merge", *paths)[0], b"".join(row[3] for row in wanted), "text")
-
-
-@pytest.mark.asan
-def test_an_input_out_of_order_keeps_its_order(tmp):
-    references, events = laplace_files(tmp)
-    lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, *range(12, 60)))]
-    references.write_bytes(b"".join(lines))
-    events.write_bytes(b"F 7 1 77\nF a 2 77\n")
-    out, err = buscap("merge", references, events)
-    equal(out, lines[0] + b"F 7 1 77\n" + b"".join(lines[1:4]) + b"F a 2 77\n" + b"".join(lines[4:]), "text")
-    assert "2 entries out of order by at most 6 ticks" in err, err
-
-
-def test_a_torn_input_gives_the_intact_part(tmp):
-    paths = [record_file(tmp, rich_stream(i, 2000), clock_hz=1000) for i in range(2)]
-    data = paths[1].read_bytes()
-    torn = tmp / "torn.byu.lz4"
-    torn.write_bytes(data[: len(data) // 2])
-    got, err = merge(tmp, "--by", "tick", paths[0], torn, code=3)
-    assert len(got.records) > len(read(paths[0]).records), err
 
 
 def test_each_input_may_have_its_own_format(tmp):

@@ -123,42 +123,11 @@ def test_symbols_of_our_own_programs_agree_with_nm(tmp):
     check_symbols(tmp, program, 1000)
 
 
-def test_a_system_map_agrees_with_nm(tmp):
-    source, program, system_map = tmp / "program.c", tmp / "program", tmp / "System.map"
-    source.write_text(SOURCE)
-    equal(run("gcc", "-no-pie", "-o", program, source).returncode, 0)
-    system_map.write_bytes(run("nm", "-n", program).stdout)
-    wanted = {}  # address: names
-    for line in run("nm", "-n", "--defined-only", program).stdout.decode().splitlines():
-        addr, kind, name = line.split()
-        if kind not in "aA":
-            wanted.setdefault(int(addr, 16), set()).add(name)
-    trace = tmp / "a.din"
-    trace.write_text("".join(f"0 {addr:x}\n" for addr in wanted))
-    for options in ([], ["--map", "pc"]):
-        out, _ = buscap("find", "-j", "-I", "din", *options, "--symbols", system_map, "0-", trace)
-        for (addr, names), line in zip(wanted.items(), out.splitlines(), strict=True):
-            assert json.loads(line)["name"] in names, (hex(addr), names, line)
-
-
 # ---- where names are shown
 
 ACCESSES = [(0xB8000, MEM_WRITE), (0x3F8, IO_WRITE), (0x3F8, MEM_READ), (0x1000, MEM_READ), (0x80, IO_WRITE),
             (0x123456, MEM_READ)]
 PC_NAMES = ["VGA colour text", "COM1", "interrupt vectors", "conventional memory", "POST code", None]
-
-
-def test_dump_appends_names_to_records(tmp):
-    trace = write_byu(tmp / "a.byu", ACCESSES)
-    plain = buscap("dump", trace)[0].decode().splitlines()
-    named = buscap("dump", "--map", "pc", trace)[0].decode().splitlines()
-    equal(named, [line + (f"\t{name}" if name else "") for line, name in zip(plain, PC_NAMES)])
-    ticks = buscap("dump", "--map", "pc", "--time", "tick", trace)[0].decode().splitlines()
-    equal(ticks, [f"{line}\t{i + 1}" + (f"\t{name}" if name else "") for i, (line, name) in enumerate(zip(plain, PC_NAMES))])
-    names = tmp / "names"
-    names.write_text("b8000-b8fff screen \x1b one\nport 3f8 printer\n")
-    lines = buscap("dump", "--map", "pc", "--map", names, "--records", "0-1", trace)[0].decode().splitlines()
-    equal([line.rsplit("\t", 1)[1] for line in lines], ["screen \\x1b one", "printer"])
 
 
 def test_dump_appends_names_to_samples_and_segments(tmp):
@@ -274,28 +243,6 @@ def test_a_region_selects_the_same_in_find_dump_and_cut(tmp):
         equal([(int(line[0], 16), types[line[1]]) for line in lines], wanted, f"dump of {source.name}")
 
 
-def test_a_region_may_come_before_its_map(tmp):
-    trace = write_byu(tmp / "a.byu", ACCESSES)
-    names = tmp / "names"
-    names.write_text("123000-123fff device\nport 80 device LEDs\nb8000 VGA\n")
-    for options, count in ((["--region", "device", "--map", names], 1), (["--map", names, "--region", "LEDs"], 1),
-                           (["--map", names, "--region", "VGA"], 1), (["--region", "COM1", "--map", names], 1)):
-        equal(int(buscap("find", "-c", *options, trace)[0]), count, options)
-        equal(len(buscap("dump", *options, trace)[0].splitlines()), count, options)
-
-
-def test_find_names_the_bytes_of_a_burst_that_were_searched_for(tmp):
-    trace, names = tmp / "a.byu", tmp / "names"
-    trace.write_bytes(RECORD.pack(0x1018, MEM_READ, 32, 0, 0, 1))  # 1000-101f
-    names.write_text("1000-1003 first\n1010-1013 middle\n1018-101b critical\n101c-101f last\n")
-    for selection, name in ((["--region", "first"], "first"), (["--region", "last"], "last"), (["0-"], "critical"),
-                            (["1013-1017"], "middle"), (["ffe-1001"], "first"), (["1018"], "critical")):
-        out, _ = buscap("find", "--map", names, *selection, trace)
-        assert out.decode().endswith(f"  ({name})\n"), (selection, out)
-        hit = json.loads(buscap("find", "-j", "--map", names, *selection, trace)[0])
-        equal((hit["addr"], hit["name"]), ("0x1018", name))
-
-
 # ---- the daemon
 
 
@@ -305,26 +252,6 @@ def daemon_files(tmp):
     names.write_text("0-ffffffff everything\nport 0-ffff every port\n")
     symbols.write_text("c0000000 T low_half\n")
     return names, symbols
-
-
-@pytest.mark.asan
-def test_filters_triggers_and_requests_know_regions(tmp):
-    names, symbols = daemon_files(tmp)
-    trace = write_byu(tmp / "edges.byu", EDGES * 20)
-    config = tmp / "conf"
-    # [names] comes last on purpose.
-    config.write_text(f"[filter]\nkeep = region=vga\nkeep.low = region=low_half\n[trigger seen]\nwhen = region=VGA_graphics\n"
-                      f"action = mark\n[names]\nmap = {names}\nsymbols = {symbols}:-c0000000\n")
-    out = tmp / "out"
-    done = run(BUSCAPD, "-c", config, "--once", "--source", f"file:{trace}", "-o", out)
-    equal(done.returncode, 0, done.stderr.decode())
-    def is_kept(addr, kind):
-        return vga(addr, kind) or (addr < 0x10000 and kind in (MEM_READ, MEM_WRITE))
-    got = [(r[0], r[1]) for r in RECORD.iter_unpack(harness.lz4_dc(harness.segments(out)))]
-    equal(got, [access for access in EDGES * 20 if is_kept(*access)], "kept")
-    marks = [json.loads(line) for line in buscap("marks", "-j", out)[0].splitlines()]
-    graphics = sum(0xA0000 <= addr <= 0xAFFFF and kind < IO_READ for addr, kind in EDGES) * 20
-    equal(sum(mark["text"] == "seen" for mark in marks), graphics, "marks of the trigger")
 
 
 def test_regions_in_requests(tmp):

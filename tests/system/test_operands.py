@@ -105,14 +105,6 @@ def test_a_directory_and_an_id_stand_for_their_files(command, lab, tmp):
         buscap(command, code=6)
 
 
-def test_a_file_of_that_name_wins_over_an_id(lab, tmp):
-    word = recordings(lab)[0]
-    (tmp / word).write_bytes(names(lab / "host2")[0].read_bytes())
-    with daemon_in(lab, tmp) as socket:
-        done = run(need(BUSCAP), "stats", *COMMANDS["stats"], word, cwd=tmp, env={**os.environ, "BUSCAP_SOCKET": str(socket)})
-    equal(done.stdout, buscap("stats", names(lab / "host2")[0]))
-
-
 def test_info_prints_a_line_for_each_recording_and_their_sum(lab, tmp):
     rows = [json.loads(line) for line in run(need(BUSCAP), "info", "--json", lab).stdout.splitlines()]
     equal([row["id"] for row in rows], recordings(lab))
@@ -130,15 +122,6 @@ def test_info_prints_a_line_for_each_recording_and_their_sum(lab, tmp):
     equal(total.split()[:3], ["total", str(sum(row["segments"] for row in rows)), f"{sum(row['records'] for row in rows):,}"])
     with daemon_in(lab, tmp) as socket:
         equal(buscap("info", recordings(lab)[0][:-1], socket=socket).decode().splitlines(), [head, lines[0]])
-
-
-def test_the_host_is_in_what_commands_print(lab):
-    def hosts(text):
-        return set(re.findall(r'"host":"(\w+)"', text.decode()))
-
-    equal(hosts(buscap("find --json", lab)), {"host2"})  # the last ones
-    equal(hosts(buscap("report", lab)), {"host1", "host2"})
-    equal(hosts(buscap("report", lab / "host1")), {"host1"})
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("diff", "merge")])
@@ -177,13 +160,6 @@ def test_what_can_not_be_read_is_said_and_the_rest_is_read(command, lab, tmp):
     assert str(foreign[1]).encode() in done.stderr + done.stdout, done.stderr
 
 
-def test_the_last_match_opens_only_the_newest_file(lab, tmp):
-    need("strace")
-    done = run("strace", "-f", "-qq", "-e", "trace=open,openat", "-o", tmp / "calls", need(BUSCAP), "find", "--last", "1", "0-", lab)
-    equal(done.returncode, 0, done.stderr.decode())
-    equal(set(NAME.findall((tmp / "calls").read_text())), {NAME.fullmatch(names(lab)[-1].name).groups()})
-
-
 @pytest.mark.parametrize("command", [("dump",), ("convert", "-O", "byu")])
 def test_files_that_are_deleted_or_sealed_meanwhile_are_not_missing(command, lab, tmp):
     shutil.copytree(lab, tmp / "lab")
@@ -215,20 +191,3 @@ def test_web_shows_files_directories_and_ids(lab, tmp):
     with daemon_in(lab, tmp) as socket:
         equal(shown(last[:-1], "--socket", socket), [(last, by_id[last])])
         equal(sorted(shown("--socket", socket)), everything)
-
-
-def test_named_files_are_ordered_by_their_headers(lab, tmp):
-    files = names(lab / "host1")
-    renamed = [tmp / name for name in "cab"]
-    for path, new in zip(files, renamed):
-        shutil.copy(path, new)
-    for command in ("find", "marks", "stats", "dump", "convert", "cut"):
-        equal(buscap(command, *sorted(renamed[:3])), buscap(command, *files[:3]) if command != "marks" else b"", command)
-
-
-def test_a_missing_file_is_said_and_the_rest_is_read(lab):
-    path = names(lab)[0]
-    for command in ("info", "verify", "find", "marks", "stats", "dump", "cut"):
-        done = run(need(BUSCAP), command, *COMMANDS[command], path, "missing")
-        equal((done.returncode, done.stdout), (1, buscap(command, path)), command)
-        assert "missing: can't open: No such file or directory; check the name" in done.stderr.decode(), done.stderr

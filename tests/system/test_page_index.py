@@ -62,27 +62,6 @@ def test_page_counts_take_at_most_one_percent_and_the_summary_a_part_of_256(tmp,
         equal([page_reference.parse(chunk.pages)[:2] for chunk in segment.chunks[:1]], [(0, 0)], "single pages and ports")
 
 
-@pytest.mark.parametrize("samples, pages", [(20, 2), (100, 6), (1000, 8)])
-def test_small_chunks_have_counts_that_are_fine_together(tmp, samples, pages):
-    """As a slow bus makes them: the counts of a chunk are as fine as its few bytes allow, those of 16 chunks are of single
-    pages."""
-    rng = random.Random(1)
-    with open(tmp / "stream", "wb") as stream:
-        for sequence in range(16):  # an epoch each, and so a chunk
-            used = [rng.randrange(pages * 20) << 12 for _ in range(pages)]
-            frame = [(rng.choice(used) | rng.randrange(4096) & ~7, 255, rng.choice((8, 9, 12)) << 4, rng.randrange(60000))
-                     for _ in range(samples)]
-            stream.write(reference.encode_header(0, 0, sequence, samples, 1000, 0) + reference.encode_payload(frame))
-    out = tmp / "rec"
-    out.mkdir()
-    equal(run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{tmp}/stream,format=bcp1,clock_hz=66000000", "-o", out)
-          .returncode, 0)
-    (segment,) = reference.read_segments(harness.segments(out)).segments  # checks each chunk
-    equal(len(segment.chunks), 16)
-    assert all(chunk.pages for chunk in segment.chunks)
-    equal(page_reference.parse(segment.nodes[0])[:2], (0, 0), "single pages and ports")
-
-
 def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
     """Each byte of the headers, the page counts, the page summary and the index is damaged in turn. The search must not
     trust them: it finds what reading the whole file finds."""

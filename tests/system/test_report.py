@@ -14,11 +14,9 @@ import pytest
 import harness
 import page_reference
 import reference
-from cut_model import rich_stream, utc
-from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+from cut_model import utc
+from harness import BUSCAP, BUSCAPD, equal, need, run
 from overview_reference import Recordings
-
-REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 
 
 def record(directory, data, suffix="bcp1", options=(), clock_hz=66000000):
@@ -100,17 +98,6 @@ def test_a_part_is_exact_down_to_single_records(large):
     assert {"chunks", "summary"} <= units, units
     first = chunks[0].wall  # the times of later chunks overlap
     equal(check(recordings, directory, "--from", utc(first), "--to", utc(first + 1))["unit"], "records")
-
-
-def test_a_single_record_is_found_by_its_time(tmp):
-    record(tmp, rich_stream(3))
-    recordings = Recordings(harness.segments(tmp))
-    for chunk in next(iter(recordings.by_id.values())):
-        for at in sorted({0, 1, chunk.records // 2, chunk.records - 1} & set(range(chunk.records))):
-            ns = chunk.times[at]
-            overview = check(recordings, tmp, "--from", utc(ns), "--to", utc(ns + 1))
-            equal(overview["unit"], "records")
-            assert overview["columns"] and overview["from"] == overview["to"]
 
 
 # ---- rows
@@ -196,24 +183,6 @@ def test_totals_and_events_are_those_of_info_stats_and_marks(large):
     equal([(e["kind"], e["record"], utc(e["time"] + origin), e["lost"], e["cause"], e["exact"]) for e in
            made["events"]["events"]],
           [(m["kind"], m["number"], m["time"], m["lost"], m["cause"], m["exact"]) for m in marks], "events")
-
-
-def test_several_recordings_are_drawn_in_the_order_of_time(tmp):
-    for seed in (1, 2, 3):
-        record(tmp, rich_stream(seed))
-    recordings = Recordings(harness.segments(tmp))
-    for columns in (512, 100, 20, 5):
-        overview = check(recordings, tmp, "--columns", columns)
-        starts = [r["from"] for r in overview["recordings"]]
-        equal(starts, sorted(starts))
-        equal(len(starts), 3)
-
-
-def test_a_real_trace_is_exact(tmp):
-    record(tmp, need(REAL_TRACE).read_bytes()[: 12 * 10_000], "byu")
-    recordings = Recordings(harness.segments(tmp))
-    for columns, rows in ((512, 1024), (40, 200), (7, 16)):
-        check(recordings, tmp, "--columns", columns, "--rows", rows)
 
 
 @pytest.mark.asan
@@ -315,21 +284,6 @@ def test_text_is_as_wide_as_the_terminal(large, lang, sign):
         assert lang != "C" or text.isascii()
 
 
-def test_ticks_of_a_text_are_in_the_cells_of_their_times(tmp):
-    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 0)])
-    stream = b"".join(reference.encode_header(reference.LOSS, 0, i, 1, 1000 * i, 1) + frame for i in range(101))
-    record(tmp, stream, clock_hz=1_000_000)
-    for columns in range(70, 200, 13):
-        text = run(need(BUSCAP), "report", tmp, env={"COLUMNS": str(columns), "LC_ALL": "C"}).stdout.decode()
-        gaps, axis = (re.search(rf"^ +{start}.*", text, re.MULTILINE)[0] for start in ("gaps ", r"\|0 ms"))
-        ticks = {match.start(): int(match[1]) for match in re.finditer(r"\|(\d+) ms", axis)}
-        first, width = min(ticks), re.search(r" +\d+$", gaps).start() - min(ticks)
-        assert len(ticks) > 1 and 100 in ticks.values(), axis
-        where = f"{columns}:\n{gaps}\n{axis}"
-        equal(ticks, {first + min(width - 1, ms * width // 100): ms for ms in ticks.values()}, where)
-        assert all(gaps[at] != " " for at in ticks), where
-
-
 def says_reduced(path):
     """Whether a report says that it was reduced."""
     text = path.read_text()
@@ -362,16 +316,6 @@ def test_a_report_fits_in_its_size_and_says_so(large, tmp, name):
     assert b"does not fit in --max-size" in done.stderr and not list(tmp.iterdir())
 
 
-def test_reducing_never_increases(large):
-    directory, _ = large
-    small = ("--columns", "8", "--rows", "500")
-    limit = len(run(need(BUSCAP), "report", "--json", *small, directory).stdout) * 2 // 3
-    made = report("--max-size", limit, *small, directory)
-    columns, rows = map(int, re.search(r"(\d+) columns, (\d+) rows", made["reduced"]).groups())
-    assert columns == 8 and rows < 500, made["reduced"]
-    assert len(made["overview"]["columns"]) <= columns and len(made["overview"]["rows"]) <= rows
-
-
 def test_only_events_are_left_out_at_the_minimum_resolution(large):
     directory, _ = large
     small = ("--columns", "16", "--rows", "8")
@@ -383,19 +327,6 @@ def test_only_events_are_left_out_at_the_minimum_resolution(large):
     assert made["events"]["cut_off"] and 0 < len(kept) < len(whole["events"]["events"])
     equal(kept, whole["events"]["events"][: len(kept)])
     assert f"{len(kept)} events" in made["reduced"], made["reduced"]
-
-
-def test_text_says_what_it_does_not_show(tmp):
-    record(tmp, many_chunks(30, samples=3))
-    (path,) = harness.segments(tmp)
-    chunk, data = reference.read_segment(path).chunks[7], bytearray(path.read_bytes())
-    data[chunk.offset + chunk.header_bytes + chunk.info["frame_bytes"] - 10] ^= 1
-    path.write_bytes(data)
-    columns = report("--columns", "256", "--rows", "32", tmp, code=3)["overview"]["columns"]
-    uncounted = sum(column["uncounted"] for column in columns)
-    equal(uncounted, chunk.info["records"])
-    done = run(need(BUSCAP), "report", tmp, env={"COLUMNS": "200", "LC_ALL": "C"})
-    assert f"\n{uncounted} records not counted by class and address\n" in done.stdout.decode(), done.stdout.decode()
 
 
 @pytest.mark.asan
@@ -433,12 +364,6 @@ def test_losses_are_those_of_the_drawn_part(tmp):
         assert f"sealed, {facts}" in text, (argv, text)
 
 
-def test_a_loss_of_unknown_size_is_not_none(tmp):
-    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
-    record(tmp, b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2)))
-    assert "1 gap, an unknown number of samples lost" in run(need(BUSCAP), "report", tmp).stdout.decode()
-
-
 def test_a_segment_that_was_not_recorded_needs_no_end(tmp):
     (tmp / "in").write_bytes(harness.sim_records(10))
     for kind, options in (("cut", ("--records", "0-5")), ("convert", ())):
@@ -448,42 +373,10 @@ def test_a_segment_that_was_not_recorded_needs_no_end(tmp):
         assert "sealed, " in run(need(BUSCAP), "report", out).stdout.decode(), kind
 
 
-def test_a_report_without_records_is_an_error(large, tmp):
-    directory, recordings = large
-    chunks = next(iter(recordings.by_id.values()))
-    end = max(chunk.end for chunk in chunks)
-    first, last = utc(chunks[0].wall), utc(end)
-    for kind, times in ((["--text"], ["--from", "+10000h"]), (["--json"], ["--to", "2000-01-01T00:00:00Z"]),
-                        (["-o", tmp / "x.txt"], ["--from", utc(end + 1)]), (["-o", tmp / "x.html"], ["--from", "+10000h"])):
-        done = run(need(BUSCAP), "report", *kind, *times, directory)
-        equal((done.returncode, done.stdout), (1, b""))
-        assert f"no records in this range: the recordings are from {first} to {last}" in done.stderr.decode(), done.stderr
-    segment = harness.segments(directory)[0]
-    start = reference.read_segment(segment).chunks[0].offset
-    assert not list(tmp.iterdir())
-    (tmp / f"{segment.name}.partial").write_bytes(segment.read_bytes()[:start])
-    done = run(need(BUSCAP), "report", tmp)
-    equal((done.returncode, done.stdout), (1, b""))
-    assert b"no records in these files" in done.stderr, done.stderr
-
-
-def test_an_output_is_replaced_when_it_is_whole(large, tmp):
-    directory, _ = large
-    (tmp / "x.json").write_text("old")
-    done = run(need(BUSCAP), "report", "-o", tmp / "x.json", tmp / "missing")
-    equal(done.returncode, 1)
-    equal((tmp / "x.json").read_text(), "old")
-    done = run(need(BUSCAP), "report", "-o", tmp / "x.json", directory)
-    equal((done.returncode, done.stdout, done.stderr), (0, b"", b""))
-    json.loads((tmp / "x.json").read_text())
-    equal([path.name for path in tmp.iterdir()], ["x.json"])
-    segment = harness.segments(directory)[0]
-    link = tmp / "y.json"
-    link.symlink_to(segment)
-    before = segment.read_bytes()
-    done = run(need(BUSCAP), "report", "-o", link, directory)
-    assert done.returncode == 1 and b"is also an input" in done.stderr
-    equal(segment.read_bytes(), before)
+def test_a_loss_of_unknown_size_is_not_none(tmp):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
+    record(tmp, b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2)))
+    assert "1 gap, an unknown number of samples lost" in run(need(BUSCAP), "report", tmp).stdout.decode()
 
 
 def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):

@@ -10,7 +10,7 @@ import pytest
 
 import reference
 from harness import ROOT, equal, need
-from test_cli import TYPES, buscap, make_segments, one_line, simulate
+from test_cli import TYPES, buscap, make_segments
 
 SHARED = ROOT / "../shared/data"
 MEMORY = {0: "fetched", 1: "read", 2: "read", 3: "written"}
@@ -281,55 +281,7 @@ def check_some_time(result, recorded):
         check_windows(result, epochs)
 
 
-def test_several_segments_are_one_recording(tmp):
-    features = reference.Features(samples=9000, frame=12, agents=2, p_loss=0.7)
-    data, _ = reference.make_bcp1(random.Random(3), features)
-    paths = make_segments(tmp, data, "-b", "filesize:1")
-    assert len(paths) > 1, paths
-    recorded = reference.read_segments(paths)
-    records = records_of(recorded.records)
-    result, _ = stats(*reversed(paths))
-    check_totals(result, records)
-    check_memory(result, records)
-    check_time(result, recorded_epochs(recorded))
-    check_windows(result, recorded_epochs(recorded))
-    assert result["events"]["lost"] > 0, result["events"]
-    piped, _ = stats(data=b"".join(path.read_bytes() for path in paths))
-    equal({**piped, "files": 0}, {**result, "files": 0}, "through a pipe")
-    # With a missing segment, the rest is counted, without an interval across the hole.
-    without, err = stats(paths[0], *paths[2:], code=3)
-    assert "missing" in err, err
-    equal(without["entries"], len(records) - sum(c.info["records"] for c in recorded.segments[1].chunks), "entries")
-
-
-def test_bus_samples_are_counted_like_their_records(tmp):
-    bcp1, raw6, byu = (simulate("-n", "20k", out_format=name) for name in ("bcp1", "raw6", "byu"))
-    wanted, _ = stats("-I", "byu", data=byu)
-    for name, data in (("bcp1", bcp1), ("raw6", raw6)):
-        path = tmp / name
-        path.write_bytes(data)
-        result, _ = stats("-I", name, path)
-        # A reader keeps invalid bus cycles; the simulator drops them from the records.
-        said_types = {row["type"]: row["references"] for row in result["types"] if row["type"] < 0xF0}
-        equal(said_types, {row["type"]: row["references"] for row in wanted["types"]}, name)
-        for member in ("lines", "pages"):
-            equal(result["footprint"][member], wanted["footprint"][member], name)
-        equal(result["reuse"], wanted["reuse"], name)
-    equal(stats("-I", "raw6", data=raw6)[0]["time"], None, "raw6 has no time")
-    text, _ = buscap("stats", "-I", "laplace-text", data=b"r 10 4 1 10\nr ffffffffffffff10 4 1 10\n")
-    assert f" {0xFFFFFFFFFFFFFF00} ticks" in text, text
-
-
 # ---- damage, memory, real traces
-
-
-def test_damage_is_reported_and_the_rest_counted(tmp):
-    result, err = stats("-I", "byu", data=bytes(12) * 5 + b"xyz", code=3)
-    equal(result["entries"], 5, "records")
-    assert "3 bytes" in err, err
-    result, err = stats("-I", "din", data=b"0 10\n1 zz\n2 20\n", code=3)
-    equal(counted(result["types"], "type"), {1: 1, 0: 1}, "types")
-    assert "line 2" in err, err
 
 
 @pytest.mark.asan
@@ -369,37 +321,7 @@ def test_ticks_are_converted_to_seconds_if_the_clock_rate_is_known(tmp):
     assert re.search(r"duration +\d+ ticks \([0-9.]+ (us|ms)\)", text), text
 
 
-def test_a_real_bus_trace_is_counted():
-    path = need(SHARED / "byu/pentium2-slice.tr")
-    result, err = stats(path, code=3)
-    one_line(err, "2 bytes")
-    equal({row["name"]: row["references"] for row in result["types"]},
-          {"FETCH": 14362, "MEMREAD": 5756, "MEMWRITE": 2444, "MEMREADINV": 535, "DEFERREPLY": 238}, "types")
-    records = records_of(path.read_bytes())
-    check_totals(result, records)
-    check_memory(result, records)
-    check_time(result, plain_epochs(records))
-    check_windows(result, plain_epochs(records))
-
-
-def set_wall(path, wall_of):
-    """Returns the segment without its index and with new times of day in its chunks."""
-    data = bytearray(path.read_bytes())
-    recorded = reference.read_segment(path)
-    for chunk in recorded.chunks:
-        at = chunk.offset
-        end = at + chunk.header_bytes - 8
-        struct.pack_into("<q", data, at + 8 + 56, wall_of(chunk.info["first_tick"]))
-        struct.pack_into("<Q", data, end, reference.hash_of(data[at:end]))
-    last = recorded.chunks[-1]
-    return bytes(data[: last.offset + last.header_bytes + last.info["frame_bytes"]])
-
-
 # ---- micro-ops and instructions
-
-
-def uops_of(path):
-    return [line.split() for line in path.read_text().splitlines()]
 
 
 @pytest.mark.asan

@@ -1,14 +1,10 @@
 """buscap convert with Tarmac: lines are written unchanged."""
 
-import json
 
 import pytest
 
-import harness
-from harness import BUSCAP, ROOT, equal, need, run
+from harness import BUSCAP, equal, need, run
 
-DATA = ROOT / "../shared/data/tarmac"
-FILES = ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt")
 
 # A line of each kind, and some uninterpreted ones.
 LINES = b"""Tarmac Text Rev 3t
@@ -29,10 +25,6 @@ LINES = b"""Tarmac Text Rev 3t
  301 ns CADI E simulation_stopped
 \x80\xff \x00
 """
-
-
-def files():
-    return [(name, need(DATA / name).read_bytes()) for name in FILES]
 
 
 def convert(data, *argv, code=0, to="tarmac"):
@@ -56,42 +48,6 @@ def test_every_line_is_written_unchanged():
             assert b"the file ends in this line" in done.stderr, done.stderr
 
 
-def test_real_files_are_written_unchanged():
-    kept = {"quicksort.tarmac": 16, "calltest32.tarmac": 4, "parsertest.txt": 27 + 371 - 179}
-    for name, data in files():
-        out, err = convert(data)
-        equal(out, data, name)
-        lines = kept.get(name, 0)
-        harness.note(f"{name}: {lines} of {data.count(10)} lines are not interpreted")
-        equal(err, f"buscap convert: {lines} uninterpreted lines written unchanged\n" * (lines != 0))
-        crlf = data.replace(b"\n", b"\r\n")
-        equal(convert(crlf)[0], crlf, f"{name} with CRLF")
-        equal(convert(data[:-1])[0], data, f"{name} without its last newline")
-
-
-def test_several_files_are_one_trace(tmp):
-    (tmp / "a").write_bytes(LINES)
-    (tmp / "b").write_bytes(LINES)
-    equal(run(BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac", tmp / "a", tmp / "b").stdout, LINES + LINES)
-
-
-def test_a_bus_trace_is_written_as_accesses(tmp):
-    byu = run(BUSCAP, "sim", "--seed", "5", "--count", "2000", "-O", "byu").stdout
-    text = run(BUSCAP, "convert", "-I", "byu", "-O", "tarmac", data=byu).stdout
-    tick = 0
-    lines = []
-    for at in range(0, len(byu), 12):
-        addr = int.from_bytes(byu[at : at + 4], "little")
-        kind, size, _, proc = byu[at + 4 : at + 8]
-        time = int.from_bytes(byu[at + 8 : at + 12], "little")
-        tick += time if time != 0xFFFFFFFF else 0
-        if kind in (1, 3):
-            lines.append(f"{tick} clk cpu{proc} M{'RW'[kind // 3]}{size} {addr:08x} {'x' * (2 * size)}\n")
-    assert len(lines) > 100
-    equal(text.decode(), "".join(lines))
-    equal(convert(text)[0], text)
-
-
 def tarmac(path, lines):
     path.write_text("".join(line + "\n" for line in lines))
     return path
@@ -106,13 +62,6 @@ def test_times_of_different_units_are_merged_by_real_time(tmp):
     words = [line.split() for line in done.stdout.decode().splitlines()]
     equal([" ".join(w[:2] if len(w) == 5 else w[:1]) for w in words],
           ["999 ps", "1 ns", "1000 ps", "0.0015us", "2 ns", "2500 ps", "3 ns", "0.003us", "3001 ps"], "order")
-
-
-def test_times_of_one_file_are_read_in_its_first_unit(tmp):
-    path = tarmac(tmp / "x.tarmac", ["1 ns R r0 00000001", "2500 ps R r0 00000002", "0.003us R r0 00000003"])
-    done = run(need(BUSCAP), "convert", "-I", "tarmac", "-O", "ndjson", "-o", "-", path)
-    entries = [json.loads(line) for line in done.stdout.splitlines()]
-    equal([(e["tick"], e["unit"]) for e in entries], [(1, "ns"), (2, "ns"), (3, "ns")], "times")
 
 
 def test_traces_of_different_units_and_fields_are_compared(tmp):
@@ -138,16 +87,6 @@ def test_verify_counts_uninterpreted_lines(tmp):
         path = tarmac(tmp / "x.tarmac", lines)
         done = run(need(BUSCAP), "verify", "-I", "tarmac", path)
         equal((done.returncode, done.stdout.decode()), (code, f"{path}: {said}\n"), str(lines))
-
-
-@pytest.mark.asan
-def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
-    lines = [line for n in range(300) for line in (f"{n} ns SIGNAL x", f"{n} ns P on", f"{n} ns CACHE", f"{n} ns R r0 0000000{n % 10}")]
-    done = run(need(BUSCAP), "info", tarmac(tmp / "x", lines))
-    equal(done.returncode, 0, done.stderr.decode())
-    assert b"register writes 300" in done.stdout and b"other lines 900" in done.stdout, done.stdout
-    done = run(need(BUSCAP), "info", tarmac(tmp / "x", ["a word and another"] * 100))
-    equal(done.returncode, 1, done.stdout.decode())
 
 
 @pytest.mark.asan
@@ -197,44 +136,3 @@ def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     done = run(need(BUSCAP), "merge", "-I", "tarmac", "-o", tmp / "merged", timed, clocks)
     equal((done.returncode, done.stderr.decode()),
           (2, f"buscap merge: {clocks}: can't merge times in clk with times in ns\n"), "merge")
-
-
-def test_kept_lines_are_compared_without_time_and_layout(tmp):
-    def variant(name, form, end="\n"):
-        path = tmp / name
-        path.write_bytes("".join(form(n, words) + end for n, words in
-                                 ((n, w) for n in range(50) for w in ("SIGNAL: SIGNAL=IRQ STATE=N", f"R r0 {n:08x}"))).encode())
-        return path
-
-    plain = variant("a", lambda n, words: f"{n} ns {words}")
-    for path, options, code in (
-            (variant("ps", lambda n, words: f"{n}000 ps {words}"), [], 0),
-            (variant("cpu", lambda n, words: f"{n} ns cpu0 {words}"), [], 0),
-            (variant("crlf", lambda n, words: f"{n} ns  {words}", "\r\n"), [], 0),
-            (variant("late", lambda n, words: f"{n + 500} ns {words}"), ["--ignore", "time"], 0),
-            (variant("other", lambda n, words: f"{n} ns {words.replace('IRQ', 'FIQ')}"), [], 1)):
-        done = run(need(BUSCAP), "diff", "-I", "tarmac", *options, plain, path)
-        equal(done.returncode, code, f"{path.name}: {done.stdout.decode()}")
-
-
-def test_names_and_what_is_not_read_are_reported(tmp):
-    path = tarmac(tmp / "a", ["1 clk cluster0.cpu0 MR4 00001000 00000001", "2 clk cluster1.cpu0 MR4 (1|5|1004) 00000002",
-                              "3 clk css.rse.cpu MR4 00001008 00000003 MW4 0000100c 00000004 ?"])
-    done = run(need(BUSCAP), "convert", "-O", "csv", path)
-    header, *rows = (line.split(",") for line in done.stdout.decode().splitlines())
-    columns = [header.index(name) for name in ("type", "addr", "proc")]
-    equal([tuple(row[i] for i in columns) for row in rows],
-          [("MEMREAD", "0x1000", "0"), ("MEMREAD", "0x1004", "1"), ("MEMREAD", "0x1008", "2"), ("MEMWRITE", "0x100c", "2")])
-    notes = ("2 lines with more than was read", "processor 1 is cluster1.cpu0", "processor 2 is css.rse.cpu")
-    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap convert: {path}: {note}\n" for note in notes)))
-    done = run(BUSCAP, "info", path)
-    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap info: {path}: {note}\n" for note in notes)))
-    equal(run(BUSCAP, "convert", "-O", "tarmac", path).stdout, path.read_bytes())
-
-
-def test_an_unknown_instruction_set_hides_nothing_else(tmp):
-    path = tarmac(tmp / "a", ["1 clk IT (1) 00001000 d503201f C EL0t_n : NOP", "2 clk ES (00001004:1a) Unsupported usr: POP"])
-    done = run(need(BUSCAP), "convert", "-O", "ndjson", path)
-    entries = [json.loads(line) for line in done.stdout.splitlines()]
-    equal([(e.get("set"), e["mode"], e["disassembly"], e["size"]) for e in entries],
-          [(None, "EL0t_n", "NOP", 4), (None, "usr", "POP", 1)])
