@@ -1,12 +1,9 @@
 """The HTTP API: every path and method, every error, and the OpenAPI description."""
 
-import datetime
-import grp
 import json
 import os
 import pathlib
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -16,7 +13,8 @@ import time
 import pytest
 
 import harness
-from api_harness import (DESCRIPTION, METHODS, Api, Fifo, Stream, curl, daemon_in, described_methods, find, problems, send, template)
+from api_harness import (DESCRIPTION, METHODS, Api, Fifo, Stream, curl, daemon_in, described_methods, find, send,
+                         template)
 from harness import BUSCAP, Daemon, Faults, check_counts, equal, info, lz4_dc, run, segments, verify, wait_until
 
 pytestmark = pytest.mark.threads
@@ -49,16 +47,6 @@ def test_the_description_is_complete():
             assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine"), f"{name} is not used"
     ids = [operation["operationId"] for path in DESCRIPTION["paths"].values() for operation in path.values()]
     equal(len(ids), len(set(ids)), "operationIds")
-
-
-@pytest.mark.documents
-def test_the_validator_finds_errors():
-    trigger = {"name": "a", "when": "gap", "action": "mark"}
-    equal(list(problems(find("#/components/schemas/NewTrigger"), trigger)), [])
-    for wrong in ({"name": "a b"}, {"action": "go"}, {"when": ""}, {"text": 7}, {"frob": 1}, {"holdoff": None}):
-        assert list(problems(find("#/components/schemas/NewTrigger"), {**trigger, **wrong})), wrong
-    assert list(problems(find("#/components/schemas/NewTrigger"), {"name": "a"}))
-    assert list(problems(find("#/components/schemas/Event"), {"event": "reload", "seq": 1, "time": "now"}))
 
 
 @pytest.mark.documents
@@ -357,26 +345,6 @@ def test_all_operations_can_be_reserved(tmp):
         equal(daemon.stop(), 0)
 
 
-@pytest.mark.root
-def test_the_socket_requires_membership_in_its_group(tmp):
-    group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
-    inside = {"user": 65534, "group": group.gr_gid, "extra_groups": []}
-    with daemon_in(tmp, "--set", f"socket.group={group.gr_name}") as daemon:
-        daemon.wait_ready()
-        tmp.chmod(0o755)
-        api = Api(tmp / "socket")
-        done = run("curl", "-sS", "--unix-socket", tmp / "socket", "http://localhost/v1/status", user=65534, group=65534, extra_groups=[])
-        equal((done.returncode, done.stdout), (7, b""), "a user outside the group")
-        api.good("GET", "/v1/status", **inside)
-        api.good(*START, status=201, **inside)
-        wait_until(lambda: api.good("GET", "/v1/recordings/current", **inside)["recording"]["records"] > 0, "records")
-        api.good(*MARK, {"text": "x"}, status=201, **inside)
-        api.good(*NOTE, {"metadata": {"a": "b"}}, **inside)
-        api.good(*ROTATE, **inside)
-        api.good("DELETE", "/v1/recordings/current", **inside)
-        equal(daemon.stop(), 0)
-
-
 # ---- operations
 
 
@@ -437,30 +405,6 @@ def test_limits_end_a_recording(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_triggers_are_armed_listed_and_disarmed(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        equal(api.good("GET", "/v1/triggers"), {"triggers": []})
-        full = {"name": "roi", "when": "type=read proc=0", "action": "mark", "text": "here", "holdoff": "10ms"}
-        armed = api.good(*ARM, full, status=201)["trigger"]
-        equal({key: armed[key] for key in ("name", "when", "action", "text", "from")},
-              {"name": "roi", "when": full["when"], "action": "mark", "text": "here", "from": "request"})
-        api.good(*ARM, {**TRIGGER, "when": "idle 1.5"}, status=201)
-        equal([row["name"] for row in api.good("GET", "/v1/triggers")["triggers"]], ["roi", "a"])
-        with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            api.good(*START, status=201)
-            fired = events.until(lambda event: event["event"] == "trigger")
-        equal((fired["name"], fired["action"]), ("roi", "mark"))
-        assert api.good("GET", "/v1/triggers/roi")["trigger"]["fired"] >= 1
-        api.good("DELETE", "/v1/recordings/current")
-        equal(api.good("DELETE", "/v1/triggers/roi")["trigger"]["name"], "roi")
-        api.bad("GET", "/v1/triggers/roi", status=404)
-        api.bad("DELETE", "/v1/triggers/roi", status=404)
-        equal([row["name"] for row in api.good("GET", "/v1/triggers")["triggers"]], ["a"])
-        equal(daemon.stop(), 0)
-
-
 def test_a_trigger_of_a_recording_stops_it_and_is_disarmed(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -505,21 +449,6 @@ def test_the_flight_recorder_is_written_out(tmp):
         equal(before["state"], "recording")
         api.good("DELETE", "/v1/recordings/current")
         verify(segments(tmp / "out"))
-        equal(daemon.stop(), 0)
-
-
-def test_a_running_daemon_needs_no_more_threads(tmp):
-    """libuv aborts if it cannot create its threads when they are first used."""
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        # A stack that does not fit into the address space: no thread can be created.
-        _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK)
-        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, (1 << 50, hard))
-        api.good(*START, status=201)
-        wait_records(api)
-        api.good("DELETE", "/v1/recordings/current")
-        equal([row["state"] for row in api.good("GET", "/v1/recordings")["recordings"]], ["sealed"])
         equal(daemon.stop(), 0)
 
 
@@ -722,60 +651,6 @@ def test_live_records_equal_the_recorded_ones(tmp):
             equal(line["time"], None if time_of == 0xFFFFFFFF else time_of, line)
         assert ended["records"] > last
         equal(daemon.stop(), 0)
-
-
-def test_live_records_need_no_recording(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        with Stream(tmp / "socket", "/v1/records?limit=100", "RecordLine") as stream:
-            lines = stream.rest()
-        assert all(line.get("record", 0) is None for line in lines if "addr" in line), lines[:3]
-        equal(daemon.stop(), 0)
-
-
-def test_a_ninth_reader_of_live_records_is_refused(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        streams = []
-        try:
-            for _ in range(8):
-                streams.append(Stream(tmp / "socket", "/v1/records", "RecordLine").__enter__())
-                streams[-1].read()
-            api.bad("GET", "/v1/records?limit=1", status=503, words="too many clients")
-            equal(api.good("GET", "/v1/status")["streams"]["records"], 8)
-        finally:
-            for stream in streams:
-                stream.__exit__(None, None, None)
-        wait_until(lambda: api.good("GET", "/v1/status")["streams"]["records"] == 0, "the streams are closed")
-        equal(daemon.stop(), 0)
-
-
-# ---- the history
-
-
-def test_the_history_adds_up_to_the_status(tmp):
-    with daemon_in(tmp, source="sim:rate=max,count=200000,loss=0.5", mode="always") as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
-
-        counts = daemon.status()["counts"]
-        wanted = [200000, sum(counts["lost"].values()), 12 * counts["written"]]
-
-        def seconds_with_all():
-            seconds = api.good("GET", "/v1/history")["seconds"]
-            sums = [sum(filter(None, seconds[name])) for name in ("received_samples", "lost_samples", "record_bytes")]
-            assert all(a <= b for a, b in zip(sums, wanted)), (sums, wanted)
-            return sums == wanted and seconds
-
-        seconds = wait_until(seconds_with_all, "the ends of the seconds with samples and records")
-        assert sum(filter(None, seconds["written_bytes"])) > 0
-        end = datetime.datetime.fromisoformat(seconds["end"][:19] + "+00:00").timestamp()
-        assert abs(time.time() - end) < 3600, seconds["end"]
-        minutes = api.good("GET", "/v1/history")["minutes"]
-        equal((seconds["interval_seconds"], minutes["interval_seconds"]), (1, 60))
-        daemon.stop()
 
 
 # ---- all of it

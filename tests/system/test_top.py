@@ -76,45 +76,6 @@ def is_whole(text):
 # ---- in a terminal
 
 
-def check_screen(tmp, width, height):
-    bus = Bus()
-    with FakeDaemon(tmp / "s", bus), top(tmp, width, height) as terminal:
-        text = terminal.wait_for(is_whole, "the page with tables")
-        check_page(text, bus)
-        check_fits(terminal)
-        equal(terminal.screen()[height - 1], "q quit   p pause   s order: share   ? keys")
-        return text
-
-
-def test_a_screen_of_200_by_50_shows_more(tmp):
-    text = check_screen(tmp, 200, 50)
-    assert "3 segments sealed, 2 triggers armed" in text, text
-    assert "0x001d4000  ≥1.4 %" in text, text
-    bar = re.search(r"MEMREAD +\S+ [kM]  45\.0 % (█+)", text)
-    assert bar and len(bar.group(1)) > 30, text
-    # The graph of the samples has several rows.
-    lines = text.splitlines()
-    at = lines.index(line_of(text, "samples/s"))
-    assert all(re.fullmatch(f" +[{BLOCKS}]+", line) for line in lines[at + 1 : at + 4]), text
-
-
-def test_the_window_can_have_any_size(tmp):
-    bus = Bus()
-    with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
-        terminal.wait_for(is_whole, "the page")
-        for width, height in ((200, 50), (80, 24), (79, 23), (40, 12), (132, 8), (20, 5), (11, 3), (2, 2), (1, 1),
-                              (300, 100), (5, 60), (80, 24)):
-            terminal.resize(width, height)
-            if width >= 40:
-                check_fits(terminal)
-            else:
-                time.sleep(0.2)  # must not crash
-        text = terminal.wait_for(lambda text: is_whole(text) and " last 10 s," in text, "a page that was updated meanwhile")
-        check_page(text, bus)
-        terminal.press("q")
-        equal(terminal.wait_end(), 0)
-
-
 @pytest.mark.asan
 def test_p_pauses_and_catches_up_later(tmp):
     bus = Bus()
@@ -231,27 +192,6 @@ def test_a_silent_daemon_is_reported_and_keys_still_work(tmp):
             bus.silent = False
 
 
-def test_other_events_are_ignored(tmp):
-    more = [{"event": "command-failed", "seq": 2, "path": "/d/x", "exit_code": 3, "error": None},
-            {"event": "recording-ended", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
-
-    class Counted(Bus):
-        sent = 0
-
-        def status(self):
-            self.sent += 1
-            return super().status()
-
-    bus = Counted()
-    with FakeDaemon(tmp / "s", bus, more=more), top(tmp, 80, 24) as terminal:
-        terminal.wait_for(is_whole, "the page")
-        for n in range(bus.sent + 1, bus.sent + 3):
-            harness.wait_until(lambda n=n: bus.sent >= n, "the next status, and the events after it")
-            text = terminal.text()
-            # If nothing runs for three seconds, it says that no status was received.
-            assert "no daemon" not in text or "no status received" in text, text
-
-
 def test_without_events_the_status_is_requested_every_second(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus, ("/v1/status", "/v1/mix")) as fake, top(tmp, 80, 24) as terminal:
@@ -259,11 +199,6 @@ def test_without_events_the_status_is_requested_every_second(tmp):
         check_page(text, bus)
         # It asks for the events again if a status takes too long.
         harness.wait_until(lambda: fake.requests.count("/v1/status") >= 3 * fake.requests.count("/v1/events"), "requests for the status")
-
-
-def test_a_daemon_without_a_mix_is_shown_without_tables(tmp):
-    with FakeDaemon(tmp / "s", Bus(), ("/v1/status", "/v1/events")), top(tmp, 80, 24) as terminal:
-        terminal.wait_for(lambda text: "on the bus: not available from this daemon" in text, "the page")
 
 
 @pytest.mark.asan
@@ -283,13 +218,6 @@ def test_problems_stand_out_with_and_without_colours(tmp):
             colours = [word for word in re.findall(r"\x1b\[([\d;]*)m", drawn) for word in word.split(";")
                        if re.fullmatch(r"[34][0-7]", word)]
             equal(bool(colours), has_colour, drawn)
-
-
-def test_a_plain_locale_and_an_old_terminal_get_plain_characters(tmp):
-    with FakeDaemon(tmp / "s", Bus()), top(tmp, 80, 24, env={"LC_ALL": "C", "TERM": "vt100"}) as terminal:
-        text = terminal.wait_for(is_whole, "the page")
-        assert text.isascii(), text
-        assert re.search(r"samples/s +4\.\d\d M +[_.,\-=+*#]+ +max", text), text
 
 
 def read_for(fd, seconds):
