@@ -1,3 +1,12 @@
+/* Owns the taps: each has a filter, a queue of what matched, and the line being sent.
+ *
+ * The loop's thread examines new records for all taps as they arrive, within a budget of CPU time,
+ * and queues those that match as items of a fixed size. Lines are formatted when the client can
+ * accept them. What does not fit into a queue is counted there; the counts become an item of
+ * their own at that position, before the next item.
+ *
+ * Invariant: every record since a tap was opened has been examined or is counted as skipped, and
+ * items keep the order of the stream. */
 #include "daemon/api/tap.h"
 
 #include <assert.h>
@@ -18,6 +27,54 @@
 
 #define LINE_BYTES (6 * BC_CHUNK_TEXT_BYTES + 512)
 
+/* Slots of a queue: 240 KiB. Those above RECORD_SLOTS are only for events. */
+#define QUEUE_SLOTS  6144u
+#define RECORD_SLOTS 5632u
+#define REFILL_SLOTS (RECORD_SLOTS / 2)
+
+#define NO_TICK UINT64_MAX
+
+/* Size of the buffer for the text of a mark or trigger: it is copied in whole slots. */
+#define TEXT_BYTES (BC_CHUNK_TEXT_BYTES + sizeof(struct item))
+
+enum item_kind {
+	ITEM_NOTHING,
+	ITEM_RECORD,
+	ITEM_SKIPPED,
+	ITEM_GAP,
+	ITEM_MARK,
+	ITEM_TRIGGER,
+};
+
+/* The text of a mark or trigger is in the slots after it. */
+struct item {
+	uint8_t kind; /* enum item_kind */
+	uint8_t cause;
+	bool exact;
+	uint16_t text_bytes;
+	uint8_t record[BC_RECORD_BYTES];
+	uint32_t epoch;
+	uint64_t number; /* the record's number; gap: samples lost; skipped: records */
+	uint64_t tick;   /* skipped: events */
+};
+
+/* A position in the record stream. */
+struct position {
+	uint64_t record; /* number of the next record, or BC_TAP_NO_RECORD */
+	uint64_t tick;   /* of the last record, or NO_TICK */
+	uint32_t epoch;
+};
+
+/* All zero is an empty queue. */
+struct queue {
+	struct item slots[QUEUE_SLOTS];
+	unsigned first;
+	unsigned used;
+	bool is_refilling;        /* it was full, and is not half empty yet */
+	uint64_t skipped_records; /* since the last item; the tap adds those it does not examine */
+	uint64_t skipped_events;
+};
+
 struct tap {
 	struct bc_taps *taps;
 	struct tap *next;
@@ -27,7 +84,7 @@ struct tap {
 	struct bc_filter filter;
 	uint64_t limit; /* records still to be queued; UINT64_MAX: no limit */
 	bool is_done;   /* the limit was reached */
-	struct bc_tap_queue queue;
+	struct queue queue;
 	char line[LINE_BYTES]; /* the line being sent */
 	size_t line_bytes;
 	size_t line_sent;
@@ -37,7 +94,7 @@ struct bc_taps {
 	struct tap *first;
 	unsigned count;
 	unsigned others; /* of them, of users other than the owner */
-	struct bc_tap_position position;
+	struct position position;
 	int64_t budget_ns;
 	uint64_t counted_ns; /* when the budget was last updated */
 	uint64_t served_ns;  /* the server's CPU time at that moment */
@@ -45,6 +102,132 @@ struct bc_taps {
 	struct bc_type_word types[BC_REF_TYPES];
 	uv_timer_t timer;
 };
+
+/* The queue */
+
+static struct item *add_slot(struct queue *q)
+{
+	return &q->slots[(q->first + q->used++) % QUEUE_SLOTS];
+}
+
+static struct item *pop_slot(struct queue *q)
+{
+	struct item *slot = &q->slots[q->first];
+
+	q->first = (q->first + 1) % QUEUE_SLOTS;
+	q->used--;
+	return slot;
+}
+
+/* Returns whether the queue has this many slots below `limit`, plus one for the count of what was
+ * skipped, and if so queues that count. */
+static bool reserve_slots(struct queue *q, unsigned slots, unsigned limit)
+{
+	bool has_skipped = q->skipped_records != 0 || q->skipped_events != 0;
+
+	if (q->used + slots + has_skipped > limit)
+		return false;
+	if (has_skipped) {
+		*add_slot(q) = (struct item){.kind = ITEM_SKIPPED,
+			.number = q->skipped_records,
+			.tick = q->skipped_events};
+		q->skipped_records = 0;
+		q->skipped_events = 0;
+	}
+	return true;
+}
+
+/* Returns false if the queue has no room for records, which then need not be examined. A queue that
+ * was full accepts records again when it is half empty: this gives one count of skipped records
+ * instead of one between any two records. */
+static bool queue_accepts_records(struct queue *q)
+{
+	if (q->is_refilling && q->used <= REFILL_SLOTS)
+		q->is_refilling = false;
+	return !q->is_refilling;
+}
+
+/* Returns false if there is no room; the record is then neither queued nor counted. */
+static bool queue_push_record(
+	struct queue *q, const uint8_t *record, uint64_t number, uint64_t tick, uint32_t epoch)
+{
+	if (!reserve_slots(q, 1, RECORD_SLOTS)) {
+		q->is_refilling = true;
+		return false;
+	}
+	struct item *item = add_slot(q);
+	item->kind = ITEM_RECORD;
+	memcpy(item->record, record, BC_RECORD_BYTES);
+	item->number = number;
+	item->tick = tick;
+	item->epoch = epoch;
+	return true;
+}
+
+static unsigned slots_of(size_t text_bytes)
+{
+	return (unsigned)((text_bytes + sizeof(struct item) - 1) / sizeof(struct item));
+}
+
+static void add_text(struct queue *q, const char *text, size_t n)
+{
+	while (n != 0) {
+		size_t part = n < sizeof(struct item) ? n : sizeof(struct item);
+		memcpy(add_slot(q), text, part);
+		text += part;
+		n -= part;
+	}
+}
+
+/* Adds a gap, or a mark or trigger with its text; ignores other events. Without room, counts it as
+ * skipped. */
+static void queue_push_event(struct queue *q, const struct bc_event *event, const char *text,
+	const struct position *position)
+{
+	static const uint8_t kinds[] = {[BC_EVENT_GAP] = ITEM_GAP,
+		[BC_EVENT_MARK] = ITEM_MARK,
+		[BC_EVENT_TRIGGER] = ITEM_TRIGGER};
+	bool is_gap = event->kind == BC_EVENT_GAP;
+	uint16_t n = is_gap ? 0 : event->text_bytes;
+
+	assert(n <= BC_CHUNK_TEXT_BYTES);
+	if (event->kind >= sizeof(kinds) || kinds[event->kind] == ITEM_NOTHING)
+		return;
+	if (!reserve_slots(q, 1 + slots_of(n), QUEUE_SLOTS)) {
+		q->skipped_events++;
+		return;
+	}
+	*add_slot(q) = (struct item){
+		.kind = kinds[event->kind],
+		.cause = event->cause,
+		.exact = event->exact,
+		.text_bytes = n,
+		.number = is_gap ? event->value : position->record,
+		.tick = position->tick,
+		.epoch = position->epoch,
+	};
+	add_text(q, text, n);
+}
+
+static bool queue_is_empty(const struct queue *q)
+{
+	return q->used == 0 && q->skipped_records == 0 && q->skipped_events == 0;
+}
+
+/* Removes the oldest item and copies it and its text. Returns false if the queue is empty. */
+static bool queue_pop(struct queue *q, struct item *item, char text[TEXT_BYTES])
+{
+	if (q->used == 0 && !queue_is_empty(q) && !reserve_slots(q, 0, QUEUE_SLOTS))
+		return false;
+	if (q->used == 0)
+		return false;
+	*item = *pop_slot(q);
+	if (item->kind != ITEM_MARK && item->kind != ITEM_TRIGGER)
+		return true;
+	for (unsigned i = 0; i < slots_of(item->text_bytes); i++)
+		memcpy(text + i * sizeof(*item), pop_slot(q), sizeof(*item));
+	return true;
+}
 
 /* The budget */
 
@@ -90,7 +273,7 @@ static uint32_t examine_records(struct tap *tap, const uint8_t *records, uint32_
 			records + (size_t)at * BC_RECORD_BYTES, i + 1 - at, at_tick);
 		at = i + 1;
 		uint64_t own_number = number != BC_TAP_NO_RECORD ? number + i : BC_TAP_NO_RECORD;
-		if (!bc_tap_queue_push_record(&tap->queue, record, own_number, at_tick, epoch))
+		if (!queue_push_record(&tap->queue, record, own_number, at_tick, epoch))
 			return i;
 		if (tap->limit != UINT64_MAX && --tap->limit == 0)
 			tap->is_done = true;
@@ -104,7 +287,7 @@ static uint32_t examine_records(struct tap *tap, const uint8_t *records, uint32_
 /* Offering the new records of a chunk to one tap, in runs that end where an event is. */
 struct cursor {
 	const struct bc_chunk *chunk;
-	struct bc_tap_position position; /* of record `at` */
+	struct position position; /* of record `at` */
 	uint32_t at;
 	uint32_t ticks_end; /* position.tick is the tick of the record before this one; <= at */
 	bool has_budget;
@@ -124,8 +307,7 @@ static void advance(struct cursor *c, uint32_t n)
 
 static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 {
-	while (c->has_budget && c->at < to && !tap->is_done &&
-		bc_tap_queue_accepts_records(&tap->queue)) {
+	while (c->has_budget && c->at < to && !tap->is_done && queue_accepts_records(&tap->queue)) {
 		uint32_t n = to - c->at < BC_FILTER_RECORDS ? to - c->at : BC_FILTER_RECORDS;
 		uint32_t examined = examine_records(tap, record_at(c, c->at), n, c->position.record,
 			&c->position.tick, c->position.epoch);
@@ -164,7 +346,7 @@ static void offer_records(struct tap *tap, struct cursor c)
 		if (event->kind == BC_EVENT_ANCHOR)
 			c.position.tick = event->value;
 		else
-			bc_tap_queue_push_event(
+			queue_push_event(
 				&tap->queue, event, c.chunk->text + event->text, &c.position);
 	}
 	if (!tap->is_done)
@@ -178,7 +360,7 @@ static char *write_number(char *out, uint64_t value, uint64_t none)
 	return value == none ? BC_WRITE_LITERAL(out, "null") : bc_write_decimal(out, value);
 }
 
-static char *write_record(const struct bc_taps *taps, char *out, const struct bc_tap_item *item)
+static char *write_record(const struct bc_taps *taps, char *out, const struct item *item)
 {
 	struct bc_record r = bc_record_load(item->record);
 	const struct bc_type_word *type = &taps->types[r.reqtype];
@@ -203,7 +385,7 @@ static char *write_skipped(char *out, uint64_t records, uint64_t events)
 	return BC_WRITE_LITERAL(out, "}}\n");
 }
 
-static char *write_gap(char *out, const struct bc_tap_item *item)
+static char *write_gap(char *out, const struct item *item)
 {
 	out = BC_WRITE_LITERAL(out, "{\"gap\":{\"cause\":\"");
 	out = stpcpy(out, bc_gap_cause_name(item->cause));
@@ -212,13 +394,13 @@ static char *write_gap(char *out, const struct bc_tap_item *item)
 	return stpcpy(out, item->exact ? "true}}\n" : "false}}\n");
 }
 
-static char *write_mark(char *out, const struct bc_tap_item *item, const char *text)
+static char *write_mark(char *out, const struct item *item, const char *text)
 {
-	out = stpcpy(out,
-		item->kind == BC_TAP_MARK ? "{\"mark\":{\"text\":" : "{\"trigger\":{\"text\":");
+	out = stpcpy(
+		out, item->kind == ITEM_MARK ? "{\"mark\":{\"text\":" : "{\"trigger\":{\"text\":");
 	out = bc_json_write_text(out, (struct bc_text){.at = text, .bytes = item->text_bytes});
 	out = write_number(BC_WRITE_LITERAL(out, ",\"record\":"), item->number, BC_TAP_NO_RECORD);
-	out = write_number(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick, BC_TAP_NO_TICK);
+	out = write_number(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick, NO_TICK);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), item->epoch);
 	return BC_WRITE_LITERAL(out, "}}\n");
 }
@@ -226,17 +408,17 @@ static char *write_mark(char *out, const struct bc_tap_item *item, const char *t
 /* Formats the next item. Returns false if the queue is empty. */
 static bool format_next_line(struct tap *tap)
 {
-	struct bc_tap_item item;
-	char text[BC_TAP_TEXT_BYTES];
+	struct item item;
+	char text[TEXT_BYTES];
 	char *end = tap->line;
 
-	if (!bc_tap_queue_pop(&tap->queue, &item, text))
+	if (!queue_pop(&tap->queue, &item, text))
 		return false;
-	if (item.kind == BC_TAP_RECORD)
+	if (item.kind == ITEM_RECORD)
 		end = write_record(tap->taps, end, &item);
-	else if (item.kind == BC_TAP_SKIPPED)
+	else if (item.kind == ITEM_SKIPPED)
 		end = write_skipped(end, item.number, item.tick);
-	else if (item.kind == BC_TAP_GAP)
+	else if (item.kind == ITEM_GAP)
 		end = write_gap(end, &item);
 	else
 		end = write_mark(end, &item, text);
@@ -325,7 +507,7 @@ static void on_timer(uv_timer_t *timer)
 	struct bc_taps *taps = timer->data;
 
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
-		if (!bc_tap_queue_is_empty(&tap->queue) || tap->is_done)
+		if (!queue_is_empty(&tap->queue) || tap->is_done)
 			bc_stream_wake(tap->stream);
 }
 
@@ -368,7 +550,7 @@ static void offer_event(struct bc_taps *taps, const struct bc_event *event, cons
 {
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
-			bc_tap_queue_push_event(&tap->queue, event, text, &taps->position);
+			queue_push_event(&tap->queue, event, text, &taps->position);
 	if (taps->count != 0)
 		wake_soon(taps);
 }
@@ -407,8 +589,7 @@ int bc_taps_open(struct bc_taps **result, uv_loop_t *loop)
 
 	if (taps == NULL)
 		return -ENOMEM;
-	taps->position = (struct bc_tap_position){
-		.record = BC_TAP_NO_RECORD, .tick = BC_TAP_NO_TICK};
+	taps->position = (struct position){.record = BC_TAP_NO_RECORD, .tick = NO_TICK};
 	taps->budget_ns = BUDGET_MAX_NS;
 	taps->counted_ns = bc_now_ns();
 	bc_type_words(taps->types);

@@ -24,10 +24,12 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/api/tap_queue.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/trace/filter.h"
+
+/* An unknown record number. */
+#define BC_TAP_NO_RECORD UINT64_MAX
 
 #define BC_TAPS_MAX    8u
 #define BC_TAPS_OTHERS 6u /* of them, of users other than the owner */

@@ -5,7 +5,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/config/options.h"
-#include "daemon/recorder/exit_status.h"
+#include "formats/base/usage.h"
 
 /* Runs until the source ends (--once) or a signal stops it. SIGHUP changes *config, which the
  * caller owns. Returns the exit code; errors have been logged. */

@@ -867,11 +867,34 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 	return longest;
 }
 
+/* Logs files that need attention. */
+static void log_files(const struct bc_writer_stats *stats)
+{
+	if (stats->unsealed != 0)
+		bc_log(BC_LOG_ERROR,
+			"unsealed files: %u; the next start recovers their .partial files",
+			stats->unsealed);
+	if (stats->deleted != 0)
+		bc_log(BC_LOG_ERROR,
+			"files deleted while being written: %u; records lost in them: %" PRIu64,
+			stats->deleted, stats->deleted_records);
+}
+
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
-	bc_exit_log_files(bc_pipeline_stats(r->pipeline));
-	return bc_exit_status(bc_session_source(r->session)->is_replay, r->has_lost,
-		bc_pipeline_stats(r->pipeline), &r->outcome);
+	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
+	const struct bc_session_outcome *outcome = &r->outcome;
+	bool is_replay = bc_session_source(r->session)->is_replay;
+
+	log_files(stats);
+	if (outcome->has_no_device)
+		return BC_EXIT_NO_DEVICE;
+	if (outcome->has_failed || stats->unsealed != 0)
+		return BC_EXIT_FAILED;
+	if (is_replay && outcome->damages != 0)
+		return BC_EXIT_DAMAGED;
+	bool is_whole = !r->has_lost && outcome->damages == 0 && stats->deleted == 0;
+	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }
 
 /* With --once, the status at the end shows the recording. */

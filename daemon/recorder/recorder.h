@@ -23,10 +23,10 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/trigger.h"
 #include "daemon/ingest/trigger_engine.h"
-#include "daemon/recorder/exit_status.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/status.h"
 #include "formats/base/must_check.h"
+#include "formats/base/usage.h"
 
 struct bc_catalogue;
 struct bc_recorder;
@@ -92,7 +92,8 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *re
 struct bc_counts *bc_recorder_counts(struct bc_recorder *recorder);
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *recorder);
 
-/* Returns the exit code of the run and logs files that need attention. */
+/* Returns the exit code of the run and logs files that need attention. Damage in a replay's input
+ * is BC_EXIT_DAMAGED, in a live stream it is BC_EXIT_LOST. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *recorder);
 
 /* Returns the status. Pending events are emitted first, so status and events never disagree. The

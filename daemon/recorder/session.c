@@ -11,11 +11,11 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
-#include "daemon/recorder/bus_time.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_report.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
+#include "formats/bus/stamp.h"
 #include "formats/segment/metadata.h"
 
 /* How often a paced replay continues. */
@@ -33,6 +33,19 @@ enum session_state {
 
 enum { TIMER_PACE, TIMER_STOP, TIMER_ROTATE, TIMER_DEFER, TIMERS };
 
+/* The time of a replay: bus time, in ticks since the recording's first, continuous over its epochs.
+ * Also the bus times at which to cut the segment, to end the recording, or to wait for the pace. */
+struct bus_time {
+	uint64_t clock_hz;
+	bool has_epoch;
+	uint64_t epoch_first; /* first tick of the current epoch */
+	uint64_t epoch_base;  /* bus time at that tick */
+	/* Bus times; UINT64_MAX: none. */
+	uint64_t cut_at;
+	uint64_t stop_at;
+	uint64_t paced_until;
+};
+
 struct bc_session {
 	struct bc_session_options options;
 	struct bc_session_outcome outcome;
@@ -47,7 +60,7 @@ struct bc_session {
 	bool is_waiting;       /* a piece was refused; the source waits for bc_source_resume() */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
-	struct bc_bus_time time; /* a replay's */
+	struct bus_time time; /* a replay's */
 	uint64_t pace_start_ns;
 
 	struct bc_log_limits limits; /* for the source's notices and damage */
@@ -70,6 +83,72 @@ struct bc_session {
 
 /* Bus time */
 
+static void bus_time_init(struct bus_time *t)
+{
+	*t = (struct bus_time){
+		.clock_hz = BC_DEFAULT_CLOCK_HZ,
+		.cut_at = UINT64_MAX,
+		.stop_at = UINT64_MAX,
+		.paced_until = UINT64_MAX,
+	};
+}
+
+/* Converts nanoseconds to ticks, at least one; UINT64_MAX: out of range. */
+static uint64_t bus_time_ticks(const struct bus_time *t, uint64_t ns)
+{
+	double ticks = (double)ns * 1e-9 * (double)t->clock_hz;
+
+	return ticks < 1 ? 1 : ticks > 9e18 ? UINT64_MAX : (uint64_t)(ticks + 0.5);
+}
+
+/* Adds times; UINT64_MAX is infinity. */
+static uint64_t add_times(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Returns the bus time of a tick of the current epoch. */
+static uint64_t bus_time_at(const struct bus_time *t, uint64_t tick)
+{
+	return t->epoch_base + (tick > t->epoch_first ? tick - t->epoch_first : 0);
+}
+
+/* Starts an epoch with this tick; the previous one ended with `last`. */
+static void bus_time_start_epoch(struct bus_time *t, uint64_t tick, uint64_t last)
+{
+	if (t->has_epoch)
+		t->epoch_base = bus_time_at(t, last);
+	t->has_epoch = true;
+	t->epoch_first = tick;
+}
+
+/* Sets the next cut, counted from a tick of the current epoch. */
+static void bus_time_set_cut(struct bus_time *t, const struct bc_rotation *rotation, uint64_t tick)
+{
+	uint64_t now = bus_time_at(t, tick);
+
+	t->cut_at = UINT64_MAX;
+	if (rotation->duration_ns != 0)
+		t->cut_at = add_times(now, bus_time_ticks(t, rotation->duration_ns));
+	if (rotation->interval_ns != 0) {
+		uint64_t interval = bus_time_ticks(t, rotation->interval_ns);
+		uint64_t at = add_times(now, interval - tick % interval);
+		t->cut_at = at < t->cut_at ? at : t->cut_at;
+	}
+}
+
+/* Returns the tick of the current epoch at which the earliest of the three times is reached;
+ * BC_NO_TICK_LIMIT: none. */
+static uint64_t bus_time_limit(const struct bus_time *t)
+{
+	uint64_t at = t->cut_at < t->stop_at ? t->cut_at : t->stop_at;
+
+	at = at < t->paced_until ? at : t->paced_until;
+	if (at == UINT64_MAX)
+		return BC_NO_TICK_LIMIT;
+	return add_times(t->epoch_first, at > t->epoch_base ? at - t->epoch_base : 0);
+}
+
 /* Sets the clock for time limits in a replay; assumes a default if it is unknown. */
 static void set_clock(struct bc_session *s, uint64_t clock_hz)
 {
@@ -86,7 +165,7 @@ static void set_clock(struct bc_session *s, uint64_t clock_hz)
 /* Sets the decoder's limit to the next cut, end or pace limit. */
 static void set_limit(struct bc_session *s)
 {
-	bc_decoder_set_tick_limit(s->decoder, bc_bus_time_limit(&s->time));
+	bc_decoder_set_tick_limit(s->decoder, bus_time_limit(&s->time));
 }
 
 static void on_epoch(void *context, uint64_t tick)
@@ -94,12 +173,12 @@ static void on_epoch(void *context, uint64_t tick)
 	struct bc_session *s = context;
 	bool is_first = !s->time.has_epoch;
 
-	bc_bus_time_start_epoch(&s->time, tick, bc_decoder_tick(s->decoder));
+	bus_time_start_epoch(&s->time, tick, bc_decoder_tick(s->decoder));
 	if (is_first && s->options.source->is_replay) {
 		s->pace_start_ns = uv_hrtime();
-		bc_bus_time_set_cut(&s->time, &s->rotation, tick);
+		bus_time_set_cut(&s->time, &s->rotation, tick);
 		if (s->stop.duration_ns != 0)
-			s->time.stop_at = bc_bus_time_ticks(&s->time, s->stop.duration_ns);
+			s->time.stop_at = bus_time_ticks(&s->time, s->stop.duration_ns);
 		if (s->is_paced)
 			s->time.paced_until = 1;
 	}
@@ -109,7 +188,7 @@ static void on_epoch(void *context, uint64_t tick)
 static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 {
 	struct bc_session *s = context;
-	uint64_t now = bc_bus_time(&s->time, tick);
+	uint64_t now = bus_time_at(&s->time, tick);
 
 	if (now >= s->time.stop_at) {
 		s->has_hit_limit = true;
@@ -118,7 +197,7 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 	if (now >= s->time.paced_until)
 		return BC_LIMIT_WAIT;
 	bc_channel_cut(s->channel);
-	bc_bus_time_set_cut(&s->time, &s->rotation, tick);
+	bus_time_set_cut(&s->time, &s->rotation, tick);
 	set_limit(s);
 	return BC_LIMIT_CONTINUE;
 }
@@ -339,7 +418,7 @@ void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rot
 	s->is_rotation_timed = false;
 	time_new_segment(s);
 	if (s->time.has_epoch && s->options.source->is_replay) {
-		bc_bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
+		bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
 		set_limit(s);
 	}
 }
@@ -383,9 +462,9 @@ static void end_after_bus_time(struct bc_session *s, uint32_t at, uint64_t ns)
 {
 	uint64_t tick =
 		bc_channel_place(s->channel, at != 0 && at != BC_CHANNEL_NOW ? at - 1 : at).tick;
-	uint64_t ticks = bc_bus_time_ticks(&s->time, ns);
+	uint64_t ticks = bus_time_ticks(&s->time, ns);
 	uint64_t end = ticks < BC_TICK_END - tick ? tick + ticks : BC_TICK_END;
-	uint64_t stop_at = bc_bus_time(&s->time, end);
+	uint64_t stop_at = bus_time_at(&s->time, end);
 
 	bc_channel_limit_tick(s->channel, at, end);
 	if (stop_at < s->time.stop_at)
@@ -730,7 +809,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 	}
 	s->options = *options;
 	s->is_paced = source->is_replay && options->speed != 0;
-	bc_bus_time_init(&s->time);
+	bus_time_init(&s->time);
 	int rc = open_channel(s);
 	if (rc == 0)
 		rc = open_decoder(s);

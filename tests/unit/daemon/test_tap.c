@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include "daemon/api/tap.h"
-#include "daemon/api/tap_queue.h"
 #include "formats/base/json.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
@@ -574,31 +573,23 @@ TEST_F(a_ninth_tap_is_refused)
 
 TEST_F(a_full_queue_has_all_that_it_took)
 {
-	struct bc_tap_queue *queue = test_alloc(sizeof(*queue));
-	const struct bc_tap_position position = {1, 2, 3};
-	struct bc_tap_item item;
-	static char text[BC_TAP_TEXT_BYTES];
+	const uint64_t offered = 7000; /* more than slots */
+	struct reading r;
 
-	(void)f;
-	for (uint16_t bytes = 0; bytes < 4 * sizeof(item); bytes += 20) {
-		const struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = bytes};
-		uint64_t taken = 0;
-		memset(queue, 0, sizeof(*queue));
-		for (; queue->skipped_events == 0; taken++) {
-			memset(text, 'a' + (int)(taken % 26), bytes);
-			bc_tap_queue_push_event(queue, &event, text, &position);
+	for (size_t bytes = 0; bytes < 160; bytes += 50) {
+		char text[160] = "";
+		int fd = open_tap(f);
+		for (uint64_t i = 0; i < offered; i++) {
+			memset(text, 'a' + (int)(i % 26), bytes);
+			end_with_event(f, mark, text);
 		}
-		for (uint64_t i = 0; i < taken - 1; i++) {
-			assert_true(bc_tap_queue_pop(queue, &item, text));
-			assert_int_equal(item.kind, BC_TAP_MARK);
-			assert_int_equal(item.text_bytes, bytes);
-			for (uint16_t at = 0; at < bytes; at++)
-				assert_int_equal(text[at], 'a' + (int)(i % 26));
-		}
-		assert_true(bc_tap_queue_pop(queue, &item, text));
-		assert_int_equal(item.kind, BC_TAP_SKIPPED);
-		assert_int_equal(item.tick, 1);
-		assert_false(bc_tap_queue_pop(queue, &item, text));
+		read_lines(f, fd, &r, &f->filter);
+		assert_true(r.marks > 1000 && r.marks < offered);
+		assert_int_equal(r.marks + r.skipped_events, offered);
+		assert_int_equal(strlen(r.last_mark), bytes < 63 ? bytes : 63);
+		for (const char *at = r.last_mark; *at != '\0'; at++)
+			assert_int_equal(*at, 'a' + (int)((r.marks - 1) % 26));
+		close(fd);
+		RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == 0);
 	}
-	free(queue);
 }
