@@ -13,6 +13,7 @@
 #include "formats/trace/name_map.h"
 
 enum bc_api_params_kind {
+	BC_PARAMS_NONE,
 	BC_PARAMS_START,
 	BC_PARAMS_SNAPSHOT,
 	BC_PARAMS_TRIGGER,

@@ -82,7 +82,7 @@ static void parse_params(const char *text, size_t bytes)
 
 	if (params == NULL)
 		abort();
-	for (unsigned kind = 0; kind < BC_PARAMS_KINDS; kind++) {
+	for (unsigned kind = BC_PARAMS_START; kind < BC_PARAMS_KINDS; kind++) {
 		err[0] = '\0';
 		memset(params, 0, sizeof(*params));
 		if (!bc_api_params_parse(params, kind, text, bytes, err, sizeof(err)))
