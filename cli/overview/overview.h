@@ -28,10 +28,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/io/client.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/page_counts.h"
 #include "formats/recording/segment_files.h"
+#include "formats/trace/name_map.h"
 
 #define BC_OVERVIEW_COLUMNS 512u
 #define BC_OVERVIEW_ROWS    1024u
@@ -209,5 +211,25 @@ typedef bool (*bc_overview_event_cb)(void *context, const struct bc_overview_eve
  * -ECANCELED. */
 int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	bc_overview_event_cb on_event, void *context) BC_MUST_CHECK;
+
+/* ---- as JSON: docs/report.md describes the members */
+
+/* Appends an object with the recordings and the picture that was drawn last; text without line
+ * ends. `names` may be NULL. Returns 0; -ENOMEM; or -EFBIG if the text is too long. */
+int bc_overview_json(const struct bc_overview *overview, const struct bc_name_map *names,
+	struct bc_byte_buffer *text) BC_MUST_CHECK;
+
+/* Appends an object with the events from a time to a time, at most `max`. Same results; also
+ * -ECANCELED if io->pace() returned false. */
+#define BC_OVERVIEW_EVENTS 10000u /* the usual limit */
+int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
+	uint32_t max, struct bc_byte_buffer *text) BC_MUST_CHECK;
+
+/* The name of a row: "VGA graphics"; or the names of its first and last address, "BIOS data area
+ * ... option ROMs", of which one may be missing. Names of more than 63 bytes are cut off. Writes it
+ * to `out`, and returns it; NULL if both are missing. */
+#define BC_ROW_NAME_MAX 136
+const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
+	const struct bc_overview_row *row);
 
 #endif

@@ -1,9 +1,519 @@
-/* Which files there are, and the recordings that their segments make up. */
+/* What is known about the files, and the recordings that their segments make up.
+ *
+ * A file is read when it is new or has changed: of a sealed segment the index, of any other all
+ * chunk headers. One file at a time is open, with its chunk table and its page summary as far as
+ * they were needed. Its segments are then linked: each recording has its segments in order, without
+ * repeated ones, and knows which are missing between them.
+ *
+ * Invariant: after an update, o->segments is sorted by recording and number, and only points into
+ * files in o->files; a file that can't be read has no segments and an entry in o->damages. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/overview/overview_internal.h"
+#include "formats/base/atomic_file.h"
+#include "formats/segment/segment_header.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_name.h"
+
+/* ---- faults */
+
+static void drop_damages(struct bc_overview *o, const struct bc_overview_file *file)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < o->damage_count; i++) {
+		struct bc_overview_damage *damage = &o->damages[i];
+		if (strcmp(damage->file, file->name) != 0) {
+			o->damages[kept++] = *damage;
+			continue;
+		}
+		free(damage->file);
+		free(damage->what);
+	}
+	o->damage_count = kept;
+}
+
+static bool is_listed(const struct bc_overview *o, const char *name, uint64_t offset)
+{
+	for (uint32_t i = 0; i < o->damage_count; i++)
+		if (strcmp(o->damages[i].file, name) == 0 && o->damages[i].offset == offset)
+			return true;
+	return false;
+}
+
+/* Returns false if it was listed before, there are too many, or the overview is stopped. */
+static bool list_damage(
+	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
+{
+	if (o->damage_count == BC_OVERVIEW_DAMAGES || is_listed(o, name, offset))
+		return false;
+	struct bc_overview_damage damage = {
+		.file = strdup(name), .offset = offset, .bytes = bytes, .what = strdup(what)};
+	if (damage.file != NULL && damage.what != NULL) {
+		o->damages[o->damage_count++] = damage;
+		return true;
+	}
+	free(damage.file);
+	free(damage.what);
+	o->stop = -ENOMEM;
+	return false;
+}
+
+static void add_damage(
+	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
+{
+	if (!list_damage(o, name, offset, bytes, what))
+		return;
+	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
+					   .file = name,
+					   .offset = offset,
+					   .bytes = bytes,
+					   .what = what});
+}
+
+static void on_damage(void *context, const struct bc_segment_damage *damage)
+{
+	struct bc_overview *o = context;
+
+	if (!damage->is_torn ||
+		!bc_segment_path_is_partial(o->open->path)) /* it is being written */
+		add_damage(o, o->open->name, damage->offset, damage->bytes, damage->what);
+}
+
+/* Lists a file that can't be opened or read. `error` is an errno. */
+static void list_unreadable(struct bc_overview *o, const struct bc_overview_file *file, int error)
+{
+	list_damage(o, file->name, 0, 0,
+		error == EBADMSG || error == EXDEV ? "not a segment" : strerror(error));
+}
+
+/* Out of memory and a stop are not the file's faults: they end the work. */
+static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
+{
+	if (error == -ENOMEM || error == -ECANCELED) {
+		o->stop = o->stop != 0 ? o->stop : error;
+		return;
+	}
+	list_unreadable(o, file, -error);
+	o->io.fault(o->io.context,
+		&(struct bc_search_fault){
+			.kind = BC_SEARCH_UNREADABLE, .file = file->name, .error = error});
+}
+
+static bool use_chunk(struct bc_overview *o, struct bc_chunk_row *row, int rc)
+{
+	char what[BC_BAD_CHUNK_BYTES];
+
+	if (rc == -ENOMEM) {
+		o->stop = rc;
+		return false;
+	}
+	row->is_bad = row->is_bad || rc != 0;
+	if (!row->is_bad)
+		return true;
+	bc_bad_chunk_write(what, &row->info);
+	add_damage(o, o->open->name, row->offset, bc_chunk_encoded_bytes(&row->info), what);
+	return false;
+}
+
+bool bc_overview_read_chunk(struct bc_overview *o, struct bc_chunk_row *row, struct bc_chunk *chunk)
+{
+	uint32_t at = (uint32_t)(row - o->table.rows);
+
+	return use_chunk(o, row, row->is_bad ? 0 : bc_chunk_table_read(&o->table, at, chunk));
+}
+
+bool bc_overview_read_header(
+	struct bc_overview *o, struct bc_chunk_row *row, struct bc_chunk *chunk)
+{
+	int rc = bc_chunk_header_load(chunk, o->fd, row->offset, &row->info);
+
+	return rc == 0 || use_chunk(o, row, rc);
+}
+
+bool bc_overview_pace(struct bc_overview *o, uint64_t bytes)
+{
+	if (o->io.pace != NULL && o->stop == 0 && !o->io.pace(o->io.context, bytes))
+		o->stop = -ECANCELED;
+	return o->stop == 0;
+}
+
+/* ---- the open file */
+
+void bc_overview_close_file(struct bc_overview *o)
+{
+	if (o->open == NULL)
+		return;
+	if (o->has_table)
+		bc_chunk_table_free(&o->table);
+	if (o->has_search)
+		bc_page_search_close(&o->search);
+	close(o->fd);
+	o->has_table = o->has_search = false;
+	o->open = NULL;
+}
+
+bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	if (o->open == file)
+		return true;
+	bc_overview_close_file(o);
+	o->fd = bc_segment_path_open(file->path, &o->io);
+	if (o->fd < 0) {
+		file->is_foreign = errno == EXDEV;
+		if (errno != ENOENT)
+			list_unreadable(o, file, errno);
+		return false;
+	}
+	o->open = file;
+	return true;
+}
+
+static bool on_pace(void *context, uint64_t bytes)
+{
+	return bc_overview_pace(context, bytes);
+}
+
+/* Loads the table of the open file. */
+static int load_table(struct bc_overview *o)
+{
+	if (o->has_table)
+		return 0;
+	const struct bc_chunk_table_io io = {o, on_damage, on_pace};
+	int rc = bc_chunk_table_load(&o->table, o->fd, &io);
+	o->has_table = rc == 0;
+	if (rc != 0)
+		bc_chunk_table_free(&o->table);
+	return rc;
+}
+
+struct bc_chunk_row *bc_overview_load_rows(
+	struct bc_overview *o, const struct bc_overview_segment *s)
+{
+	if (!bc_overview_open_file(o, s->file))
+		return NULL;
+	int rc = load_table(o);
+	if (rc != 0)
+		report_error(o, s->file, rc);
+	if (rc != 0 || o->table.count < s->first_row + s->rows)
+		return NULL;
+	struct bc_chunk_row *rows = &o->table.rows[s->first_row];
+	return s->rows == 0 || (rows->info.recording_tag == s->tag &&
+				       rows->info.segment == s->number)
+		       ? rows
+		       : NULL;
+}
+
+/* ---- files */
+
+static void free_file(struct bc_overview_file *file)
+{
+	free(file->metadata);
+	free(file->segments);
+	free(file->name);
+	free(file->path);
+	free(file);
+}
+
+/* Forgets what is known about a file. */
+static void empty_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	drop_damages(o, file);
+	free(file->metadata);
+	free(file->segments);
+	file->segments = NULL;
+	file->metadata = NULL;
+	file->segment_count = 0;
+	file->is_written = false;
+	file->is_repeated = false;
+}
+
+/* ---- reading a segment's header and ends */
+
+/* Adds an empty segment to a file. */
+static struct bc_overview_segment *add_segment(struct bc_overview_file *file)
+{
+	struct bc_overview_segment *grown = reallocarray(
+		file->segments, file->segment_count + 1, sizeof(*grown));
+
+	if (grown == NULL)
+		return NULL;
+	file->segments = grown;
+	struct bc_overview_segment *s = &file->segments[file->segment_count++];
+	*s = (struct bc_overview_segment){.file = file};
+	return s;
+}
+
+/* `header` is NULL if it is damaged; then the name of the file may have the recording's id. */
+static void set_header(struct bc_overview_segment *s, const struct bc_segment_header *header)
+{
+	struct bc_segment_name name;
+	const char *id = "";
+
+	if (header != NULL)
+		id = header->recording;
+	else if (bc_segment_name_read(&name, basename(s->file->path)) &&
+		 bc_recording_tag(name.recording) == s->tag)
+		id = name.recording;
+	s->clock_hz = header != NULL ? header->clock_hz : 0;
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	snprintf(s->label, sizeof(s->label), "%s", header != NULL ? header->label : "");
+	snprintf(s->host, sizeof(s->host), "%s", header != NULL ? header->host : "");
+}
+
+/* Keeps the metadata of the last header in a file. */
+static int set_metadata(struct bc_overview_file *file, const struct bc_segment_header *header)
+{
+	char *metadata = strdup(header != NULL ? header->metadata : "");
+
+	if (metadata == NULL)
+		return -ENOMEM;
+	free(file->metadata);
+	file->metadata = metadata;
+	return 0;
+}
+
+static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info *info)
+{
+	s->tag = info->recording_tag;
+	s->number = info->segment;
+	s->first_record = info->first_record;
+	s->first_epoch = info->epoch;
+	s->first_tick = info->first_tick;
+	s->next_record = info->first_record;
+	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
+}
+
+/* Subtracts what the first chunk lost itself. */
+static void set_first_gaps(struct bc_overview_segment *s, const struct bc_chunk *chunk)
+{
+	uint64_t gaps;
+	uint64_t lost;
+
+	bc_chunk_gaps(chunk, &gaps, &lost);
+	s->lost_before -= lost < s->lost_before ? lost : s->lost_before;
+}
+
+static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
+{
+	struct bc_recording_end end;
+
+	if (!bc_recording_end_find(&end, chunk))
+		return;
+	s->end = bc_recording_end_is_recovered(&end) ? BC_OVERVIEW_RECOVERED : BC_OVERVIEW_SEALED;
+	s->ended_ns = end.ended_ns;
+}
+
+static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info *info)
+{
+	int64_t from = info->wall_ns;
+	int64_t to = bc_overview_row_to(info, s->clock_hz);
+
+	if (s->rows == 0)
+		s->from_ns = s->to_ns = from;
+	s->from_ns = from < s->from_ns ? from : s->from_ns;
+	s->to_ns = to > s->to_ns ? to : s->to_ns;
+	s->rows++;
+	s->records += info->records;
+	s->next_record = info->first_record + info->records;
+	s->last_epoch = info->epoch;
+	s->last_tick = info->last_tick;
+	s->lost_after = bc_overview_lost(info);
+	s->has_events = s->has_events || info->events != 0;
+}
+
+/* Reads the header of a chunk in the index. */
+static bool read_chunk(struct bc_overview *o, const struct bc_segment_index *index, uint32_t row)
+{
+	struct bc_chunk_info info;
+	uint64_t offset = bc_segment_index_row(index, row, &info);
+
+	return bc_chunk_header_load(o->chunk, o->fd, offset, &info) == 0;
+}
+
+static int add_index(struct bc_overview *o, struct bc_overview_file *file,
+	const struct bc_segment_header *header, const struct bc_segment_index *index)
+{
+	struct bc_overview_segment *s = add_segment(file);
+	struct bc_chunk_info info;
+
+	if (s == NULL)
+		return -ENOMEM;
+	bc_segment_index_row(index, 0, &info);
+	set_first(s, &info);
+	s->is_sealed = true;
+	s->gaps = index->head.gaps;
+	s->bytes = (uint64_t)file->st.st_size;
+	set_header(s, header);
+	int rc = set_metadata(file, header);
+	for (uint32_t row = 0; row < index->head.rows; row++) {
+		bc_segment_index_row(index, row, &info);
+		add_chunk(s, &info);
+	}
+	if (read_chunk(o, index, 0))
+		set_first_gaps(s, o->chunk);
+	if (header->sequence == 0) /* not made by buscapd */
+		s->end = BC_OVERVIEW_SEALED;
+	if (read_chunk(o, index, index->head.rows - 1))
+		set_end(s, o->chunk);
+	return rc;
+}
+
+/* Reads a sealed segment by its index. Returns 0; -EBADMSG or -ENOENT if that is not possible; or
+ * another negative errno. */
+static int scan_sealed(struct bc_overview *o, struct bc_overview_file *file)
+{
+	struct bc_segment_header header;
+	struct bc_segment_index index;
+	struct bc_chunk_info info;
+	int rc = bc_segment_index_load(&index, o->fd);
+
+	if (rc != 0)
+		return rc;
+	rc = bc_segment_header_load(&header, o->fd);
+	if (rc == 0 && index.head.rows != 0)
+		bc_segment_index_row(&index, 0, &info);
+	if (rc == 0 && (index.head.rows == 0 || info.segment != header.segment ||
+			       info.recording_tag != bc_recording_tag(header.recording)))
+		rc = -EBADMSG;
+	if (rc == 0)
+		rc = add_index(o, file, &header, &index);
+	bc_segment_index_free(&index);
+	return rc;
+}
+
+/* Adds a chunk of a file to its segment, which begins with it if it is another one. */
+static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_t row)
+{
+	const struct bc_chunk_row *r = &o->table.rows[row];
+	const struct bc_chunk_info *info = &r->info;
+	uint32_t count = file->segment_count;
+	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
+	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
+	uint64_t gaps;
+	uint64_t lost;
+	int rc = 0;
+
+	if (is_new) {
+		s = add_segment(file);
+		if (s == NULL)
+			return -ENOMEM;
+		set_first(s, info);
+		s->first_row = row;
+		set_header(s, bc_chunk_table_header(&o->table, row));
+		rc = set_metadata(file, bc_chunk_table_header(&o->table, row));
+	}
+	add_chunk(s, info);
+	s->bytes += bc_chunk_encoded_bytes(info);
+	if (info->events == 0 || bc_chunk_header_load(o->chunk, o->fd, r->offset, info) != 0)
+		return rc;
+	bc_chunk_gaps(o->chunk, &gaps, &lost);
+	s->gaps += gaps;
+	if (is_new)
+		set_first_gaps(s, o->chunk);
+	set_end(s, o->chunk);
+	return rc;
+}
+
+/* Reads a file by its list of chunks. */
+static int scan_rows(struct bc_overview *o, struct bc_overview_file *file)
+{
+	int rc = load_table(o);
+
+	for (uint32_t row = 0; rc == 0 && row < o->table.count; row++)
+		rc = add_row(o, file, row);
+	if (rc == 0 && file->segment_count == 1)
+		file->segments[0].bytes = (uint64_t)file->st.st_size;
+	if (rc != 0 || file->segment_count != 0 || o->table.header_count == 0)
+		return rc;
+	/* It has a header only. */
+	const struct bc_segment_header *header = &o->table.headers[0];
+	struct bc_overview_segment *s = add_segment(file);
+	if (s == NULL)
+		return -ENOMEM;
+	s->tag = bc_recording_tag(header->recording);
+	s->number = header->segment;
+	s->from_ns = s->to_ns = header->wall_ns;
+	s->first_record = s->next_record = header->first_record;
+	s->bytes = (uint64_t)file->st.st_size;
+	set_header(s, header);
+	return set_metadata(file, header);
+}
+
+static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	int rc = 0;
+
+	if (!bc_overview_pace(o, 2 * BC_CHUNK_HEADER_MAX) || !bc_overview_open_file(o, file))
+		return o->stop; /* 0: it is reported */
+	if (fstat(o->fd, &file->st) != 0)
+		rc = -errno;
+	file->is_written = bc_segment_path_is_partial(file->path) && bc_is_being_written(o->fd);
+	if (rc == 0)
+		rc = scan_sealed(o, file);
+	if (rc == -EBADMSG || rc == -ENOENT)
+		rc = scan_rows(o, file);
+	bc_overview_close_file(o);
+	rc = o->stop != 0 ? o->stop : rc;
+	if (rc == 0)
+		return 0;
+	empty_file(o, file);
+	file->st = (struct stat){.st_size = -1}; /* to be tried again */
+	report_error(o, file, rc);
+	return o->stop;
+}
+
+static bool is_unchanged(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Reads a file if it is new or has changed. Returns 0; -ENOMEM; or -ECANCELED, and nothing is known
+ * about the file. */
+static int update_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	struct stat st;
+
+	/* It may have been sealed, or recorded again under its first name. */
+	strcpy(file->path, file->name);
+	if (!bc_segment_path_find(file->path)) {
+		empty_file(o, file);
+		file->st = (struct stat){0};
+		return 0;
+	}
+	if (stat(file->path, &st) == 0 && is_unchanged(&st, &file->st)) {
+		/* Its writer may have been killed. */
+		if (file->is_written && bc_overview_open_file(o, file))
+			file->is_written = bc_is_being_written(o->fd);
+		bc_overview_close_file(o);
+		return 0;
+	}
+	empty_file(o, file);
+	file->st = (struct stat){0};
+	return scan_file(o, file);
+}
+
+/* Returns a file that nothing is known about, or NULL if out of memory. */
+static struct bc_overview_file *new_file(const char *name)
+{
+	struct bc_overview_file *file = calloc(1, sizeof(*file));
+
+	if (file == NULL)
+		return NULL;
+	file->name = strdup(name);
+	file->path = strdup(name);
+	if (file->name != NULL && file->path != NULL)
+		return file;
+	free_file(file);
+	return NULL;
+}
+
+/* ---- the list of files */
 
 static int compare_text(const void *a, const void *b)
 {
@@ -21,19 +531,18 @@ static int set_files(struct bc_overview *o, char *const *names, uint32_t count)
 		return -ENOMEM;
 	for (; i < count; i++) {
 		for (; old < o->file_count && strcmp(o->files[old]->name, names[i]) < 0; old++) {
-			bc_overview_empty_file(o, o->files[old]);
-			bc_overview_free_file(o->files[old]);
+			empty_file(o, o->files[old]);
+			free_file(o->files[old]);
 		}
 		bool is_known = old < o->file_count && strcmp(o->files[old]->name, names[i]) == 0;
-		struct bc_overview_file *file = is_known ? o->files[old++]
-							 : bc_overview_new_file(names[i]);
+		struct bc_overview_file *file = is_known ? o->files[old++] : new_file(names[i]);
 		if (file == NULL)
 			break;
 		files[i] = file;
 	}
 	for (; old < o->file_count; old++) {
-		bc_overview_empty_file(o, o->files[old]);
-		bc_overview_free_file(o->files[old]);
+		empty_file(o, o->files[old]);
+		free_file(o->files[old]);
 	}
 	free(o->files);
 	o->files = files;
@@ -307,7 +816,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 		rc = set_files(o, names, (uint32_t)count);
 	}
 	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++)
-		rc = bc_overview_update_file(o, o->files[i]);
+		rc = update_file(o, o->files[i]);
 	free(names);
 	int linked = link_segments(o);
 	return rc != 0 ? rc : linked;
@@ -339,8 +848,8 @@ void bc_overview_close(struct bc_overview *o)
 	bc_overview_close_file(o);
 	bc_overview_clear(o);
 	for (uint32_t i = 0; i < o->file_count; i++) {
-		bc_overview_empty_file(o, o->files[i]);
-		bc_overview_free_file(o->files[i]);
+		empty_file(o, o->files[i]);
+		free_file(o->files[i]);
 	}
 	free(o->files);
 	free(o->segments);

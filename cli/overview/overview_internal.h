@@ -108,19 +108,7 @@ struct bc_overview {
 	unsigned row_limit;
 };
 
-/* ---- files: overview_scan.c */
-
-/* Returns a file that nothing is known about, or NULL if out of memory. */
-struct bc_overview_file *bc_overview_new_file(const char *name) BC_MUST_CHECK;
-void bc_overview_free_file(struct bc_overview_file *file);
-
-/* Reads a file if it is new or has changed. Returns 0; -ENOMEM; or -ECANCELED, and nothing is known
- * about the file. */
-int bc_overview_update_file(
-	struct bc_overview *overview, struct bc_overview_file *file) BC_MUST_CHECK;
-
-/* Forgets what is known about a file. */
-void bc_overview_empty_file(struct bc_overview *overview, struct bc_overview_file *file);
+/* ---- files: overview_files.c */
 
 /* Opens a file and closes the previous one. Returns false if it is gone, can't be read, which has
  * been reported, or the overview is stopped. */

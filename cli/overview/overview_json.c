@@ -1,4 +1,4 @@
-#include "cli/overview/overview_json.h"
+#include "cli/overview/overview.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,17 +13,16 @@
 #define NAME_BYTES_MAX 63u
 
 struct writer {
-	bc_overview_write_cb write;
-	void *context;
-	int rc;
+	struct bc_byte_buffer *text;
+	int rc; /* the first error */
 	int64_t origin_ns;
 	bool is_next; /* an item was written before */
 };
 
 static void write_text(struct writer *w, const char *text)
 {
-	if (w->rc == 0 && !w->write(w->context, text, strlen(text)))
-		w->rc = -ECANCELED;
+	if (w->rc == 0 && !bc_byte_buffer_add(w->text, text, strlen(text)))
+		w->rc = w->text->is_too_long ? -EFBIG : -ENOMEM;
 }
 
 /* Writes a value and releases it. */
@@ -241,8 +240,8 @@ static void write_lists(
 	write_text(w, "]}");
 }
 
-int bc_overview_json(const struct bc_overview *o, const struct bc_name_map *names,
-	bc_overview_write_cb write, void *context)
+int bc_overview_json(
+	const struct bc_overview *o, const struct bc_name_map *names, struct bc_byte_buffer *text)
 {
 	static const char *const units[] = {
 		[BC_OVERVIEW_RECORDS] = "records",
@@ -251,7 +250,7 @@ int bc_overview_json(const struct bc_overview *o, const struct bc_name_map *name
 		[BC_OVERVIEW_SEGMENTS] = "segments",
 	};
 	const struct bc_overview_picture *p = bc_overview_picture(o);
-	struct writer w = {.write = write, .context = context, .origin_ns = bc_overview_from(o)};
+	struct writer w = {.text = text, .origin_ns = bc_overview_from(o)};
 
 	write_text(&w, "{\"version\":1");
 	write_member(&w, "origin_ns", origin_json(&w));
@@ -315,10 +314,10 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 }
 
 int bc_overview_events_json(struct bc_overview *o, int64_t from_ns, int64_t to_ns, uint32_t max,
-	bc_overview_write_cb write, void *context)
+	struct bc_byte_buffer *text)
 {
-	struct event_writer e = {.max = max,
-		.writer = {.write = write, .context = context, .origin_ns = bc_overview_from(o)}};
+	struct event_writer e = {
+		.max = max, .writer = {.text = text, .origin_ns = bc_overview_from(o)}};
 	struct writer *w = &e.writer;
 
 	write_text(w, "{\"origin_ns\":");

@@ -1,5 +1,6 @@
 #include "cli/term/commands.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -13,11 +14,13 @@
 #include "cli/io/operands.h"
 #include "cli/io/output_file.h"
 #include "cli/io/segment_input.h"
-#include "cli/overview/overview_json.h"
-#include "cli/overview/report_state.h"
+#include "cli/overview/page.h"
+#include "cli/overview/report_plain.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/text.h"
+#include "formats/base/clock.h"
+#include "formats/base/json.h"
 #include "formats/base/text.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
@@ -36,17 +39,6 @@ enum {
 };
 
 enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON, KIND_HTML };
-
-/* How each kind is made, and its resolution if none is given. */
-static const struct {
-	int (*write)(struct bc_report *report, struct bc_report_text *text);
-	unsigned columns;
-	unsigned rows;
-} kinds[] = {
-	[KIND_TEXT] = {bc_report_plain, 256, 32},
-	[KIND_JSON] = {bc_report_json, 256, 200},
-	[KIND_HTML] = {bc_report_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
-};
 
 static const struct bc_usage_option options[] = {
 	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
@@ -181,7 +173,102 @@ static bool choose_kind(struct state *s)
 	return false;
 }
 
+/* ---- JSON */
+
+static void add_text(struct bc_byte_buffer *t, const char *text)
+{
+	bc_byte_buffer_add(t, text, strlen(text));
+}
+
+/* The result of writing a text, if what else was done returned `rc`. */
+static int text_result(const struct bc_byte_buffer *t, int rc)
+{
+	return t->is_too_long ? -EFBIG : t->is_out_of_memory ? -ENOMEM : rc;
+}
+
+static int add_value(struct bc_byte_buffer *t, const char *name, json_t *value)
+{
+	char *text = bc_json_print(value);
+	int rc = text != NULL ? 0 : -ENOMEM;
+
+	json_decref(value);
+	if (rc == 0) {
+		add_text(t, name);
+		add_text(t, text);
+	}
+	free(text);
+	return rc;
+}
+
+static int write_json(struct bc_report *r, struct bc_byte_buffer *t)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	int64_t now = bc_wall_ns();
+	char made[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write(made, now - now % 1000000000);
+	add_text(t, "{\"overview\":");
+	int rc = bc_overview_json(r->overview, r->names, t);
+	add_text(t, ",\"events\":");
+	if (rc == 0)
+		rc = bc_overview_events_json(r->overview, p->from_ns, p->to_ns, r->max_events, t);
+	if (rc == 0)
+		rc = add_value(t, ",\"made\":", json_string(made));
+	if (rc == 0)
+		rc = add_value(t, ",\"program\":", json_string("buscap " BC_VERSION));
+	if (rc == 0)
+		rc = add_value(t, ",\"reduced\":", bc_json_text(r->reduced));
+	add_text(t, "}\n");
+	return rc;
+}
+
+/* ---- the page (page.c) with the JSON in it */
+
+static const char element[] = "<script type=\"application/json\" id=\"report\">";
+
+/* Adds JSON, in which only strings can have a '<'. Escaped, it can't end the element. */
+static void add_escaped(struct bc_byte_buffer *t, const char *text, size_t bytes)
+{
+	while (bytes != 0) {
+		const char *sign = memchr(text, '<', bytes);
+		size_t plain = sign != NULL ? (size_t)(sign - text) : bytes;
+		if (!bc_byte_buffer_add(t, text, plain) ||
+			(sign != NULL && !bc_byte_buffer_add(t, "\\u003c", 6)))
+			return;
+		plain += sign != NULL;
+		text += plain;
+		bytes -= plain;
+	}
+}
+
+static int write_html(struct bc_report *r, struct bc_byte_buffer *t)
+{
+	struct bc_byte_buffer json = {.max = t->max};
+	const char *place = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
+
+	assert(place != NULL);
+	place += sizeof(element) - 1;
+	bc_byte_buffer_add(t, bc_page_html, (size_t)(place - bc_page_html));
+	int rc = text_result(&json, write_json(r, &json));
+	if (rc == 0)
+		add_escaped(t, json.bytes, json.used - 1); /* without the end of the line */
+	free(json.bytes);
+	bc_byte_buffer_add(t, place, bc_page_html_bytes - (size_t)(place - bc_page_html));
+	return rc;
+}
+
 /* ---- drawing */
+
+/* How each kind is made, and its resolution if none is given. */
+static const struct {
+	int (*write)(struct bc_report *report, struct bc_byte_buffer *text);
+	unsigned columns;
+	unsigned rows;
+} kinds[] = {
+	[KIND_TEXT] = {bc_report_plain, 256, 32},
+	[KIND_JSON] = {write_json, 256, 200},
+	[KIND_HTML] = {write_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
+};
 
 static enum bc_exit print_failure(struct state *s, int rc)
 {
@@ -194,15 +281,15 @@ static enum bc_exit print_failure(struct state *s, int rc)
 /* Draws with a resolution, and writes the report. Returns 0, -EFBIG if it is too long, or another
  * negative errno. */
 static int try_report(
-	struct state *s, struct bc_overview_options *picture, struct bc_report_text *text)
+	struct state *s, struct bc_overview_options *picture, struct bc_byte_buffer *text)
 {
 	int rc = bc_overview_draw(s->report.overview, picture);
 
 	text->used = 0;
-	text->is_full = false;
+	text->is_too_long = false;
 	if (rc != 0)
 		return rc;
-	return kinds[s->kind].write(&s->report, text);
+	return text_result(text, kinds[s->kind].write(&s->report, text));
 }
 
 /* Half of a number, but at least `min` unless it is less already. */
@@ -212,7 +299,7 @@ static unsigned halve(unsigned n, unsigned min)
 }
 
 /* Reduces the resolution until the report is short enough. */
-static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
+static enum bc_exit make_report(struct state *s, struct bc_byte_buffer *text)
 {
 	struct bc_overview_options picture = bc_overview_options_default();
 	char size[BC_HUMANIZE_MAX];
@@ -225,7 +312,7 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
 	s->report.max_events = BC_OVERVIEW_EVENTS;
-	text->limit = s->max_bytes;
+	text->max = s->max_bytes;
 	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
 		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN ||
 			s->report.max_events > EVENTS_MIN)) {
@@ -284,7 +371,7 @@ static unsigned terminal_width(const struct bc_console *console)
 /* Makes the report, and only then its file. */
 static enum bc_exit write_report(struct state *s, const struct bc_files *files)
 {
-	struct bc_report_text text = {.bytes = NULL};
+	struct bc_byte_buffer text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
 	enum bc_exit code = make_report(s, &text);

@@ -6,16 +6,17 @@
  * cell of the map has one of nine blocks, by the logarithm of its records per time.
  *
  * Words from files are made safe where they are added, never before. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/io/record_text.h"
-#include "cli/overview/overview_json.h"
-#include "cli/overview/report_state.h"
+#include "cli/overview/report_plain.h"
 #include "cli/term/console.h"
 #include "cli/term/text.h"
 #include "formats/base/grow.h"
@@ -96,7 +97,7 @@ struct events {
 	size_t capacity;
 	uint32_t max;
 	bool is_cut_off;
-	bool is_no_memory;
+	bool is_out_of_memory;
 };
 
 static bool on_event(void *context, const struct bc_overview_event *event)
@@ -107,7 +108,7 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	if (e->is_cut_off)
 		return false;
 	struct listed *events = bc_grow(e->events, &e->capacity, e->count, sizeof(*events));
-	e->is_no_memory = events == NULL;
+	e->is_out_of_memory = events == NULL;
 	if (events == NULL)
 		return false;
 	e->events = events;
@@ -128,7 +129,7 @@ static int list_all(struct events *e, struct bc_report *r)
 
 	*e = (struct events){.max = r->max_events};
 	int rc = bc_overview_events(r->overview, p->from_ns, p->to_ns, on_event, e);
-	return e->is_no_memory ? -ENOMEM : rc;
+	return e->is_out_of_memory ? -ENOMEM : rc;
 }
 
 /* Describes a gap. Returns `out`. */
@@ -282,7 +283,7 @@ static const char *addresses_of(char out[ADDRESSES_MAX], const struct bc_overvie
 
 struct plot {
 	struct bc_report *report;
-	struct bc_report_text *text;
+	struct bc_byte_buffer *text;
 	struct axis axis;
 	unsigned width;
 	double *cells;
@@ -303,12 +304,27 @@ static const char *hatch(const struct plot *p)
 	return p->report->is_utf8 ? "╱" : "/";
 }
 
-static void add_safe(struct bc_report_text *t, const char *text)
+static void add_format(struct bc_byte_buffer *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_format(struct bc_byte_buffer *t, const char *format, ...)
+{
+	char piece[1024];
+	va_list args;
+
+	va_start(args, format);
+	int n = vsnprintf(piece, sizeof(piece), format, args);
+	va_end(args);
+	assert(n >= 0 && (size_t)n < sizeof(piece));
+	bc_byte_buffer_add(t, piece, (size_t)n);
+}
+
+static void add_safe(struct bc_byte_buffer *t, const char *text)
 {
 	char safe[1024];
 
 	bc_safe_text(safe, sizeof(safe), text);
-	bc_report_add(t, safe, strlen(safe));
+	bc_byte_buffer_add(t, safe, strlen(safe));
 }
 
 /* The share of a column's time from one position to another (0 to 1) of an axis. */
@@ -370,7 +386,7 @@ static void add_cells(struct plot *p, double least, double most, bool is_bar)
 					 ? (unsigned)fmax(1, fmin(ceil(share * LEVELS), LEVELS))
 					 : 0;
 		const char *text = level == 0 && p->holes[x] ? hatch(p) : block(p, level, is_bar);
-		bc_report_add(p->text, text, strlen(text));
+		bc_byte_buffer_add(p->text, text, strlen(text));
 	}
 }
 
@@ -390,7 +406,7 @@ static void clear_cells(struct plot *p)
 
 static void add_label(struct plot *p, const char *label)
 {
-	bc_report_format(p->text, "%*s ", LABEL_COLUMNS, label);
+	add_format(p->text, "%*s ", LABEL_COLUMNS, label);
 }
 
 /* A count such that the column, as long as it is drawn, has the rate of its duration. */
@@ -421,15 +437,15 @@ static void add_classes(struct plot *p)
 		add_cells(p, 0, most, true);
 		double per_s = most * p->width / ((double)p->axis.span_ns / 1e9);
 		if (picture->from_ns == picture->to_ns) /* a moment has no rate */
-			bc_report_format(p->text, "  %" PRIu64 "\n", count);
+			add_format(p->text, "  %" PRIu64 "\n", count);
 		else
-			bc_report_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
+			add_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
 	}
 	uint64_t uncounted = 0;
 	for (uint32_t i = 0; i < picture->column_count; i++)
 		uncounted += picture->columns[i].uncounted;
 	if (uncounted != 0)
-		bc_report_format(p->text, "%s record%s not counted by class and address\n",
+		add_format(p->text, "%s record%s not counted by class and address\n",
 			bc_humanize_count(rate, uncounted), bc_plural(uncounted));
 }
 
@@ -447,9 +463,9 @@ static void add_hole_line(struct plot *p)
 	add_label(p, "missing");
 	for (unsigned x = 0; x < p->width; x++) {
 		const char *text = p->holes[x] ? hatch(p) : " ";
-		bc_report_add(p->text, text, strlen(text));
+		bc_byte_buffer_add(p->text, text, strlen(text));
 	}
-	bc_report_format(p->text, "  %s\n", bc_humanize_count(number, missing));
+	add_format(p->text, "  %s\n", bc_humanize_count(number, missing));
 }
 
 /* Adds a line with a sign where there are events of a kind; a digit, or '+', if there are several.
@@ -472,13 +488,13 @@ static void add_event_line(
 	add_label(p, label);
 	for (unsigned x = 0; x < p->width; x++) {
 		double n = p->cells[x];
-		bc_report_format(p->text, "%c",
+		add_format(p->text, "%c",
 			n <= 0   ? ' '
 			: n < 2  ? sign
 			: n < 10 ? (char)('0' + (int)n)
 				 : '+');
 	}
-	bc_report_format(p->text, "  %u%s\n", count, events->is_cut_off ? " or more" : "");
+	add_format(p->text, "  %u%s\n", count, events->is_cut_off ? " or more" : "");
 }
 
 static void add_axis(struct plot *p)
@@ -487,7 +503,7 @@ static void add_axis(struct plot *p)
 	char wall[BC_RFC3339_BYTES];
 
 	if (line == NULL) {
-		p->text->is_no_memory = true;
+		p->text->is_out_of_memory = true;
 		return;
 	}
 	memset(line, ' ', p->width + 16);
@@ -505,10 +521,10 @@ static void add_axis(struct plot *p)
 		end--;
 	line[end] = '\0';
 	add_label(p, "");
-	bc_report_format(p->text, "%s\n", line);
+	add_format(p->text, "%s\n", line);
 	bc_rfc3339_write(wall, p->axis.from_ns);
 	add_label(p, "");
-	bc_report_format(p->text, "time since %s\n", wall);
+	add_format(p->text, "time since %s\n", wall);
 	free(line);
 }
 
@@ -564,10 +580,10 @@ static void add_map(struct plot *p)
 		add_label(p, addresses_of(label, &picture->rows[row]));
 		add_cells(p, least, most, false);
 		if (bc_overview_row_name(name, p->report->names, &picture->rows[row]) != NULL) {
-			bc_report_add(p->text, "  ", 2);
+			bc_byte_buffer_add(p->text, "  ", 2);
 			add_safe(p->text, name);
 		}
-		bc_report_add(p->text, "\n", 1);
+		bc_byte_buffer_add(p->text, "\n", 1);
 	}
 	if (picture->row_count == 0)
 		return;
@@ -576,9 +592,9 @@ static void add_map(struct plot *p)
 	double low = ceil(least * pow(most / least, 1.0 / LEVELS)); /* up to here it is level 1 */
 	bool is_scale = low < ceil(most);
 	if (is_scale)
-		bc_report_format(p->text, "%s up to %s   ", block(p, 1, false),
+		add_format(p->text, "%s up to %s   ", block(p, 1, false),
 			bc_humanize_count(count, (uint64_t)low));
-	bc_report_format(p->text, "%s up to %s%s\n", block(p, LEVELS, false),
+	add_format(p->text, "%s up to %s%s\n", block(p, LEVELS, false),
 		bc_humanize_count(count, (uint64_t)ceil(most)),
 		is_scale && p->width > 40 ? "   (each step is the same factor)" : "");
 }
@@ -596,15 +612,15 @@ static void list_events(struct plot *p, const struct events *events, bool is_gap
 		if ((e->event.kind == BC_EVENT_GAP) != is_gaps || ++count > max)
 			continue;
 		bc_rfc3339_write(wall, e->event.time_ns);
-		bc_report_format(p->text, "%s%s  %s  ", count == 1 ? "\n" : "", wall,
+		add_format(p->text, "%s%s  %s  ", count == 1 ? "\n" : "", wall,
 			is_gaps                          ? "gap    "
 			: e->event.kind == BC_EVENT_MARK ? "mark   "
 							 : "trigger");
 		add_safe(p->text, is_gaps ? gap_words(words, &e->event) : e->text);
-		bc_report_add(p->text, "\n", 1);
+		bc_byte_buffer_add(p->text, "\n", 1);
 	}
 	if (count > max)
-		bc_report_format(p->text, "... and %s%u more; see buscap marks\n",
+		add_format(p->text, "... and %s%u more; see buscap marks\n",
 			events->is_cut_off ? "at least " : "", count - max);
 }
 
@@ -622,14 +638,14 @@ static void list_holes(struct plot *p)
 		bool is_timed = missing->from_ns != 0;
 		if (is_timed)
 			bc_rfc3339_write(wall, missing->from_ns);
-		bc_report_format(p->text, "%s%s  hole     %s\n", i == 0 ? "\n" : "",
+		add_format(p->text, "%s%s  hole     %s\n", i == 0 ? "\n" : "",
 			is_timed ? wall : "-", bc_missing_write(what, missing));
 	}
 	if (count > max)
-		bc_report_format(p->text, "... and %" PRIu32 " more\n", count - max);
+		add_format(p->text, "... and %" PRIu32 " more\n", count - max);
 }
 
-int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
+int bc_report_plain(struct bc_report *r, struct bc_byte_buffer *t)
 {
 	const struct bc_overview_picture *picture = bc_overview_picture(r->overview);
 	unsigned names = r->names != NULL ? NAME_COLUMNS : 16;
@@ -644,10 +660,10 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 	p.axis = make_axis(picture->from_ns, picture->to_ns, p.width / 14);
 	p.cells = calloc(p.width, sizeof(*p.cells));
 	p.holes = calloc(p.width, sizeof(*p.holes));
-	t->is_no_memory = t->is_no_memory || p.cells == NULL || p.holes == NULL;
+	t->is_out_of_memory = t->is_out_of_memory || p.cells == NULL || p.holes == NULL;
 	add_safe(t, title_of(words, r));
-	bc_report_format(t, "\n%s\n\n", facts_of(words, r, &events));
-	if (!t->is_no_memory && picture->column_count != 0) {
+	add_format(t, "\n%s\n\n", facts_of(words, r, &events));
+	if (!t->is_out_of_memory && picture->column_count != 0) {
 		find_holes(&p);
 		add_classes(&p);
 		add_hole_line(&p);
@@ -661,9 +677,9 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 		list_events(&p, &events, true);
 	}
 	if (r->reduced != NULL)
-		bc_report_format(t, "\n%s\n", r->reduced);
+		add_format(t, "\n%s\n", r->reduced);
 	free(p.cells);
 	free(p.holes);
 	free(events.events);
-	return bc_report_result(t, rc);
+	return rc;
 }

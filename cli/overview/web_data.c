@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/overview/overview_json.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/bus/page_counts.h"
@@ -53,17 +52,6 @@ static bool on_overview_pace(void *context, uint64_t bytes)
 	return still_waits(data->client);
 }
 
-static bool add_text(void *context, const char *text, size_t bytes)
-{
-	return bc_byte_buffer_add(context, text, bytes);
-}
-
-/* Returns the reason for which a text is incomplete, if it is. */
-static int text_error(const struct bc_byte_buffer *text, int rc)
-{
-	return text->is_too_long ? -EFBIG : text->is_out_of_memory ? -ENOMEM : rc;
-}
-
 /* Reads what has changed in the directory. Needs the lock. */
 static int update(struct bc_web_data *data, const struct bc_web_client *client)
 {
@@ -85,9 +73,9 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 	if (rc == 0)
 		rc = bc_overview_draw(data->overview, options);
 	if (rc == 0)
-		rc = bc_overview_json(data->overview, data->names, add_text, text);
+		rc = bc_overview_json(data->overview, data->names, text);
 	pthread_mutex_unlock(&data->lock);
-	return text_error(text, rc);
+	return rc;
 }
 
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
@@ -97,9 +85,9 @@ int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *cli
 	int rc = update(data, client);
 	if (rc == 0)
 		rc = bc_overview_events_json(
-			data->overview, from_ns, to_ns, BC_OVERVIEW_EVENTS, add_text, text);
+			data->overview, from_ns, to_ns, BC_OVERVIEW_EVENTS, text);
 	pthread_mutex_unlock(&data->lock);
-	return text_error(text, rc);
+	return rc;
 }
 
 /* ---- searches */
@@ -203,7 +191,9 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	if (rc == 0)
 		add_line(&s, end_json(matches, files.count, s.damaged, s.cut_off), text->max);
 	bc_files_free(&files);
-	return has_gone(client) ? -ECANCELED : text_error(text, rc);
+	if (has_gone(client))
+		return -ECANCELED;
+	return text->is_out_of_memory ? -ENOMEM : rc;
 }
 
 /* ---- open and close */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/overview/overview.h"
-#include "cli/overview/overview_json.h"
 #include "tests/fuzz/repair.h"
 
 #define SIZE_MAX_BYTES (1u << 16)
@@ -26,14 +25,6 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	(void)context;
 	(void)fault;
-}
-
-static bool on_text(void *context, const char *text, size_t bytes)
-{
-	uint64_t *sum = context;
-
-	*sum += bytes != 0 ? (uint8_t)text[bytes - 1] : 0;
-	return true;
 }
 
 static int make_file(const uint8_t *data, size_t size)
@@ -65,7 +56,7 @@ static void check_picture(const struct bc_overview_picture *p)
 
 static void draw(struct bc_overview *o, const struct bc_overview_options *options)
 {
-	uint64_t sum = 0;
+	struct bc_byte_buffer text = {.max = SIZE_MAX};
 
 	if (bc_overview_draw(o, options) != 0)
 		abort();
@@ -73,8 +64,9 @@ static void draw(struct bc_overview *o, const struct bc_overview_options *option
 	if (p->column_count > options->columns || p->row_count > options->rows)
 		abort();
 	check_picture(p);
-	if (bc_overview_json(o, NULL, on_text, &sum) != 0)
+	if (bc_overview_json(o, NULL, &text) != 0)
 		abort();
+	bc_byte_buffer_free(&text);
 }
 
 /* Draws everything, then smaller and smaller parts. */
@@ -103,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char names[2][32];
 	char *paths[] = {names[0], names[1]};
 	struct bc_overview *o;
-	uint64_t sum = 0;
+	struct bc_byte_buffer text = {.max = SIZE_MAX};
 
 	if (size == 0 || size > SIZE_MAX_BYTES)
 		return 0;
@@ -114,8 +106,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (bc_overview_open(&o, &io) != 0 || bc_overview_update(o, paths, 2) != 0)
 		abort();
 	draw_zooms(o);
-	if (bc_overview_events_json(o, INT64_MIN, INT64_MAX, 100, on_text, &sum) != 0)
+	if (bc_overview_events_json(o, INT64_MIN, INT64_MAX, 100, &text) != 0)
 		abort();
+	bc_byte_buffer_free(&text);
 	bc_overview_close(o);
 	close(fds[0]);
 	close(fds[1]);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/overview/overview.h"
-#include "cli/overview/overview_json.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
@@ -1318,19 +1317,11 @@ TEST_F(a_file_whose_list_was_not_read_to_its_end_is_read_again)
 	assert_int_equal(f->damages, 0);
 }
 
-static bool discard(void *context, const char *text, size_t bytes)
-{
-	size_t *sum = context;
-
-	*sum += bytes;
-	return text != NULL;
-}
-
 /* Draws a file in several ways; whatever it has, the counts add up. */
 static void draw_anything(struct fixture *f)
 {
 	unsigned count = 0;
-	size_t bytes = 0;
+	struct bc_byte_buffer text = {.max = SIZE_MAX};
 
 	update(f);
 	for (unsigned columns = 1; columns <= 512; columns *= 32) {
@@ -1343,10 +1334,11 @@ static void draw_anything(struct fixture *f)
 			assert_int_equal(c->counts[0] + c->counts[1] + c->counts[2] + c->counts[3],
 				c->records - c->uncounted);
 		}
-		assert_int_equal(bc_overview_json(f->overview, NULL, discard, &bytes), 0);
+		assert_int_equal(bc_overview_json(f->overview, NULL, &text), 0);
 	}
 	assert_int_equal(
 		bc_overview_events(f->overview, INT64_MIN, INT64_MAX, count_event, &count), 0);
+	bc_byte_buffer_free(&text);
 }
 
 TEST_F(any_truncated_or_damaged_file_is_drawn)
@@ -1378,28 +1370,11 @@ TEST_F(any_truncated_or_damaged_file_is_drawn)
  * or does without; and when it is repeated with memory, all that follows is as it would have been.
  */
 
-/* What an overview says: its pictures and events as JSON. */
-struct printed {
-	size_t bytes;
-	char text[1 << 17];
-};
-
-static bool on_text(void *context, const char *text, size_t bytes)
-{
-	struct printed *p = context;
-
-	if (bytes > sizeof(p->text) - p->bytes)
-		return false;
-	memcpy(p->text + p->bytes, text, bytes);
-	p->bytes += bytes;
-	return true;
-}
-
 struct attempt {
 	struct fixture *f;
 	struct bc_overview *overview;
 	struct bc_overview_options options;
-	struct printed *printed;
+	struct bc_byte_buffer *printed; /* pictures and events as JSON */
 };
 
 static int step_open(struct attempt *a)
@@ -1439,17 +1414,16 @@ static int step_draw(struct attempt *a)
 
 static int step_print(struct attempt *a)
 {
-	a->printed->bytes = 0;
-	return bc_overview_json(a->overview, NULL, on_text, a->printed);
+	a->printed->used = 0;
+	return bc_overview_json(a->overview, NULL, a->printed);
 }
 
 static int step_print_events(struct attempt *a)
 {
-	size_t before = a->printed->bytes;
-	int rc = bc_overview_events_json(
-		a->overview, INT64_MIN, INT64_MAX, 10, on_text, a->printed);
+	size_t before = a->printed->used;
+	int rc = bc_overview_events_json(a->overview, INT64_MIN, INT64_MAX, 10, a->printed);
 
-	a->printed->bytes = rc == 0 ? a->printed->bytes : before;
+	a->printed->used = rc == 0 ? a->printed->used : before;
 	return rc;
 }
 
@@ -1522,23 +1496,27 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 		[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9, 1 << 18},
 	};
 	struct attempt a = {.f = f};
-	struct printed *expected = test_alloc(sizeof(*expected));
-	struct printed *printed = test_alloc(sizeof(*printed));
+	struct bc_byte_buffer expected = {.max = SIZE_MAX};
+	struct bc_byte_buffer printed = {.max = SIZE_MAX};
 
+	/* Long enough: they are not allocated while the heap is counted. */
+	expected.capacity = printed.capacity = 1 << 17;
+	expected.bytes = test_alloc(expected.capacity);
+	printed.bytes = test_alloc(printed.capacity);
 	write_files(f);
 	for (size_t unit = 0; unit < COUNT_OF(pictures); unit++) {
 		a.options = pictures[unit];
-		a.printed = expected;
+		a.printed = &expected;
 		take_steps(&a, 0, -1, false);
-		a.printed = printed;
+		a.printed = &printed;
 		for (size_t i = unit == 0 ? 0 : 3; i < COUNT_OF(steps); i++) {
 			for (long n = 0; take_steps(&a, i, n / 2, n % 2 != 0);
 				n += test_stride(31)) {
-				assert_int_equal(printed->bytes, expected->bytes);
-				assert_memory_equal(printed->text, expected->text, expected->bytes);
+				assert_int_equal(printed.used, expected.used);
+				assert_memory_equal(printed.bytes, expected.bytes, expected.used);
 			}
 		}
 	}
-	free(printed);
-	free(expected);
+	bc_byte_buffer_free(&printed);
+	bc_byte_buffer_free(&expected);
 }
