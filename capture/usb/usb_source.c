@@ -120,7 +120,7 @@ struct usb_source {
 	unsigned failed;   /* boards that could not be opened since one streamed */
 	unsigned step;     /* index of the next opening request */
 	int answer;        /* status of the latest request */
-	enum usb_next_step then;
+	enum usb_next_step next_step;
 	enum usb_stopping stopping;
 	uint64_t stop_since_ns; /* a stop, or its last step, has stop_limit_ns from then on */
 	uint64_t stop_limit_ns;
@@ -173,13 +173,13 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 		bc_usb_stream_cancel(u->stream);
 }
 
-/* Stops the transfers; `then` selects the next step. A board that is closed and opened again leaves
+/* Stops the transfers; `next` selects the next step. A board that is closed and opened again leaves
  * a break, also while it is opening: data may have arrived before the last request is answered. */
-static void usb_stop_for(struct usb_source *u, enum usb_next_step then)
+static void usb_stop_for(struct usb_source *u, enum usb_next_step next)
 {
-	if (then == USB_THEN_AWAY || then == USB_THEN_RETRY)
+	if (next == USB_THEN_AWAY || next == USB_THEN_RETRY)
 		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
-	u->then = then;
+	u->next_step = next;
 	usb_set_state(u, BC_BOARD_STOPPING);
 }
 
@@ -946,7 +946,7 @@ static void usb_start_stopping(struct usb_source *u)
 {
 	u->stopping = USB_REQUESTING;
 	/* Send STOP only if START was sent and the owner still wants the rest of the stream. */
-	if (u->then == USB_THEN_END && !u->is_closed && u->is_started &&
+	if (u->next_step == USB_THEN_END && !u->is_closed && u->is_started &&
 		!bc_usb_request_is_in_flight(u->request)) {
 		usb_start_deadline(u, STOP_NS);
 		usb_request_stop(u);
@@ -1040,7 +1040,7 @@ static void usb_after_transfers(struct usb_source *u)
 {
 	uv_timer_stop(&u->timer);
 	uv_timer_stop(&u->watch);
-	if (u->then == USB_THEN_RESUME && !u->is_closed) {
+	if (u->next_step == USB_THEN_RESUME && !u->is_closed) {
 		u->stopping = USB_CLEARING;
 		bc_usb_loop_release(u->usb_loop);
 		bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_CLEAR);
@@ -1048,8 +1048,10 @@ static void usb_after_transfers(struct usb_source *u)
 	}
 	u->stopping = USB_CLOSING;
 	u->is_started = false;
-	u->jobs.reset_first = u->then == USB_THEN_RETRY && u->board.is_present && !u->is_ending;
-	u->jobs.is_deaf = u->is_deaf && u->is_bound && u->then == USB_THEN_AWAY && !u->is_ending;
+	u->jobs.reset_first = u->next_step == USB_THEN_RETRY && u->board.is_present &&
+			      !u->is_ending;
+	u->jobs.is_deaf = u->is_deaf && u->is_bound && u->next_step == USB_THEN_AWAY &&
+			  !u->is_ending;
 	u->board.restarts += u->jobs.reset_first;
 	u->board.is_present = false;
 	u->board.transfers = 0;
@@ -1085,7 +1087,7 @@ static void usb_continue(struct usb_source *u)
 	if (rc != 0)
 		usb_log_failure(u, "%s: can't %s: %s", u->source.name, what, strerror(-rc));
 	/* A reset would not free memory. */
-	u->then = rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY;
+	u->next_step = rc == -ENODEV || rc == -ENOMEM ? USB_THEN_AWAY : USB_THEN_RETRY;
 	bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
 	usb_cancel(u);
 }
@@ -1100,9 +1102,9 @@ static void usb_after_close(struct usb_source *u)
 		usb_finish(u);
 	} else if (rc != 0) {
 		usb_set_state(u, BC_BOARD_BACK_OFF);
-	} else if (u->then == USB_THEN_NEXT) {
+	} else if (u->next_step == USB_THEN_NEXT) {
 		usb_set_state(u, BC_BOARD_DETACHED);
-	} else if (u->then == USB_THEN_AWAY && usb_was_steady(u)) {
+	} else if (u->next_step == USB_THEN_AWAY && usb_was_steady(u)) {
 		u->streaming_ns = 0;
 		u->back_off_ns = u->options.back_off_ns;
 		usb_set_state(u, BC_BOARD_DETACHED);
@@ -1115,7 +1117,7 @@ static void usb_on_stop_unplugged(struct usb_source *u)
 {
 	if (usb_failed_first(u)) {
 		usb_note_unplug(u);
-		u->then = USB_THEN_AWAY;
+		u->next_step = USB_THEN_AWAY;
 	}
 	if (u->stopping < USB_CANCELLING)
 		usb_cancel_unplugged(u);

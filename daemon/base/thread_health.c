@@ -29,7 +29,7 @@ void bc_thread_health_start(struct bc_thread_health *h, const char *what, const 
 	pthread_mutex_unlock(&h->lock);
 }
 
-void bc_thread_health_rest(struct bc_thread_health *h)
+void bc_thread_health_idle(struct bc_thread_health *h)
 {
 	pthread_mutex_lock(&h->lock);
 	h->since_ns = 0;

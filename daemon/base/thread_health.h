@@ -2,7 +2,7 @@
  *
  *     bc_thread_health_init()
  *     bc_thread_health_start() ...   at the start of each operation; ends the one before
- *     bc_thread_health_rest()        when it waits for work
+ *     bc_thread_health_idle()        when it waits for work
  *     bc_thread_health_destroy()
  *
  * One thread publishes; any thread may poll. The lock is held only to copy a name. */
@@ -37,7 +37,7 @@ void bc_thread_health_destroy(struct bc_thread_health *health);
 
 /* `what` is not copied and must be constant; `file` may be empty. */
 void bc_thread_health_start(struct bc_thread_health *health, const char *what, const char *file);
-void bc_thread_health_rest(struct bc_thread_health *health);
+void bc_thread_health_idle(struct bc_thread_health *health);
 
 /* If the thread's current operation started before *longest, copies it to *longest,
  * except `who`, and returns true. */

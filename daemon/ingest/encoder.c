@@ -63,7 +63,7 @@ static void *encoder_thread(void *context)
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
-		bc_thread_health_rest(&worker->health);
+		bc_thread_health_idle(&worker->health);
 	}
 	return NULL;
 }

@@ -169,7 +169,7 @@ static void *writer_thread(void *context)
 		bool can_retry = w->waiting[w->next % count] != NULL;
 		if (w->rotator.open.stats.is_stuck && can_retry && retry_at < until)
 			until = retry_at;
-		bc_thread_health_rest(&w->rotator.open.health);
+		bc_thread_health_idle(&w->rotator.open.health);
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
 		if (e != NULL) {

@@ -18,7 +18,7 @@ TEST(a_resting_thread_is_not_reported)
 	bc_thread_health_init(&health);
 	assert_false(bc_thread_health_poll(&health, &seen));
 	bc_thread_health_start(&health, "writing to", "file");
-	bc_thread_health_rest(&health);
+	bc_thread_health_idle(&health);
 	assert_false(bc_thread_health_poll(&health, &seen));
 	assert_int_equal(seen.since_ns, 0);
 	assert_string_equal(seen.who, "unset");
