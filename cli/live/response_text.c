@@ -1,10 +1,18 @@
+/* The daemon's responses and events (docs/api.md) as text: one function for each kind of response,
+ * one row of known[] for each event. Most are templates over the JSON (cli/term/template.h). What
+ * is missing or of another type is omitted, and an unknown event is printed as JSON, because the
+ * daemon may be of another version. All text from the daemon is escaped. */
 #include "cli/live/response_text.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/live/status.h"
 #include "cli/term/json_path.h"
 #include "cli/term/template.h"
 #include "cli/term/text.h"
+#include "formats/base/json.h"
 
 bool bc_response_print_mark(struct bc_output *o, const json_t *response)
 {
@@ -31,7 +39,8 @@ bool bc_response_print_rotated(struct bc_output *o, const json_t *response)
 
 /* ---- recordings */
 
-const char *bc_recording_reason_text(const char *reason)
+/* Returns why a recording ended; an unknown reason as it is. */
+static const char *reason_text(const char *reason)
 {
 	static const struct {
 		const char *reason;
@@ -57,8 +66,6 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 	bool is_empty = json_is_null(bc_json_path(r, "ended")) &&
 			(bc_json_path_count(r, "segments") | bc_json_path_count(r, "records") |
 				bc_json_path_count(r, "lost")) == 0;
-	const char *key;
-	json_t *value;
 
 	if (!json_is_object(r))
 		return false;
@@ -70,7 +77,7 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 		"[  ended       {ended}\n]",
 		r);
 	if (reason != NULL)
-		bc_status_line_safe(o, "reason", bc_recording_reason_text(reason));
+		bc_status_line_safe(o, "reason", reason_text(reason));
 	if (!is_empty)
 		bc_template_print(o,
 			"[  segments    {segments #}\n]"
@@ -83,16 +90,7 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 				     : "[  lost        {lost #}\n]",
 			r);
 	bc_template_print(o, "[  newest file {path}\n]", r);
-	json_object_foreach(bc_json_path(r, "metadata"), key, value)
-	{
-		if (!json_is_string(value))
-			continue;
-		bc_output_format(o, "  %-11s ", "note");
-		bc_output_safe(o, key);
-		bc_output_text(o, "=", 1);
-		bc_output_safe(o, json_string_value(value));
-		bc_output_text(o, "\n", 1);
-	}
+	bc_notes_print(o, bc_json_path(r, "metadata"), "  note        ", "\n");
 	return true;
 }
 
@@ -184,5 +182,159 @@ bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 	{
 		print_trigger(o, width, t);
 	}
+	return true;
+}
+
+/* ---- events */
+
+static void print_status_event(struct bc_output *o, const json_t *event)
+{
+	const json_t *status = bc_json_path(event, "status");
+	bool is_inexact = bc_json_path_count(status, "counts.inexact_gaps") != 0;
+	uint64_t lost = bc_status_lost(status);
+	char text[BC_HUMANIZE_MAX];
+
+	bc_template_print(o, "{status.state}, ", event);
+	bc_output_format(o, "%s samples/s, ",
+		bc_humanize_rate(text, bc_json_path_number(status, "rates.samples_per_second")));
+	bc_template_print(o, "{status.counts.received sample} received", event);
+	if (lost == 0 && is_inexact)
+		bc_output_format(o, ", an unknown number lost");
+	else
+		bc_output_format(o, ", %s%s lost", is_inexact ? "at least " : "",
+			bc_humanize_count(text, lost));
+	if (bc_status_is_stuck(status)) {
+		bc_output_format(o, ", disk stuck: ");
+		bc_output_safe(o, bc_json_path_text(status, "disk.last_error"));
+	}
+}
+
+static void print_gap(struct bc_output *o, const json_t *event)
+{
+	bool is_exact = json_is_true(bc_json_path(event, "exact"));
+
+	if (!is_exact && bc_json_path_count(event, "lost") == 0)
+		bc_output_format(o, "an unknown number of samples");
+	else
+		bc_template_print(o, is_exact ? "{lost sample}" : "at least {lost sample}", event);
+	bc_template_print(o, " lost ({cause})", event);
+	if (bc_json_path_count(event, "gaps") > 1)
+		bc_template_print(o, " in {gaps gap}", event);
+}
+
+static void print_note(struct bc_output *o, const json_t *event)
+{
+	bc_template_print(o, "{recording}", event);
+	bc_notes_print(o, bc_json_path(event, "metadata"), " ", "");
+}
+
+static void print_disk(struct bc_output *o, const json_t *event)
+{
+	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
+
+	bc_template_print(o,
+		is_stuck ? "stuck[: {error}]" : "[write failed: {error}; ]writing resumed", event);
+}
+
+static void print_disk_low(struct bc_output *o, const json_t *event)
+{
+	char left[BC_HUMANIZE_MAX];
+
+	if (json_is_true(bc_json_path(event, "low")))
+		bc_output_format(o, "full in %s at the current rate",
+			bc_humanize_time(
+				left, (double)bc_json_path_count(event, "time_left_seconds")));
+	else
+		bc_output_format(o, "no longer nearly full");
+}
+
+static void print_hang(struct bc_output *o, const json_t *event)
+{
+	bool hangs = bc_json_path_text(event, "error") != NULL;
+
+	bc_template_print(o, hangs ? "{error}" : "the thread continues", event);
+}
+
+static void print_recording_ended(struct bc_output *o, const json_t *event)
+{
+	const char *reason = bc_json_path_text(event, "recording.reason");
+
+	bc_template_print(o,
+		"{recording.id}: {recording.records record} in {recording.segments segment}"
+		"[, {recording.lost sample} lost]",
+		event);
+	if (reason != NULL) {
+		bc_output_format(o, "; ended: ");
+		bc_output_safe(o, reason_text(reason));
+	}
+}
+
+static const struct {
+	const char *event;
+	const char *template; /* NULL: use print() */
+	void (*print)(struct bc_output *o, const json_t *event);
+} known[] = {
+	{"status", NULL, print_status_event},
+	{"state", "{from} -> {to}", NULL},
+	{"recording-started", "{recording.id}[, label {recording.label}]", NULL},
+	{"recording-ended", NULL, print_recording_ended},
+	{"segment-started", "{path}", NULL},
+	{"segment-sealed", "{path}: {records record}, {bytes B}[, {lost sample} lost], hash {hash}",
+		NULL},
+	{"mark", "{mark.text}[, before record {mark.record}], tick {mark.tick}", NULL},
+	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
+	{"trigger-armed", "{trigger.name}: {trigger.action} on {trigger.when}", NULL},
+	{"trigger-disarmed", "{name}", NULL},
+	{"gap", NULL, print_gap},
+	{"note", NULL, print_note},
+	{"disk", NULL, print_disk},
+	{"disk-low", NULL, print_disk_low},
+	{"hang", NULL, print_hang},
+	{"board", "{state}[: {error}]", NULL},
+	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
+	{"reload", "configuration reloaded", NULL},
+	{"missed", "{count event} (this program was too slow)", NULL},
+	{"stopping", "buscapd is stopping[: {signal}]", NULL},
+};
+
+/* Shortens "2026-11-20T09:15:00.123456789Z" to milliseconds. */
+static void print_time(struct bc_output *o, const json_t *event)
+{
+	const char *text = bc_json_path_text(event, "time");
+	char time[24];
+	char safe[100];
+
+	snprintf(time, sizeof(time), "%s", text != NULL ? text : "");
+	bc_output_format(o, "%s%s ", bc_safe_text(safe, sizeof(safe), time),
+		strlen(time) == 23 && time[22] != 'Z' ? "Z" : "");
+}
+
+bool bc_event_print(struct bc_output *o, const json_t *event)
+{
+	const char *name = json_string_value(bc_json_path(event, "event"));
+	size_t i = 0;
+
+	if (name == NULL)
+		return false;
+	print_time(o, event);
+	while (i < sizeof(known) / sizeof(known[0]) && strcmp(name, known[i].event) != 0)
+		i++;
+	if (i == sizeof(known) / sizeof(known[0])) {
+		char *json = bc_json_print(event);
+		if (json != NULL)
+			bc_output_json(o, json, strlen(json));
+		free(json);
+		return true;
+	}
+	char title[32];
+	snprintf(title, sizeof(title), "%s", name);
+	for (char *dash = title; (dash = strchr(dash, '-')) != NULL;)
+		*dash = ' ';
+	bc_output_format(o, "%-17s  ", title);
+	if (known[i].template != NULL)
+		bc_template_print(o, known[i].template, event);
+	else
+		known[i].print(o, event);
+	bc_output_text(o, "\n", 1);
 	return true;
 }

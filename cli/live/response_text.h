@@ -1,7 +1,6 @@
-/* Prints the daemon's responses (docs/api.md) as text: marks, recordings, triggers.
- * Members that are missing or of another type are omitted.
- *
- * If the response lacks its main member, the functions print nothing and return false. */
+/* Prints the daemon's responses and events (docs/api.md) as text. Members that are missing or of
+ * another type are omitted. If the response lacks its main member, bc_response_print_...() prints
+ * nothing and returns false. */
 #ifndef BC_CLI_LIVE_RESPONSE_TEXT_H
 #define BC_CLI_LIVE_RESPONSE_TEXT_H
 
@@ -16,8 +15,8 @@ bool bc_response_print_recording(struct bc_output *output, const json_t *respons
 bool bc_response_print_recordings(struct bc_output *output, const json_t *response);
 bool bc_response_print_triggers(struct bc_output *output, const json_t *response);
 
-/* Returns why a recording ended: "limit reached" for "limit". Unknown reasons are returned as they
- * are. */
-const char *bc_recording_reason_text(const char *reason);
+/* Prints an event as a line; an unknown one as JSON. Returns false, having printed nothing, if the
+ * object is not an event: it has no name. */
+bool bc_event_print(struct bc_output *output, const json_t *event);
 
 #endif

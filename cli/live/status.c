@@ -1,14 +1,501 @@
-#include "cli/term/commands.h"
+/* The daemon's status (docs/api.md) as lines of phrases, and `buscap status`, which prints them.
+ *
+ * Each line is a function that reads the members it needs and writes phrases, the most important
+ * first, because `buscap top` shows only as many as fit. Counts whose words depend on nothing else
+ * are rows of formats/base/figure_rows.h; write_counts() writes them. A member that is missing or
+ * of another type is 0, empty or false, because the status may come from another version of the
+ * daemon. Texts are escaped when they are read (read_text()). */
+#include "cli/live/status.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/live/status_lines.h"
+#include "cli/term/commands.h"
 #include "cli/term/interrupt.h"
+#include "cli/term/json_path.h"
 #include "cli/term/options.h"
+#include "cli/term/text.h"
+#include "formats/bus/chunk.h"
+
+/* Thresholds for the time until the disk is full. */
+#define HOURS_BAD  1.0
+#define HOURS_WARN 8.0
+
+#define TEXT_MAX   1024u
+#define PHRASE_MAX 1200u
+
+typedef const struct bc_status_writer writer;
+
+static void write_phrase(writer *w, enum bc_tone tone, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void write_phrase(writer *w, enum bc_tone tone, const char *format, ...)
+{
+	char phrase[PHRASE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(phrase, sizeof(phrase), format, args);
+	va_end(args);
+	w->write(w->context, tone, phrase);
+}
+
+/* Returns `out` with the text at a path, escaped; "" if it is missing. */
+static const char *read_text(char out[TEXT_MAX], const json_t *s, const char *path)
+{
+	return bc_safe_text(out, TEXT_MAX, bc_json_path_text(s, path));
+}
+
+static bool has_object(const json_t *s, const char *path)
+{
+	return json_is_object(bc_json_path(s, path));
+}
+
+/* Writes a text between `before` and `after` unless it is empty. */
+static void write_text(const json_t *s, writer *w, enum bc_tone tone, const char *before,
+	const char *path, const char *after)
+{
+	char text[TEXT_MAX];
+
+	if (*read_text(text, s, path) != '\0')
+		write_phrase(w, tone, "%s%s%s", before, text, after);
+}
+
+/* Writes "12,345 segments sealed" unless the count is 0; `after` is " sealed". */
+static void write_count(const json_t *s, writer *w, enum bc_tone tone, const char *path,
+	const char *word, const char *after)
+{
+	uint64_t count = bc_json_path_count(s, path);
+	char text[BC_HUMANIZE_MAX];
+
+	if (count != 0)
+		write_phrase(w, tone, "%s %s%s%s", bc_humanize_count(text, count), word,
+			bc_plural(count), after);
+}
+
+/* Writes the counts of the table of figures that belong to a line, the worst first. */
+static void write_counts(const json_t *s, writer *w, enum bc_figure_line line)
+{
+	for (unsigned tone = BC_TONES; tone-- != 0;)
+		for (size_t i = 0; i < bc_figures_count; i++) {
+			const struct bc_figure *f = &bc_figures[i];
+			if (f->line == line && f->tone == tone)
+				write_count(s, w, f->tone, f->path, f->word, f->after);
+		}
+}
+
+/* Writes "buffer 12,345" unless the count is 0. */
+static void write_part(const json_t *object, writer *w, enum bc_tone tone, const char *name)
+{
+	uint64_t count = bc_json_path_count(object, name);
+	char text[BC_HUMANIZE_MAX];
+
+	if (count != 0)
+		write_phrase(w, tone, "%s %s", name, bc_humanize_count(text, count));
+}
+
+bool bc_is_status(const json_t *object)
+{
+	return json_is_string(bc_json_path(object, "state"));
+}
+
+uint64_t bc_status_lost(const json_t *s)
+{
+	const json_t *causes = bc_json_path(s, "counts.lost");
+	uint64_t lost = 0;
+
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		lost += bc_json_path_count(causes, bc_gap_cause_name(cause));
+	return lost;
+}
+
+double bc_status_in_use(const json_t *s)
+{
+	uint64_t chunks = bc_json_path_count(s, "buffer.chunks");
+	uint64_t free = bc_json_path_count(s, "buffer.free_chunks");
+
+	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
+}
+
+bool bc_status_is_stuck(const json_t *s)
+{
+	return json_is_true(bc_json_path(s, "disk.stuck"));
+}
+
+const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
+{
+	if (seconds >= 1 && seconds < 10)
+		snprintf(out, BC_HUMANIZE_MAX, "%.0f s", floor(seconds));
+	else
+		bc_humanize_time(out, floor(seconds));
+	return out;
+}
+
+static void write_source(const json_t *s, writer *w)
+{
+	uint64_t clock_hz = bc_json_path_count(s, "source.clock_hz");
+	char kind[TEXT_MAX];
+	char name[TEXT_MAX];
+	char hz[BC_HUMANIZE_MAX];
+
+	read_text(kind, s, "source.kind");
+	write_phrase(w, BC_TONE_PLAIN, "%s", kind[0] != '\0' ? kind : "none");
+	if (clock_hz != 0) {
+		bc_humanize_rate(hz, (double)clock_hz);
+		write_phrase(
+			w, BC_TONE_PLAIN, "clock %s%sHz", hz, strchr(hz, ' ') != NULL ? "" : " ");
+	}
+	if (strcmp(read_text(name, s, "source.name"), kind) != 0 && name[0] != '\0')
+		write_phrase(w, BC_TONE_PLAIN, "%s", name);
+}
+
+static void write_board(const json_t *s, writer *w)
+{
+	const json_t *b = bc_json_path(s, "source.board");
+	char text[TEXT_MAX];
+	char serial[TEXT_MAX];
+
+	if (!json_is_object(b))
+		return;
+	read_text(text, b, "state");
+	write_phrase(w, strcmp(text, "streaming") == 0 ? BC_TONE_GOOD : BC_TONE_WARN, "%s", text);
+	read_text(serial, b, "serial");
+	if (*read_text(text, b, "id") != '\0')
+		write_phrase(
+			w, BC_TONE_PLAIN, "%s%s%s", text, serial[0] != '\0' ? " " : "", serial);
+	write_counts(s, w, BC_FIGURE_BOARD);
+	write_text(b, w, BC_TONE_WARN, "last: ", "last_error", "");
+	write_text(b, w, BC_TONE_PLAIN, "", "speed", " speed");
+	write_text(b, w, BC_TONE_PLAIN, "", "product", "");
+	write_text(b, w, BC_TONE_PLAIN, "firmware ", "info.firmware", "");
+	if (!w->is_brief)
+		write_text(b, w, BC_TONE_PLAIN, "port ", "port", "");
+}
+
+static void write_recording(const json_t *s, writer *w)
+{
+	char id[TEXT_MAX];
+	char text[TEXT_MAX];
+
+	if (!has_object(s, "recording"))
+		return;
+	write_phrase(w, BC_TONE_PLAIN, "%s", read_text(id, s, "recording.id"));
+	/* The label is normally part of the id. */
+	if (strstr(id, read_text(text, s, "recording.label")) == NULL)
+		write_phrase(w, BC_TONE_PLAIN, "label %s", text);
+	const char *slash = strrchr(read_text(text, s, "recording.path"), '/');
+	if (slash != NULL)
+		write_phrase(
+			w, BC_TONE_PLAIN, "in %.*s", slash != text ? (int)(slash - text) : 1, text);
+}
+
+/* Returns Unix time, or 0 if it is missing. */
+static double read_time(const json_t *s, const char *path)
+{
+	const char *text = bc_json_path_text(s, path);
+	struct tm tm = {0};
+
+	if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+		return 0;
+	return (double)timegm(&tm);
+}
+
+static void write_amounts(const json_t *s, writer *w)
+{
+	uint64_t records = bc_json_path_count(s, "recording.records");
+	double bytes = (double)bc_json_path_count(s, "recording.bytes");
+	double started = read_time(s, "recording.started");
+	double seconds = (double)w->now - started;
+	char text[BC_HUMANIZE_MAX];
+
+	if (!has_object(s, "recording")) {
+		write_phrase(w, BC_TONE_PLAIN, "none");
+		if (w->is_brief)
+			write_text(s, w, BC_TONE_PLAIN, "mode ", "mode", "");
+		return;
+	}
+	write_phrase(w, BC_TONE_PLAIN, "%s record%s",
+		w->is_brief ? bc_humanize_rate(text, (double)records)
+			    : bc_humanize_count(text, records),
+		bc_plural(records));
+	write_phrase(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, bytes));
+	if (!w->is_brief)
+		write_text(s, w, BC_TONE_PLAIN, "since ", "recording.started", "");
+	else if (started > 0 && seconds >= 0)
+		write_phrase(w, BC_TONE_PLAIN, "for %s", bc_status_seconds(text, seconds));
+	write_phrase(
+		w, BC_TONE_PLAIN, "segment %" PRIu64, bc_json_path_count(s, "recording.segment"));
+}
+
+static void write_rates(const json_t *s, writer *w)
+{
+	const json_t *rates = bc_json_path(s, "rates");
+	char text[BC_HUMANIZE_MAX];
+
+	write_phrase(w, BC_TONE_PLAIN, "%s samples/s",
+		bc_humanize_rate(text, bc_json_path_number(rates, "samples_per_second")));
+	write_phrase(w, BC_TONE_PLAIN, "%s/s of records",
+		bc_humanize_bytes(text, bc_json_path_number(rates, "record_bytes_per_second")));
+	write_phrase(w, BC_TONE_PLAIN, "%s/s to disk",
+		bc_humanize_bytes(text, bc_json_path_number(rates, "written_bytes_per_second")));
+}
+
+static void write_lost(const json_t *s, writer *w)
+{
+	const json_t *counts = bc_json_path(s, "counts");
+	uint64_t lost = bc_status_lost(s);
+	uint64_t skipped = bc_json_path_count(counts, "skipped_bytes");
+	bool is_inexact = bc_json_path_count(counts, "inexact_gaps") != 0;
+	char text[BC_HUMANIZE_MAX];
+
+	if (lost != 0)
+		write_phrase(w, BC_TONE_BAD, "%s%s sample%s", is_inexact ? "at least " : "",
+			bc_humanize_count(text, lost), bc_plural(lost));
+	else if (bc_json_path_count(counts, "gaps") != 0)
+		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
+	else if (bc_json_path_count(counts, "deleted_records") == 0)
+		write_phrase(w, BC_TONE_GOOD, "none");
+	if (w->lost_s_ago >= 0)
+		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
+	write_counts(s, w, BC_FIGURE_LOST);
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		write_part(bc_json_path(counts, "lost"), w, BC_TONE_BAD, bc_gap_cause_name(cause));
+	if (skipped != 0)
+		write_phrase(
+			w, BC_TONE_WARN, "%s skipped", bc_humanize_bytes(text, (double)skipped));
+}
+
+static void write_left_out(const json_t *s, writer *w)
+{
+	const json_t *dropped = bc_json_path(s, "counts.dropped");
+
+	write_part(dropped, w, BC_TONE_PLAIN, "idle");
+	write_part(dropped, w, BC_TONE_PLAIN, "filtered");
+	write_part(dropped, w, BC_TONE_PLAIN, "invalid");
+}
+
+static void write_buffer(const json_t *s, writer *w)
+{
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free",
+		bc_json_path_count(s, "buffer.free_chunks"),
+		bc_json_path_count(s, "buffer.chunks"));
+	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64,
+		bc_json_path_count(s, "buffer.min_free_chunks"));
+}
+
+/* Writes "ring: 19.0 of 24.0 MB", or the segments if the bytes have no known limit. */
+static void write_ring(const json_t *s, writer *w)
+{
+	const json_t *ring = bc_json_path(s, "disk.ring");
+	uint64_t limit_bytes = bc_json_path_count(ring, "limit_bytes");
+	char used[BC_HUMANIZE_MAX];
+	char limit[BC_HUMANIZE_MAX];
+
+	if (!json_is_object(ring))
+		return;
+	if (limit_bytes == 0) {
+		write_phrase(w, BC_TONE_PLAIN, "ring: %" PRIu64 " of %" PRIu64 " segments",
+			bc_json_path_count(ring, "segments"),
+			bc_json_path_count(ring, "limit_segments"));
+		return;
+	}
+	bc_humanize_bytes(used, (double)bc_json_path_count(ring, "bytes"));
+	bc_humanize_bytes(limit, (double)limit_bytes);
+	char *unit = strchr(used, ' ');
+	if (unit != NULL && strchr(limit, ' ') != NULL && strcmp(unit, strchr(limit, ' ')) == 0)
+		*unit = '\0';
+	write_phrase(w, BC_TONE_PLAIN, "ring: %s of %s", used, limit);
+}
+
+static void write_time_left(double hours, writer *w)
+{
+	enum bc_tone tone = hours < HOURS_BAD    ? BC_TONE_BAD
+			    : hours < HOURS_WARN ? BC_TONE_WARN
+						 : BC_TONE_GOOD;
+
+	if (hours >= 24.0 * 1000)
+		write_phrase(w, tone, "more than 999 days left");
+	else if (hours >= 48)
+		write_phrase(w, tone, "%.1f days left", hours / 24);
+	else if (hours >= 1)
+		write_phrase(w, tone, "%.1f hours left", hours);
+	else if (hours >= 0)
+		write_phrase(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
+}
+
+/* Errors come first and the file last, because the end of a line may be cut off. */
+static void write_disk(const json_t *s, writer *w)
+{
+	const json_t *disk = bc_json_path(s, "disk");
+	const json_t *left = bc_json_path(disk, "time_left_seconds");
+	bool is_stuck = bc_status_is_stuck(s);
+	char error[TEXT_MAX]; /* "FILE: WHAT: WHY" */
+	char cause[TEXT_MAX]; /* "WHAT: WHY" */
+	char text[BC_HUMANIZE_MAX];
+
+	read_text(error, disk, "last_error");
+	if (*read_text(cause, disk, "last_error_cause") == '\0')
+		strcpy(cause, error);
+	int file = (int)(strlen(error) - strlen(cause)) - (int)strlen(": ");
+	if (is_stuck)
+		write_phrase(w, BC_TONE_BAD, "stuck: %s", cause);
+	write_ring(s, w);
+	if (!is_stuck && json_is_number(left))
+		write_time_left(bc_json_path_number(disk, "time_left_seconds") / 3600, w);
+	if (json_is_null(bc_json_path(disk, "free_bytes")))
+		write_phrase(w, BC_TONE_PLAIN, "free space unknown");
+	else
+		write_phrase(w, BC_TONE_PLAIN, "%s free",
+			bc_humanize_bytes(text, (double)bc_json_path_count(disk, "free_bytes")));
+	if (!is_stuck && cause[0] != '\0')
+		write_phrase(w, BC_TONE_WARN, "last error: %s", cause);
+	if (file > 0)
+		write_phrase(w, BC_TONE_PLAIN, "in %.*s", file, error);
+}
+
+/* Writes "12 s of 30 s", or "12 s" if the limit is 0. */
+static void write_limited(writer *w, double value, double limit,
+	const char *(*print)(char out[BC_HUMANIZE_MAX], double value))
+{
+	char text[BC_HUMANIZE_MAX];
+	char most[BC_HUMANIZE_MAX];
+
+	print(text, value);
+	if (limit > 0)
+		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text, print(most, limit));
+	else
+		write_phrase(w, BC_TONE_PLAIN, "%s", text);
+}
+
+static void write_flight(const json_t *s, writer *w)
+{
+	const json_t *f = bc_json_path(s, "flight");
+
+	if (!json_is_object(f))
+		return;
+	write_limited(w, bc_json_path_number(f, "seconds"), bc_json_path_number(f, "limit_seconds"),
+		bc_humanize_time);
+	write_limited(w, (double)bc_json_path_count(f, "bytes"),
+		(double)bc_json_path_count(f, "limit_bytes"), bc_humanize_bytes);
+	if (!w->is_brief)
+		write_count(f, w, BC_TONE_PLAIN, "records", "record", "");
+}
+
+static void write_daemon(const json_t *s, writer *w)
+{
+	uint64_t clients = bc_json_path_count(s, "clients");
+
+	if (w->is_brief)
+		write_text(s, w, BC_TONE_PLAIN, "version ", "version", "");
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", clients, bc_plural(clients));
+	if (!w->is_brief) {
+		write_count(s, w, BC_TONE_PLAIN, "streams.events", "event stream", "");
+		write_count(s, w, BC_TONE_PLAIN, "streams.records", "record stream", "");
+	}
+	write_counts(s, w, BC_FIGURE_DAEMON);
+}
+
+static const struct {
+	const char *label;
+	void (*write)(const json_t *status, writer *w);
+} lines[BC_STATUS_LINES] = {
+	[BC_STATUS_SOURCE] = {"source", write_source},
+	[BC_STATUS_BOARD] = {"board", write_board},
+	[BC_STATUS_RECORDING] = {"recording", write_recording},
+	[BC_STATUS_AMOUNTS] = {"recording", write_amounts},
+	[BC_STATUS_RATES] = {"rate", write_rates},
+	[BC_STATUS_LOST] = {"lost", write_lost},
+	[BC_STATUS_LEFT_OUT] = {"left out", write_left_out},
+	[BC_STATUS_BUFFER] = {"buffer", write_buffer},
+	[BC_STATUS_DISK] = {"disk", write_disk},
+	[BC_STATUS_FLIGHT] = {"flight", write_flight},
+	[BC_STATUS_DAEMON] = {"daemon", write_daemon},
+};
+
+const char *bc_status_label(enum bc_status_line_id line)
+{
+	return lines[line].label;
+}
+
+void bc_status_write_line(
+	const json_t *status, enum bc_status_line_id line, const struct bc_status_writer *w)
+{
+	lines[line].write(status, w);
+}
+
+/* ---- the page of `buscap status` */
+
+struct page {
+	struct bc_output *o;
+	const char *label; /* of the current line; NULL once written */
+};
+
+static void print_phrase(void *context, enum bc_tone tone, const char *phrase)
+{
+	struct page *page = context;
+
+	(void)tone;
+	if (page->label != NULL)
+		bc_output_format(page->o, "  %-10s %s", page->label, phrase);
+	else
+		bc_output_format(page->o, ", %s", phrase);
+	page->label = NULL;
+}
+
+void bc_notes_print(
+	struct bc_output *o, const json_t *metadata, const char *before, const char *after)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)metadata, key, value)
+	{
+		if (!json_is_string(value))
+			continue;
+		bc_output_format(o, "%s", before);
+		bc_output_safe(o, key);
+		bc_output_text(o, "=", 1);
+		bc_output_safe(o, json_string_value(value));
+		bc_output_format(o, "%s", after);
+	}
+}
+
+void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
+{
+	struct page page = {.o = o};
+	const struct bc_status_writer w = {
+		.write = print_phrase, .context = &page, .lost_s_ago = -1};
+	bool has_recording = has_object(s, "recording");
+	char version[TEXT_MAX];
+	char state[TEXT_MAX];
+	char mode[TEXT_MAX];
+	char text[BC_HUMANIZE_MAX];
+	char note_end[16];
+
+	snprintf(note_end, sizeof(note_end), "%s\n", line_end);
+	bc_output_format(o, "buscapd %s: %s%s, mode %s, up %s%s\n",
+		read_text(version, s, "version"), read_text(state, s, "state"),
+		bc_status_is_stuck(s) ? " (disk stuck)" : "", read_text(mode, s, "mode"),
+		bc_humanize_time(text, bc_json_path_number(s, "uptime_seconds")), line_end);
+	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
+		page.label = line == BC_STATUS_AMOUNTS && has_recording ? "" : lines[line].label;
+		lines[line].write(s, &w);
+		if (page.label == NULL)
+			bc_output_format(o, "%s\n", line_end);
+		if (line == BC_STATUS_AMOUNTS)
+			bc_notes_print(o, bc_json_path(s, "recording.metadata"),
+				"             note ", note_end);
+	}
+}
+
+/* ---- the command */
 
 static const struct bc_usage_option options[] = {
 	{'w', "watch", "[SECONDS]", "number",
@@ -36,7 +523,7 @@ struct status_options {
 };
 
 /* Prints the status page or the JSON. Returns false if the response is not a status. */
-static bool print_status(struct bc_output *o, const struct bc_response *response,
+static bool print_answer(struct bc_output *o, const struct bc_response *response,
 	const struct status_options *parsed, bool is_in_place, bool is_first)
 {
 	if (!bc_is_status(response->json))
@@ -67,7 +554,7 @@ static enum bc_exit run_status(const struct bc_console *console, struct bc_clien
 		code = bc_client_call(client, "GET", "/v1/status", NULL, &response);
 		if (code != BC_EXIT_OK)
 			bc_client_print_error(client, code);
-		else if (!print_status(o, &response, parsed, is_in_place, is_first))
+		else if (!print_answer(o, &response, parsed, is_in_place, is_first))
 			code = bc_client_print_bad_response(client);
 		bc_response_free(&response);
 		bc_output_flush(o);
@@ -94,7 +581,7 @@ static bool parse_period(const struct bc_console *console, const char *text, int
 }
 
 /* If the command is finished, sets *code and returns false. */
-static bool parse_options(const struct bc_console *console, int argc, char **argv,
+static bool parse_status_options(const struct bc_console *console, int argc, char **argv,
 	struct status_options *parsed, enum bc_exit *code)
 {
 	struct bc_options o;
@@ -137,7 +624,7 @@ int bc_cmd_status(const struct bc_console *console, int argc, char **argv)
 	struct bc_output output;
 	enum bc_exit code;
 
-	if (!parse_options(console, argc, argv, &parsed, &code))
+	if (!parse_status_options(console, argc, argv, &parsed, &code))
 		return code;
 	code = bc_client_open(&client, console, parsed.socket);
 	if (code != BC_EXIT_OK)

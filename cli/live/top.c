@@ -13,10 +13,9 @@
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
+#include "cli/live/top_grid.h"
 #include "cli/live/top_page.h"
-#include "cli/live/top_screen.h"
 #include "cli/live/top_state.h"
-#include "cli/live/top_table.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/live/status_lines.h"
+#include "cli/live/status.h"
 #include "cli/live/top_grid.h"
 #include "cli/live/top_state.h"
-#include "cli/live/top_table.h"
 #include "cli/term/json_path.h"
 #include "cli/term/text.h"
 

@@ -24,6 +24,21 @@ double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsig
 	unsigned rows, enum bc_top_style style, const struct bc_top_state *state,
 	enum bc_top_series series, uint64_t end);
 
+/* ---- The tables of bus traffic: types, processors, hottest pages. cli/live/top_table.c */
+
+/* Minimum height of the tables: a heading, titles, three rows. */
+#define BC_TOP_TABLES_MIN 5u
+
+/* Draws the tables on `lines` lines starting at `y`, side by side if the grid is wide enough. Shows
+ * the rows with the largest shares, sorted by share, or by name and address. */
+void bc_top_tables_draw(struct bc_top_grid *grid, unsigned y, unsigned lines,
+	const struct bc_top_state *state, bool is_by_name);
+
+/* Returns the number of lines that the tables need to show all rows at this width. */
+unsigned bc_top_tables_height(unsigned width, const struct bc_top_state *state);
+
+/* ---- The page. */
+
 struct bc_top_view {
 	unsigned width;
 	unsigned height;

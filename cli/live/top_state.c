@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/live/status_lines.h"
+#include "cli/live/status.h"
 #include "cli/term/json_path.h"
 #include "cli/term/text.h"
 #include "formats/bus/record.h"

@@ -1,4 +1,4 @@
-#include "cli/live/top_table.h"
+#include "cli/live/top_page.h"
 
 #include <inttypes.h>
 #include <stdio.h>

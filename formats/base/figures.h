@@ -3,7 +3,7 @@
  *
  *     the JSON of GET /v1/status      daemon/recorder/status.c, the only one to expand VALUE
  *     /metrics                        daemon/api/metrics.c
- *     counts in `status` and `top`    cli/live/status_lines.c
+ *     counts in `status` and `top`    cli/live/status.c
  *     docs/api.md, docs/openapi.json  docs/figures.py (make docs)
  *
  * A row is FIGURE(path, TYPE, VALUE, metric, help, ...); an object's row precedes those of its

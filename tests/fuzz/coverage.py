@@ -25,7 +25,7 @@ REACHABLE = {
     "daemon/config": "- options.c",
     "daemon/ingest": "trigger.c",
     "daemon/api": "api_body.c api_params.c",
-    "cli/live": "events.c response_text.c status_lines.c",
+    "cli/live": "response_text.c status.c",
     "cli/io": "client.c",
     "cli/term": "json_path.c text.c",
 }

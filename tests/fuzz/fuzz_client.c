@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/live/events.h"
-#include "cli/live/status_lines.h"
+#include "cli/live/response_text.h"
+#include "cli/live/status.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/answered.h"
 

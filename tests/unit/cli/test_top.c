@@ -7,7 +7,6 @@
 #include "cli/live/top_grid.h"
 #include "cli/live/top_page.h"
 #include "cli/live/top_state.h"
-#include "cli/live/top_table.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

@@ -1,7 +1,7 @@
 /* The daemon's status (docs/api.md, /v1/status) as lines of short phrases. `buscap status` prints
  * all of them, `buscap top` those that fit. */
-#ifndef BC_CLI_LIVE_STATUS_LINES_H
-#define BC_CLI_LIVE_STATUS_LINES_H
+#ifndef BC_CLI_LIVE_STATUS_H
+#define BC_CLI_LIVE_STATUS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -61,5 +61,9 @@ const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 
 /* Prints all lines. Each ends with `line_end` and a newline. */
 void bc_status_print(struct bc_output *output, const json_t *status, const char *line_end);
+
+/* Prints each note of a recording's metadata as KEY=VALUE, with `before` and `after` around it. */
+void bc_notes_print(
+	struct bc_output *output, const json_t *metadata, const char *before, const char *after);
 
 #endif

@@ -1,6 +1,15 @@
+/* `buscap events` and `buscap tail`: print a stream of the daemon, one JSON object per line, until
+ * it ends, the output is closed, a limit is reached, or Ctrl-C.
+ *
+ * run_stream() does what both have in common. It waits for lines, signals and errors of the output
+ * at the same time, so that a closed pipe or Ctrl-C ends the command even if no line arrives. Each
+ * line passes a filter and is printed as it is (--json) or as text. A line that is not an object,
+ * or not one that the stream may contain, ends the command with an error; unknown members and
+ * objects are ignored, because the daemon may be newer. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +17,8 @@
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/record_text.h"
-#include "cli/live/live.h"
+#include "cli/live/response_text.h"
+#include "cli/term/interrupt.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"
@@ -17,9 +27,173 @@
 #include "formats/bus/record.h"
 #include "formats/trace/name_map.h"
 
+struct stream {
+	const struct bc_console *console;
+	const char *socket; /* NULL: see bc_client_open() */
+	const char *path;   /* "/v1/events" */
+	bool is_json;       /* print escaped JSON lines, not print() */
+	int silence_ms;     /* fail after this long without a line; -1: never */
+
+	/* Prints an object. Returns false if the stream can't contain it, which is an error. */
+	bool (*print)(void *context, struct bc_output *output, const json_t *object);
+	/* Called first, with each object. Returns whether to print it. NULL: always. */
+	bool (*filter)(void *context, const json_t *object);
+	/* Called last. Returns whether to end the stream. NULL: never. */
+	bool (*is_done)(void *context);
+	void *context;
+
+	/* Set by run_stream(). */
+	struct bc_output output;
+	bool has_bad_line;
+	char bad_line[100]; /* its start */
+};
+
+static bool on_stream_line(void *context, char *text, size_t bytes)
+{
+	struct stream *s = context;
+	json_t *object = bc_json_parse_object(text, bytes);
+	bool is_good = object != NULL;
+
+	if (is_good && (s->filter == NULL || s->filter(s->context, object))) {
+		if (s->is_json)
+			bc_output_json(&s->output, text, bytes);
+		else
+			is_good = s->print(s->context, &s->output, object);
+	}
+	json_decref(object);
+	if (!is_good) {
+		s->has_bad_line = true;
+		bc_safe_text(s->bad_line, sizeof(s->bad_line), text);
+	}
+	return is_good && !bc_output_failed(&s->output) &&
+	       (s->is_done == NULL || !s->is_done(s->context));
+}
+
+static enum bc_exit read_stream(struct stream *s, struct bc_client *client)
+{
+	/* No events for the output: only errors, such as a closed pipe. */
+	struct pollfd fds[] = {{.fd = bc_interrupt_open(), .events = POLLIN}, {.fd = s->output.fd}};
+	enum bc_exit code = bc_client_stream(client, s->path, on_stream_line, s);
+	uint64_t lines = UINT64_MAX;
+
+	while (code == BC_EXIT_OK && !bc_client_is_over(client) && fds[0].revents == 0 &&
+		fds[1].revents == 0) {
+		if (lines == bc_client_lines(client)) {
+			bc_print_error(s->console, bc_client_path(client),
+				"no response within %d s; if this persists, see journalctl -u "
+				"buscapd",
+				s->silence_ms / 1000);
+			return BC_EXIT_UNREACHABLE;
+		}
+		lines = bc_client_lines(client);
+		code = bc_client_wait(client, fds, 2, s->silence_ms);
+		bc_output_flush(&s->output);
+	}
+	return code != BC_EXIT_OK ? bc_client_print_error(client, code) : code;
+}
+
+/* Prints a stream, and errors on standard error. */
+static enum bc_exit run_stream(struct stream *s)
+{
+	struct bc_client *client;
+	enum bc_exit code = bc_client_open(&client, s->console, s->socket);
+
+	if (code == BC_EXIT_OK && !bc_output_open(&s->output, s->console)) {
+		bc_client_close(client);
+		code = BC_EXIT_FAILED;
+	}
+	if (code != BC_EXIT_OK)
+		return code;
+	code = read_stream(s, client);
+	bc_client_close(client);
+	code = bc_exit_worse(code, bc_output_close(&s->output, s->console));
+	if (!s->has_bad_line)
+		return code;
+	bc_print_error(s->console, NULL, "unexpected line from the daemon: %s", s->bad_line);
+	return bc_exit_worse(code, BC_EXIT_FAILED);
+}
+
+/* ---- events */
+
+/* The daemon sends a status every second. */
+#define SILENCE_MS 30000
+
+enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
+
+static const struct bc_usage_option events_options[] = {
+	{OPTION_CHANGES, "changes", NULL, NULL, "print the status only once, at the beginning"},
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
+	BC_CLIENT_OPTION_SOCKET,
+	{0},
+};
+
+const struct bc_usage bc_events_usage = {
+	.name = "events",
+	.summary = "print the daemon's events as they happen",
+	.text = "Prints the daemon's events as they happen, one per line, until Ctrl-C: "
+		"recordings, segments, marks, triggers, gaps, the board and the disk. The status "
+		"is printed first and then every second.",
+	.options = events_options,
+	.exits = BC_CLIENT_EXITS,
+	.example = "buscap events --changes",
+};
+
+static bool print_event(void *context, struct bc_output *output, const json_t *event)
+{
+	(void)context;
+	return bc_event_print(output, event);
+}
+
+/* The first status says what later changes refer to: that the disk is stuck, for instance. */
+static bool is_change(void *context, const json_t *event)
+{
+	bool *has_status = context;
+	const char *name = bc_json_path_text(event, "event");
+
+	if (name == NULL || strcmp(name, "status") != 0)
+		return true;
+	bool is_first = !*has_status;
+	*has_status = true;
+	return is_first;
+}
+
+int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
+{
+	bool has_status = false;
+	struct stream stream = {.console = console,
+		.context = &has_status,
+		.path = "/v1/events",
+		.silence_ms = SILENCE_MS,
+		.print = print_event};
+	struct bc_options o;
+	int letter;
+
+	bc_options_start(&o, console, &bc_events_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		switch (letter) {
+		case OPTION_CHANGES:
+			stream.filter = is_change;
+			break;
+		case BC_CLIENT_OPT_JSON:
+			stream.is_json = true;
+			break;
+		case BC_CLIENT_OPT_SOCKET:
+			stream.socket = optarg;
+			break;
+		default:
+			return o.exit;
+		}
+	}
+	if (optind < argc)
+		return bc_print_usage_error(console, "events takes no operands");
+	return run_stream(&stream);
+}
+
+/* ---- tail */
+
 enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
 
-static const struct bc_usage_option options[] = {
+static const struct bc_usage_option tail_options[] = {
 	{'n', "records", "N", "number", "exit after N records"},
 	{'t', "time", "FORM", "choice:delta|tick",
 		"append to each line: delta (nothing: it ends with the ticks since the one before) "
@@ -44,7 +218,7 @@ const struct bc_usage bc_tail_usage = {
 	.text = "Prints live records from the bus, as dump does, until Ctrl-C. It never slows the "
 		"capture: if there are too many records, some are skipped. Separate lines that "
 		"start with \"# \" report gaps, marks and skipped records.",
-	.options = options,
+	.options = tail_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
@@ -62,12 +236,12 @@ struct tail {
 	const char *socket;
 };
 
-/* Adds a member to the query. `option` is the option that gives it. */
+/* Adds a condition to the query; `option` is the one that gives it. */
 static bool add_query(const struct bc_console *console, struct tail *t, const char *option,
 	const char *name, const char *value)
 {
 	if (json_object_get(t->query, name) != NULL) {
-		bc_print_error(console, NULL, "%s: given twice", option);
+		bc_print_error(console, NULL, "--%s: given twice", option);
 		return false;
 	}
 	if (json_object_set_new(t->query, name, bc_json_text(value)) == 0)
@@ -87,11 +261,14 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 		return false;
 	}
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
-	return add_query(console, t, "--records", "limit", number);
+	return add_query(console, t, "records", "limit", number);
 }
 
-static bool parse_option(const struct bc_console *console, int letter, struct tail *t)
+static bool parse_tail_option(const struct bc_console *console, int letter, struct tail *t)
 {
+	static const char *const names[] = {"addr", "type", "proc", "port", "region"};
+	const char *name;
+
 	switch (letter) {
 	case 'n':
 		return parse_limit(console, t);
@@ -105,15 +282,12 @@ static bool parse_option(const struct bc_console *console, int letter, struct ta
 		t->is_json = true;
 		return true;
 	case OPTION_ADDR:
-		return add_query(console, t, "--addr", "addr", optarg);
 	case OPTION_TYPE:
-		return add_query(console, t, "--type", "type", optarg);
 	case OPTION_PROC:
-		return add_query(console, t, "--proc", "proc", optarg);
 	case OPTION_PORT:
-		return add_query(console, t, "--port", "port", optarg);
 	case OPTION_REGION:
-		return add_query(console, t, "--region", "region", optarg);
+		name = names[letter - OPTION_ADDR];
+		return add_query(console, t, name, name, optarg);
 	case BC_NAME_OPT_MAP:
 	case BC_NAME_OPT_SYMBOLS:
 		t->exit = bc_name_args_add(&t->names, console, letter);
@@ -197,7 +371,7 @@ static void print_gap(struct bc_output *o, const json_t *gap)
 	bc_output_format(o, ")\n");
 }
 
-static void print_note(struct bc_output *o, const char *word, const char *text)
+static void print_tail_note(struct bc_output *o, const char *word, const char *text)
 {
 	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
 	bc_output_safe(o, text);
@@ -219,7 +393,7 @@ static void print_skipped(struct bc_output *o, const json_t *skipped)
 }
 
 /* Ignores unknown objects: the daemon may be newer. */
-static bool print_object(void *context, struct bc_output *o, const json_t *object)
+static bool print_tail(void *context, struct bc_output *o, const json_t *object)
 {
 	static const char *const notes[] = {"mark", "trigger"};
 	const json_t *gap = bc_json_path(object, "gap");
@@ -234,7 +408,7 @@ static bool print_object(void *context, struct bc_output *o, const json_t *objec
 	for (unsigned i = 0; i < 2; i++) {
 		const json_t *note = bc_json_path(object, notes[i]);
 		if (note != NULL)
-			print_note(o, notes[i], bc_json_path_text(note, "text"));
+			print_tail_note(o, notes[i], bc_json_path_text(note, "text"));
 	}
 	return true;
 }
@@ -274,7 +448,7 @@ static bool is_limit_reached(void *context)
 }
 
 /* If the command is finished, sets *code and returns false. */
-static bool parse_options(
+static bool parse_tail(
 	const struct bc_console *console, int argc, char **argv, struct tail *t, enum bc_exit *code)
 {
 	struct bc_options o;
@@ -282,7 +456,7 @@ static bool parse_options(
 
 	bc_options_start(&o, console, &bc_tail_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (parse_option(console, letter, t))
+		if (parse_tail_option(console, letter, t))
 			continue;
 		*code = t->exit != BC_EXIT_OK ? t->exit : o.exit;
 		return false;
@@ -303,22 +477,22 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 
 	if (t.query == NULL) {
 		code = bc_print_no_memory(console);
-	} else if (parse_options(console, argc, argv, &t, &code)) {
+	} else if (parse_tail(console, argc, argv, &t, &code)) {
 		path = bc_client_query("/v1/records", t.query);
 		if (path == NULL)
 			code = bc_print_no_memory(console);
 	}
 	if (path != NULL) {
-		const struct bc_live live = {.console = console,
+		struct stream stream = {.console = console,
 			.socket = t.socket,
 			.path = path,
 			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
-			.print = t.is_json ? print_named : print_object,
+			.print = t.is_json ? print_named : print_tail,
 			.filter = count_records,
 			.is_done = is_limit_reached,
 			.context = &t};
-		code = bc_live_run(&live);
+		code = run_stream(&stream);
 	}
 	bc_name_map_close(t.names);
 	json_decref(t.query);
