@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,23 @@ static inline void command_run_by(struct command_run *r, command_fn *run, const 
 static inline void command_run(struct command_run *r, const char *line)
 {
 	command_run_by(r, bc_commands_run, line);
+}
+
+/* The same for a formatted line. */
+__attribute__((format(printf, 1, 2))) static inline struct command_run command_runf(
+	const char *format, ...)
+{
+	struct command_run r;
+	char *line;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&line, format, args) < 0)
+		abort();
+	va_end(args);
+	command_run(&r, line);
+	free(line);
+	return r;
 }
 
 static inline void command_run_free(struct command_run *r)

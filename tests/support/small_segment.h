@@ -3,24 +3,19 @@
 #ifndef BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 #define BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "cli/term/console.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
+#include "tests/support/command_run.h"
+#include "tests/support/segments.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 #define SMALL_CHUNKS    6u
 #define SMALL_RECORDS   46u /* in all chunks */
@@ -132,25 +127,10 @@ static inline void small_fill(struct bc_chunk *chunk, struct small_chunk *expect
 	memcpy(expected->bytes, chunk->records, (size_t)expected->records * BC_RECORD_BYTES);
 }
 
-static inline uint8_t *small_read_file(int dir_fd, const char *name, size_t *size)
-{
-	struct stat st;
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	*size = (size_t)st.st_size;
-	uint8_t *bytes = malloc(*size + 1);
-	assert_non_null(bytes);
-	assert_int_equal(read(fd, bytes, *size), *size);
-	close(fd);
-	return bytes;
-}
-
 /* Writes segment `number` of the recording with the real writer. Its first record is
  * `first_record`. */
 static inline void small_make(
-	struct small_segment *s, int dir_fd, uint32_t number, uint64_t first_record)
+	struct small_segment *s, const struct temp_dir *dir, uint32_t number, uint64_t first_record)
 {
 	struct bc_segment_header header = {
 		.recording = SMALL_RECORDING,
@@ -168,38 +148,32 @@ static inline void small_make(
 	};
 	struct bc_segment_writer writer;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	uint64_t tick = 1000 + first_record;
 
 	memset(s, 0, sizeof(*s));
 	snprintf(s->name, sizeof(s->name), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
-	assert_int_equal(bc_segment_create(&writer, dir_fd, s->name, ".partial", &header), 0);
+	assert_int_equal(bc_segment_create(&writer, dir->fd, s->name, ".partial", &header), 0);
 	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
 		struct small_chunk *expected = &s->chunks[i];
-		size_t header_bytes;
 		small_fill(chunk, expected, i, first_record, &tick);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		expected->begin = writer.file.bytes;
 		test_edges_add(&s->edges, expected->begin);
-		test_edges_add(&s->edges, expected->begin + header_bytes);
 		bool is_gap = small_plan[i].event.kind == BC_EVENT_GAP;
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, is_gap,
-				is_gap ? small_plan[i].event.value : 0, &chunk_pages.counts),
-			0);
+		size_t header_bytes = segment_append(
+			&writer, chunk, is_gap, is_gap ? small_plan[i].event.value : 0);
+		test_edges_add(&s->edges, expected->begin + header_bytes);
 		expected->end = writer.file.bytes;
 		first_record += expected->records;
 	}
 	s->summary_at = writer.file.bytes;
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	s->bytes = small_read_file(dir_fd, s->name, &s->size);
+	s->bytes = temp_read(dir, s->name, &s->size);
 	s->index_at = s->size - bc_index_bytes(SMALL_CHUNKS);
 	test_edges_add(&s->edges, 0);
 	test_edges_add(&s->edges, BC_EMPTY_FRAME_BYTES);
 	test_edges_add(&s->edges, s->summary_at);
 	test_edges_add(&s->edges, s->index_at);
 	test_edges_add(&s->edges, s->size);
-	free(encoded);
 	free(chunk);
 }
 
@@ -230,54 +204,5 @@ static inline size_t small_expect(
 	*p = '\0';
 	return (size_t)(p - out);
 }
-
-/* The result of a command run in this process. */
-struct small_run {
-	int code;
-	char *out;
-	size_t out_bytes;
-	char *err;
-};
-
-static inline void small_run_free(struct small_run *run)
-{
-	free(run->out);
-	free(run->err);
-}
-
-/* Runs a command. `words` ends with NULL, `in` is standard input. */
-static inline struct small_run small_run_from(
-	int in, int (*command)(const struct bc_console *, int, char **), const char *const *words)
-{
-	struct small_run run = {.code = -1};
-	char *argv[32];
-	int argc = 0;
-	size_t err_bytes;
-	int out = memfd_create("out", MFD_CLOEXEC);
-	struct stat st;
-
-	for (; words[argc] != NULL; argc++)
-		argv[argc] = strdup(words[argc]);
-	argv[argc] = NULL;
-	char *first[32];
-	memcpy(first, argv, sizeof(argv[0]) * (size_t)argc);
-	struct bc_console console = {.in = in,
-		.out = out,
-		.err = open_memstream(&run.err, &err_bytes),
-		.command = words[0]};
-	run.code = command(&console, argc, argv);
-	fclose(console.err);
-	fstat(out, &st);
-	run.out_bytes = (size_t)st.st_size;
-	run.out = calloc(1, run.out_bytes + 1);
-	assert_int_equal(pread(out, run.out, run.out_bytes, 0), run.out_bytes);
-	close(out);
-	while (argc > 0)
-		free(first[--argc]);
-	return run;
-}
-
-#define small_run(command, ...) \
-	small_run_from(-1, command, (const char *const[]){__VA_ARGS__, NULL})
 
 #endif

@@ -9,12 +9,11 @@
 #include "capture/source/file_source.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
+#include "tests/support/segments.h"
 #include "tests/support/source_run.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 TEST_THREADS;
 
@@ -34,12 +33,9 @@ static void write_segment(struct fixture *f)
 	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c", .clock_hz = 123};
 	struct bc_segment_writer writer;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	size_t header_bytes;
 	struct dice dice = {.state = 5};
 
 	assert_non_null(chunk);
-	assert_non_null(encoded);
 	f->records.n = (size_t)CHUNKS * CHUNK_RECORDS * BC_RECORD_BYTES;
 	f->records.bytes = malloc(f->records.n);
 	assert_non_null(f->records.bytes);
@@ -52,16 +48,12 @@ static void write_segment(struct fixture *f)
 		chunk->info.first_record = (uint64_t)i * CHUNK_RECORDS;
 		chunk->info.records = CHUNK_RECORDS;
 		memcpy(chunk->records, f->records.bytes + i * n, n);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		if (i == 2)
 			f->third_chunk = writer.file.bytes;
-		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
-					 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	f->segment.bytes = temp_read(&f->dir, "s", &f->segment.n);
-	free(encoded);
 	free(chunk);
 }
 
@@ -215,12 +207,9 @@ static struct trace write_lossy(
 	struct bc_segment_header header = {.segment = segment, .first_record = first};
 	struct bc_segment_writer writer;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	size_t header_bytes;
 	struct trace trace;
 
 	assert_non_null(chunk);
-	assert_non_null(encoded);
 	snprintf(header.recording, sizeof(header.recording), "%s", recording);
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "lossy", ".partial", &header), 0);
 	bc_chunk_reset(chunk, 0, 0);
@@ -229,14 +218,10 @@ static struct trace write_lossy(
 	chunk->info.records = 1;
 	chunk->info.lost[BC_GAP_BOARD] = lost;
 	memset(chunk->records, 1, BC_RECORD_BYTES);
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
-				 &chunk_pages.counts),
-		0);
+	segment_append(&writer, chunk, 0, 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	trace.bytes = temp_read(&f->dir, "lossy", &trace.n);
 	assert_int_equal(unlinkat(f->dir.fd, "lossy", 0), 0);
-	free(encoded);
 	free(chunk);
 	return trace;
 }

@@ -1,7 +1,6 @@
 /* A report in HTML is the page with the data in it, and no text in the data can end its element. */
 #include <string.h>
 
-#include "cli/term/commands.h"
 #include "formats/base/json.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
@@ -29,7 +28,7 @@ static void set_up(struct fixture *f)
 	static const char map[] = "0-ffffffff </script><b>\n";
 
 	temp_dir_make(&f->dir);
-	small_make(&f->segment, f->dir.fd, 0, 0);
+	small_make(&f->segment, &f->dir, 0, 0);
 	temp_path(&f->dir, "x.html", f->html);
 	temp_write(&f->dir, "map", map, sizeof(map) - 1);
 	temp_path(&f->dir, "map", f->map);
@@ -45,8 +44,8 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 
 TEST_F(a_page_has_the_data_in_its_element)
 {
-	struct small_run run = small_run(
-		bc_cmd_report, "report", "--map", f->map, "-o", f->html, f->dir.path);
+	struct command_run run = command_runf(
+		"report --map %s -o %s %s", f->map, f->html, f->dir.path);
 	size_t bytes;
 
 	assert_int_equal(run.code, 0);
@@ -63,18 +62,18 @@ TEST_F(a_page_has_the_data_in_its_element)
 		"</script><b>");
 	json_decref(report);
 	free(html);
-	small_run_free(&run);
+	command_run_free(&run);
 }
 
 TEST_F(a_page_fits_in_its_size_with_the_data)
 {
-	struct small_run run = small_run(
-		bc_cmd_report, "report", "--max-size", "2000", "-o", f->html, f->dir.path);
+	struct command_run run = command_runf(
+		"report --max-size 2000 -o %s %s", f->html, f->dir.path);
 
 	assert_int_equal(run.code, 1);
 	assert_non_null(strstr(run.err, "does not fit in --max-size"));
 	assert_false(temp_exists(&f->dir, "x.html"));
-	small_run_free(&run);
+	command_run_free(&run);
 }
 
 TEST_F(any_truncated_segment_can_be_drawn)
@@ -84,10 +83,10 @@ TEST_F(any_truncated_segment_can_be_drawn)
 		char path[TEMP_PATH_BYTES];
 		static const char *const kinds[] = {"x.html", "x.json", "x.txt"};
 		for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-			struct small_run run = small_run(bc_cmd_report, "report", "-o",
-				temp_path(&f->dir, kinds[i], path), f->dir.path);
+			struct command_run run = command_runf(
+				"report -o %s %s", temp_path(&f->dir, kinds[i], path), f->dir.path);
 			assert_true(run.code == 0 || run.code == 1 || run.code == 3);
-			small_run_free(&run);
+			command_run_free(&run);
 		}
 	}
 }

@@ -1,18 +1,18 @@
 /* Damages a small segment in every way. The reader, `buscap dump`, `marks` and `verify` must
  * terminate, never report a wrong record as good, and deliver every undamaged chunk. */
+#include "tests/support/segments.h"
 #include "tests/support/small_segment.h"
 
 #include <xxhash.h>
 
-#include "cli/term/commands.h"
 #include "formats/base/bytes.h"
 #include "tests/support/test.h"
 
 #define FILE_MAX 32768
+#define NAMED    SMALL_RECORDING "-00007.byu.lz4"
 
 struct fixture {
-	char dir[64];
-	int dir_fd;
+	struct temp_dir dir;
 	struct small_segment segment;
 	struct small_segment next; /* the next segment of the recording */
 	struct bc_chunk *chunk;
@@ -24,41 +24,23 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
-	/* In memory if possible, because thousands of files are written. */
-	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-damage-XXXXXX"
-						     : "/tmp/buscap-damage-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
-	small_make(&f->segment, f->dir_fd, 0, 0);
-	small_make(&f->next, f->dir_fd, 1, SMALL_RECORDS);
+	temp_dir_make(&f->dir);
+	small_make(&f->segment, &f->dir, 0, 0);
+	small_make(&f->next, &f->dir, 1, SMALL_RECORDS);
 	f->chunk = malloc(sizeof(*f->chunk));
-	snprintf(f->path, sizeof(f->path), "%s/copy", f->dir);
-	snprintf(f->named, sizeof(f->named), "%s/" SMALL_RECORDING "-00007.byu.lz4", f->dir);
+	snprintf(f->path, sizeof(f->path), "%s/copy", f->dir.path);
+	snprintf(f->named, sizeof(f->named), "%s/" NAMED, f->dir.path);
 }
 
 static void tear_down(struct fixture *f)
 {
-	unlink(f->path);
-	unlink(f->named);
-	unlinkat(f->dir_fd, f->segment.name, 0);
-	unlinkat(f->dir_fd, f->next.name, 0);
-	close(f->dir_fd);
-	assert_int_equal(rmdir(f->dir), 0);
+	temp_dir_remove(&f->dir);
 	free(f->segment.bytes);
 	free(f->next.bytes);
 	free(f->chunk);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
-
-static void write_file(const char *path, const uint8_t *bytes, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, size), size);
-	close(fd);
-}
 
 /* What the reader found. */
 struct findings {
@@ -94,12 +76,9 @@ static void check_chunk(struct fixture *f, struct findings *found)
 static struct findings read_stream(struct fixture *f, int fd)
 {
 	struct findings found = {0};
-	struct bc_segment_reader *reader;
 	uint64_t before = 0;
 
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	for (;;) {
 		int rc = bc_segment_read(reader, f->chunk);
 		assert_true(rc >= 0);
@@ -126,16 +105,6 @@ static struct findings read_bytes(struct fixture *f, const uint8_t *bytes, size_
 	struct findings found = read_stream(f, fd);
 	close(fd);
 	return found;
-}
-
-TEST_F(a_whole_segment_is_read_whole)
-{
-	struct findings found = read_bytes(f, f->segment.bytes, f->segment.size);
-
-	assert_int_equal(found.chunks, SMALL_CHUNKS);
-	assert_int_equal(found.damages, 0);
-	assert_int_equal(found.indexes, 1);
-	assert_true(found.is_sealed);
 }
 
 /* Sets `keep` for the chunks that damage at [begin, end) does not touch. */
@@ -175,17 +144,17 @@ TEST_F(every_flipped_bit_costs_only_its_chunk)
 
 static void check_commands(const char *path, const char *expected, int code)
 {
-	struct small_run dump = small_run(bc_cmd_dump, "dump", path);
+	struct command_run dump = command_runf("dump %s", path);
 	assert_string_equal(dump.out, expected);
 	assert_int_equal(dump.code, code);
 	assert_int_equal(dump.err[0] != '\0', code != 0);
-	small_run_free(&dump);
+	command_run_free(&dump);
 
-	struct small_run verify = small_run(bc_cmd_verify, "verify", path);
+	struct command_run verify = command_runf("verify %s", path);
 	assert_int_equal(verify.code, code);
 	assert_int_equal(strstr(verify.out, ": ok: ") != NULL, code == 0);
 	assert_string_equal(verify.err, "");
-	small_run_free(&verify);
+	command_run_free(&verify);
 }
 
 TEST_F(dump_and_verify_every_prefix)
@@ -195,7 +164,7 @@ TEST_F(dump_and_verify_every_prefix)
 	for (size_t n = 0; n <= f->segment.size; n = test_next(n, 85, &f->segment.edges)) {
 		find_kept(&f->segment, n, f->segment.size, keep);
 		small_expect(f->expected, &f->segment, keep);
-		write_file(f->named, f->segment.bytes, n);
+		temp_write(&f->dir, NAMED, f->segment.bytes, n);
 		check_commands(f->named, f->expected, n < f->segment.size ? 3 : 0);
 	}
 }
@@ -204,7 +173,7 @@ TEST_F(dump_and_verify_every_flipped_bit)
 {
 	bool keep[SMALL_CHUNKS];
 
-	write_file(f->path, f->segment.bytes, f->segment.size);
+	temp_write(&f->dir, "copy", f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
 	for (size_t bit = 0; bit < f->segment.size * 8;
 		bit = test_next_bit(bit, 905, &f->segment.edges)) {
@@ -296,12 +265,12 @@ TEST_F(concatenated_segments_are_dumped_as_one)
 	small_expect(f->expected + n, &f->next, all);
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
 	memcpy(f->copy + f->segment.size, f->next.bytes, f->next.size);
-	write_file(f->path, f->copy, f->segment.size + f->next.size);
+	temp_write(&f->dir, "copy", f->copy, f->segment.size + f->next.size);
 	check_commands(f->path, f->expected, 0);
 
 	/* Without the first index nothing is lost, but an error is reported. */
 	memcpy(f->copy + f->segment.index_at, f->next.bytes, f->next.size);
-	write_file(f->path, f->copy, f->segment.index_at + f->next.size);
+	temp_write(&f->dir, "copy", f->copy, f->segment.index_at + f->next.size);
 	check_commands(f->path, f->expected, 3);
 }
 
@@ -329,7 +298,7 @@ TEST_F(a_repeated_chunk_is_shown_once)
 		}
 		memcpy(f->copy + n, f->segment.bytes + f->segment.index_at,
 			f->segment.size - f->segment.index_at);
-		write_file(f->path, f->copy, n + f->segment.size - f->segment.index_at);
+		temp_write(&f->dir, "copy", f->copy, n + f->segment.size - f->segment.index_at);
 		check_commands(f->path, f->expected, 3);
 	}
 }
@@ -343,19 +312,19 @@ TEST_F(swapped_chunks_are_shown_and_reported)
 			unsigned chunk = i == swapped ? i + 1 : i == swapped + 1 ? i - 1 : i;
 			copy_chunk(f->copy, &n, &f->segment, chunk);
 		}
-		write_file(f->path, f->copy, n);
-		struct small_run dump = small_run(bc_cmd_dump, "dump", "--plain", f->path);
+		temp_write(&f->dir, "copy", f->copy, n);
+		struct command_run dump = command_runf("dump --plain %s", f->path);
 		assert_int_equal(dump.code, 3);
 		assert_non_null(strstr(dump.err, "is out of order"));
 		size_t lines = 0;
 		for (const char *p = dump.out; *p != '\0'; p++)
 			lines += *p == '\n';
 		assert_int_equal(lines, SMALL_RECORDS);
-		small_run_free(&dump);
-		struct small_run verify = small_run(bc_cmd_verify, "verify", f->path);
+		command_run_free(&dump);
+		struct command_run verify = command_runf("verify %s", f->path);
 		assert_int_equal(verify.code, 3);
 		assert_non_null(strstr(verify.out, "is out of order"));
-		small_run_free(&verify);
+		command_run_free(&verify);
 	}
 }
 
@@ -368,7 +337,7 @@ TEST_F(a_removed_chunk_is_reported)
 		size_t end = f->segment.chunks[cut].end;
 		memcpy(f->copy, f->segment.bytes, begin);
 		memcpy(f->copy + begin, f->segment.bytes + end, f->segment.size - end);
-		write_file(f->path, f->copy, f->segment.size - (end - begin));
+		temp_write(&f->dir, "copy", f->copy, f->segment.size - (end - begin));
 		find_kept(&f->segment, begin, end, keep);
 		small_expect(f->expected, &f->segment, keep);
 		check_commands(f->path, f->expected, 3);
@@ -380,16 +349,16 @@ TEST_F(marks_and_gaps_of_chunks_with_damaged_records_are_listed)
 	static const char *const words[] = {"mark", "123 samples", "at least 5 samples",
 		"an unknown number", "1 sample lost", "trigger"};
 
-	write_file(f->path, f->segment.bytes, f->segment.size);
-	struct small_run whole = small_run(bc_cmd_marks, "marks", f->path);
+	temp_write(&f->dir, "copy", f->segment.bytes, f->segment.size);
+	struct command_run whole = command_runf("marks %s", f->path);
 	assert_int_equal(whole.code, 0);
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
 	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
 		uint8_t *header = f->copy + f->segment.chunks[i].begin;
 		header[bc_chunk_header_bytes(header)] ^= 1; /* the frame's magic */
 	}
-	write_file(f->path, f->copy, f->segment.size);
-	struct small_run damaged = small_run(bc_cmd_marks, "marks", f->path);
+	temp_write(&f->dir, "copy", f->copy, f->segment.size);
+	struct command_run damaged = command_runf("marks %s", f->path);
 	assert_int_equal(damaged.code, 3);
 	assert_non_null(strstr(damaged.err, "chunk 5 (9 records) is damaged"));
 	const char *before = whole.out;
@@ -411,14 +380,14 @@ TEST_F(marks_and_gaps_of_chunks_with_damaged_records_are_listed)
 		after += n;
 	}
 	assert_string_equal(after, "");
-	small_run_free(&damaged);
-	damaged = small_run(bc_cmd_marks, "marks", "--json", f->path);
+	command_run_free(&damaged);
+	damaged = command_runf("marks --json %s", f->path);
 	size_t unknown = 0;
 	for (const char *p = damaged.out; (p = strstr(p, "\"tick\":null")) != NULL; p++)
 		unknown++;
 	assert_int_equal(unknown, 3);
-	small_run_free(&damaged);
-	small_run_free(&whole);
+	command_run_free(&damaged);
+	command_run_free(&whole);
 }
 
 /* Changes the last tick of a chunk in its header and in the index, as a wrong writer would. */
@@ -434,7 +403,7 @@ static void set_last_tick(struct fixture *f, unsigned chunk, uint64_t tick)
 	bc_checksum_write(header + hashed, header);
 	memcpy(rows + (size_t)chunk * BC_INDEX_ROW_BYTES + 8, header + 8, BC_INDEX_ROW_BYTES - 8);
 	bc_write_le64(rows + rows_bytes, XXH3_64bits(rows, rows_bytes));
-	write_file(f->path, f->copy, f->segment.size);
+	temp_write(&f->dir, "copy", f->copy, f->segment.size);
 }
 
 TEST_F(wrong_ticks_of_a_chunk_hide_no_records_and_are_reported)
@@ -448,54 +417,26 @@ TEST_F(wrong_ticks_of_a_chunk_hide_no_records_and_are_reported)
 		const struct small_chunk *chunk = &f->segment.chunks[i / 2];
 		uint64_t first = bc_le64(f->segment.bytes + chunk->begin + 48);
 		set_last_tick(f, i / 2, i % 2 == 0 ? first + 1 : first - 1);
-		struct small_run run = small_run(bc_cmd_verify, "verify", f->path);
+		struct command_run run = command_runf("verify %s", f->path);
 		assert_int_equal(run.code, 3);
 		char *what = strstr(run.out, "has wrong ticks\n");
 		assert_non_null(what);
 		assert_null(strstr(what, ": offset")); /* nothing else */
-		small_run_free(&run);
-		run = small_run(bc_cmd_dump, "dump", f->path);
+		command_run_free(&run);
+		run = command_runf("dump %s", f->path);
 		assert_int_equal(run.code, 0);
 		assert_string_equal(run.out, f->expected);
-		small_run_free(&run);
-		run = small_run(bc_cmd_dump, "dump", "--plain", "--time", "tick", f->path);
+		command_run_free(&run);
+		run = command_runf("dump --plain --time tick %s", f->path);
 		size_t lines = 0;
 		for (const char *p = run.out; *p != '\0'; p++)
 			lines += *p == '\n';
 		assert_int_equal(lines, SMALL_RECORDS);
-		small_run_free(&run);
-		run = small_run(bc_cmd_cut, "cut", "-n", "0-", "-O", "byu", f->path);
+		command_run_free(&run);
+		run = command_runf("cut -n 0- -O byu %s", f->path);
 		assert_int_equal(run.code, 0);
 		assert_int_equal(run.out_bytes, SMALL_RECORDS * BC_RECORD_BYTES);
-		small_run_free(&run);
-	}
-}
-
-TEST_F(a_pipe_gives_the_same_as_a_file)
-{
-	/* In writes of many sizes. */
-	for (size_t piece = 1; piece < 200; piece += test_stride(5)) {
-		int fds[2];
-		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-		pid_t child = fork();
-		if (child == 0) {
-			for (size_t at = 0; at < f->segment.size; at += piece) {
-				size_t left = f->segment.size - at;
-				size_t n = left < piece ? left : piece;
-				if (write(fds[1], f->segment.bytes + at, n) != (ssize_t)n)
-					_exit(1);
-			}
-			_exit(0);
-		}
-		close(fds[1]);
-		struct findings found = read_stream(f, fds[0]);
-		close(fds[0]);
-		assert_int_equal(found.chunks, SMALL_CHUNKS);
-		assert_int_equal(found.damages, 0);
-		assert_true(found.is_sealed);
-		int status;
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_int_equal(status, 0);
+		command_run_free(&run);
 	}
 }
 
@@ -508,7 +449,7 @@ TEST_F(a_file_with_a_damaged_header_is_recognised)
 	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += test_stride(15)) {
 		memcpy(f->copy, f->segment.bytes, f->segment.size);
 		memset(f->copy, 0xA5, n);
-		write_file(f->path, f->copy, f->segment.size);
+		temp_write(&f->dir, "copy", f->copy, f->segment.size);
 		check_commands(f->path, f->expected, 3);
 	}
 }

@@ -2,12 +2,10 @@
 #include "tests/support/small_segment.h"
 
 #include "cli/io/segment_target.h"
-#include "cli/term/commands.h"
 #include "tests/support/test.h"
 
 struct fixture {
-	char dir[64];
-	int dir_fd;
+	struct temp_dir dir;
 	char *err;
 	size_t err_bytes;
 	struct bc_console console;
@@ -19,28 +17,19 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
-	strcpy(f->dir, "/tmp/buscap-target-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(f->dir_fd >= 0);
+	temp_dir_make(&f->dir);
 	f->console = (struct bc_console){.in = -1,
 		.out = -1,
 		.err = open_memstream(&f->err, &f->err_bytes),
 		.command = "cut"};
 	f->paths[0] = "trace.txt";
 	f->source = (struct bc_trace){.console = &f->console, .paths = f->paths, .count = 1};
-	snprintf(f->path, sizeof(f->path), "%s/out.byu.lz4", f->dir);
+	snprintf(f->path, sizeof(f->path), "%s/out.byu.lz4", f->dir.path);
 }
 
 static void tear_down(struct fixture *f)
 {
-	static const char *const names[] = {"out.byu.lz4", "out.byu.lz4.partial",
-		SMALL_RECORDING "-00000.byu.lz4", SMALL_RECORDING "-00007.byu.lz4"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unlinkat(f->dir_fd, names[i], 0);
-	close(f->dir_fd);
-	assert_int_equal(rmdir(f->dir), 0);
+	temp_dir_remove(&f->dir);
 	fclose(f->console.err);
 	free(f->err);
 }
@@ -242,11 +231,10 @@ TEST_F(a_tick_of_2_63_is_an_error)
 TEST_F(header_is_that_of_the_source_plus_the_origin)
 {
 	struct small_segment *s = malloc(sizeof(*s));
-	char in[400];
 
-	small_make(s, f->dir_fd, 0, 0);
-	snprintf(in, sizeof(in), "%s/%s", f->dir, s->name);
-	struct small_run run = small_run(bc_cmd_cut, "cut", "-n", "3-12", in, "-o", f->path);
+	small_make(s, &f->dir, 0, 0);
+	struct command_run run = command_runf(
+		"cut -n 3-12 %s/%s -o %s", f->dir.path, s->name, f->path);
 	assert_int_equal(run.code, BC_EXIT_OK);
 	struct found found = read_out(f);
 	assert_int_equal(found.records, 10);
@@ -258,7 +246,7 @@ TEST_F(header_is_that_of_the_source_plus_the_origin)
 		"\",\"cut\":\"records=3-12\"}");
 	assert_string_not_equal(found.header.recording, SMALL_RECORDING);
 	assert_true(strlen(found.header.recording) == strlen(SMALL_RECORDING "-boot"));
-	small_run_free(&run);
+	command_run_free(&run);
 	free(s->bytes);
 	free(s);
 }
@@ -286,16 +274,13 @@ TEST_F(large_record_numbers_select_correctly)
 {
 	struct small_segment *s = malloc(sizeof(*s));
 	const uint64_t base = UINT64_C(1) << 53;
-	char in[400];
-	char range[64];
 
-	small_make(s, f->dir_fd, 7, base);
-	snprintf(in, sizeof(in), "%s/%s", f->dir, s->name);
-	snprintf(range, sizeof(range), "%" PRIu64 "-%" PRIu64, base + 15, base + 30);
-	struct small_run run = small_run(bc_cmd_cut, "cut", "-n", range, in, "-o", f->path);
+	small_make(s, &f->dir, 7, base);
+	struct command_run run = command_runf("cut -n %" PRIu64 "-%" PRIu64 " %s/%s -o %s",
+		base + 15, base + 30, f->dir.path, s->name, f->path);
 	assert_int_equal(run.code, BC_EXIT_OK);
 	assert_int_equal(read_out(f).records, 16);
-	small_run_free(&run);
+	command_run_free(&run);
 	free(s->bytes);
 	free(s);
 }

@@ -17,6 +17,7 @@
 #include "formats/bus/mapping.h"
 #include "formats/bus/stamp.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -247,14 +248,11 @@ static void read_ticks(struct fixture *f, const struct bc_chunk *chunk)
 static void read_segment(struct fixture *f, const char *name)
 {
 	static struct bc_chunk chunk;
-	struct bc_segment_reader *reader;
 	int found;
 	int fd = openat(f->dir.fd, name, O_RDONLY);
 
 	assert_true(fd >= 0);
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	while ((found = bc_segment_read(reader, &chunk)) != BC_FOUND_END) {
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)

@@ -10,11 +10,10 @@
 #include "daemon/store/catalogue.h"
 #include "formats/base/json.h"
 #include "tests/support/header_file.h"
+#include "tests/support/segments.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 TEST_THREADS;
 
@@ -93,7 +92,7 @@ static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint
 {
 	struct small_segment s;
 
-	small_make(&s, f->dir.fd, number, first_record);
+	small_make(&s, &f->dir, number, first_record);
 	*bytes += s.size;
 	free(s.bytes);
 }
@@ -163,7 +162,7 @@ TEST_F(damage_at_any_byte_of_a_segment_never_loses_its_row)
 {
 	struct small_segment s;
 
-	small_make(&s, f->dir.fd, 0, 0);
+	small_make(&s, &f->dir, 0, 0);
 	for (size_t i = 0; i < s.size; i += test_stride(25)) {
 		s.bytes[i] ^= 0x41;
 		temp_write(&f->dir, s.name, s.bytes, s.size);
@@ -260,28 +259,21 @@ static void make_noted(struct fixture *f)
 		.recording = SMALL_RECORDING, .metadata = "{\"who\":\"me\"}"};
 	struct bc_segment_writer writer;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
 
 	assert_non_null(chunk);
-	assert_non_null(encoded);
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, SMALL_RECORDING "-00000.byu.lz4",
 				 ".partial", &header),
 		0);
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
 		struct bc_event note = {
 			.kind = BC_EVENT_NOTE, .text_bytes = (uint16_t)strlen(notes[i])};
-		size_t header_bytes;
 		bc_chunk_reset(chunk, 0, 0);
 		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
 		chunk->info.lost[BC_GAP_DISK] = 10 * (i + 1);
 		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
-					 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	free(encoded);
 	free(chunk);
 }
 

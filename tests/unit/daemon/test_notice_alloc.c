@@ -6,10 +6,9 @@
 
 #include "daemon/store/open_segment.h"
 #include "daemon/store/recording_info.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
@@ -35,19 +34,12 @@ void *malloc(size_t bytes)
 static void append_chunk(struct bc_segment_writer *writer, uint64_t tag)
 {
 	struct bc_chunk *chunk = calloc(1, sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	size_t header_bytes;
 
 	assert_non_null(chunk);
-	assert_non_null(encoded);
 	bc_chunk_reset(chunk, 0, 0);
 	chunk->info.recording_tag = tag;
 	chunk->info.records = 10;
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, 0, 0,
-				 &chunk_pages.counts),
-		0);
-	free(encoded);
+	segment_append(writer, chunk, 0, 0);
 	free(chunk);
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/store/catalogue.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/dice.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -275,15 +276,12 @@ static void read_recording(
 	struct expected *e, const struct stream *stream, struct temp_dir *dir, const char *name)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	struct bc_segment_reader *reader;
 	int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC);
 	bool is_begun = false;
 	int found;
 
 	assert_non_null(chunk);
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	*e = (struct expected){.first = 0};
 	while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
 		assert_int_not_equal(found, BC_FOUND_DAMAGE);

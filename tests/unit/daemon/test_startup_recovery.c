@@ -13,11 +13,10 @@
 #include "formats/segment/segment_header.h"
 #include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
+#include "tests/support/segments.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 #define BOOT    "0123456789abcdef0123456789abcdef"
 #define SEALED  SMALL_RECORDING "-00000.byu.lz4"
@@ -34,7 +33,7 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
-	small_make(&f->segment, f->dir.fd, 0, 0);
+	small_make(&f->segment, &f->dir, 0, 0);
 	temp_dir_empty(&f->dir);
 	bc_log_set_level(BC_LOG_INFO);
 }
@@ -80,14 +79,11 @@ static unsigned count_chunks(struct fixture *f, const char *name)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
-	struct bc_segment_reader *reader;
 	unsigned chunks = 0;
 	int found;
 
 	assert_true(fd >= 0);
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	while ((found = bc_segment_read(reader, chunk)) != BC_FOUND_END) {
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
 		chunks += found == BC_FOUND_CHUNK && chunk->info.records != 0;
@@ -125,10 +121,8 @@ static void make_segment_of(struct fixture *f, const char *recording, uint32_t n
 	};
 	struct bc_recording_end end = {.ended_ns = 1};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	struct bc_segment_writer writer;
 	char name[BC_SEGMENT_NAME_MAX];
-	size_t header_bytes;
 
 	snprintf(name, sizeof(name), "%s-%05" PRIu32 ".byu.lz4", recording, number);
 	strcpy(header.recording, recording);
@@ -145,12 +139,8 @@ static void make_segment_of(struct fixture *f, const char *recording, uint32_t n
 		assert_true(bc_recording_end_add(chunk, &end));
 	}
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
-				 &chunk_pages.counts),
-		0);
+	segment_append(&writer, chunk, 0, 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	free(encoded);
 	free(chunk);
 }
 
@@ -299,7 +289,7 @@ TEST_F(an_open_file_next_to_a_sealed_one_is_handled_once)
 
 	/* It has more records, but not these. Twice, so that .damaged exists already. */
 	struct small_segment later;
-	small_make(&later, f->dir.fd, 1, 100);
+	small_make(&later, &f->dir, 1, 100);
 	for (unsigned i = 0; i < 2; i++) {
 		temp_write(&f->dir, PARTIAL, later.bytes, later.index_at);
 		assert_non_null(strstr(start(f, 0), "kept as " DAMAGED));
@@ -358,7 +348,6 @@ static void assert_end(struct fixture *f, uint32_t number, const char *reason, u
 {
 	struct bc_recording_end end;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	struct bc_segment_reader *reader;
 	char name[BC_SEGMENT_NAME_MAX];
 	bool has_end = false;
 	uint64_t gap = UINT64_MAX;
@@ -367,9 +356,7 @@ static void assert_end(struct fixture *f, uint32_t number, const char *reason, u
 	snprintf(name, sizeof(name), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
 	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	while ((found = bc_segment_read(reader, chunk)) != BC_FOUND_END) {
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)

@@ -13,6 +13,7 @@
 #include "daemon/store/writer.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -35,7 +36,7 @@ struct fixture {
 	uint64_t next_sequence;
 	uint64_t next_record[RECORDINGS];
 	struct bc_chunk *chunk;
-	unsigned marks;                       /* in the next chunk */
+	unsigned marks;                   /* in the next chunk */
 	struct bc_writer_notice *notices; /* popped so far */
 };
 
@@ -312,14 +313,11 @@ TEST_F(each_recording_has_its_own_limit)
 static const char *end_of(struct fixture *f, const char *file)
 {
 	static struct bc_recording_end end;
-	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, file, O_RDONLY | O_CLOEXEC);
 	bool has_end = false;
 	int found;
 
-	assert_int_equal(bc_segment_reader_open(&reader,
-				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
-		0);
+	struct bc_segment_reader *reader = segment_reader_of(fd);
 	while ((found = bc_segment_read(reader, f->chunk)) > BC_FOUND_END) {
 		assert_int_not_equal(found, BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)

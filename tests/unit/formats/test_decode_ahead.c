@@ -8,10 +8,9 @@
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 TEST_THREADS;
 
@@ -40,7 +39,6 @@ static void set_up(struct fixture *f)
 {
 	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
 	struct bc_segment_writer writer;
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	uint64_t first_record = 0;
 
 	temp_dir_make(&f->dir);
@@ -48,16 +46,11 @@ static void set_up(struct fixture *f)
 	assert_non_null(f->chunk);
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	for (uint32_t number = 0; number < CHUNKS; number++) {
-		size_t header_bytes;
 		fill_chunk(f->chunk, number, first_record);
 		first_record += f->chunk->info.records;
-		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info,
-					 0, 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, f->chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	free(encoded);
 	f->fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
 	assert_true(f->fd >= 0);
 	assert_int_equal(bc_segment_index_load(&f->index, f->fd), 0);

@@ -12,11 +12,10 @@
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
 #include "tests/support/packed.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
-
-static struct bc_chunk_pages chunk_pages;
 
 TEST_THREADS;
 
@@ -217,12 +216,9 @@ static struct trace make_segment(struct fixture *f)
 	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
 	struct bc_segment_writer writer;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	struct trace segment;
-	size_t header_bytes;
 
 	assert_non_null(chunk);
-	assert_non_null(encoded);
 	assert_int_equal(
 		bc_segment_create(&writer, f->dir.fd, "s.byu.lz4", ".partial", &header), 0);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -231,15 +227,11 @@ static struct trace make_segment(struct fixture *f)
 		chunk->info.first_record = 1000 * i;
 		chunk->info.records = 1000;
 		memcpy(chunk->records, f->plain[2].bytes + i * 12000, 12000);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
-					 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	segment.bytes = temp_read(&f->dir, "s.byu.lz4", &segment.n);
 	assert_int_equal(unlinkat(f->dir.fd, "s.byu.lz4", 0), 0);
-	free(encoded);
 	free(chunk);
 	return segment;
 }

@@ -11,31 +11,27 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 #define NAME    "20261120T091500Z-3f9a2c-00000.byu.lz4"
 #define RECORDS 300u
 
-static struct bc_chunk_pages chunk_pages;
-
 struct fixture {
 	struct temp_dir dir;
 	struct bc_chunk *chunk;
-	uint8_t *encoded;
 };
 
 static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	f->chunk = malloc(sizeof(*f->chunk));
-	f->encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	assert_true(f->chunk != NULL && f->encoded != NULL);
+	assert_non_null(f->chunk);
 }
 
 static void tear_down(struct fixture *f)
 {
-	free(f->encoded);
 	free(f->chunk);
 	temp_dir_remove(&f->dir);
 }
@@ -49,7 +45,6 @@ static void write_segment(struct fixture *f, uint32_t chunks)
 	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
 	struct bc_segment_writer writer;
 	struct dice dice = {.state = 9};
-	size_t header_bytes;
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	for (uint32_t i = 0; i < chunks; i++) {
@@ -64,11 +59,7 @@ static void write_segment(struct fixture *f, uint32_t chunks)
 					.reqtype = (uint8_t)dice_below(&dice, 4),
 					.size = 8,
 					.time = (uint32_t)dice_roll(&dice) >> 1});
-		bc_chunk_encode(
-			f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
-					 &f->chunk->info, 0, 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, f->chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 }

@@ -557,7 +557,7 @@ struct segments {
 static void set_up(struct segments *s)
 {
 	temp_dir_make(&s->dir);
-	small_make(&s->one, s->dir.fd, 0, 0);
+	small_make(&s->one, &s->dir, 0, 0);
 }
 
 static void tear_down(struct segments *s)
@@ -895,8 +895,8 @@ TEST_WITH(segments, s, the_sequence_continues_across_files_and_skipped_chunks)
 	struct read_options all = {.sequence = &sequence};
 	struct segment_run run;
 
-	small_make(&two, s->dir.fd, 1, SMALL_RECORDS);
-	small_make(&three, s->dir.fd, 2, 2 * (uint64_t)SMALL_RECORDS);
+	small_make(&two, &s->dir, 1, SMALL_RECORDS);
+	small_make(&three, &s->dir, 2, 2 * (uint64_t)SMALL_RECORDS);
 	for (unsigned mask = 0; mask < 1u << SMALL_CHUNKS; mask++) {
 		struct choice choice;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)

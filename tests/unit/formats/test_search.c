@@ -25,7 +25,7 @@ static void set_up(struct fixture *f)
 {
 	*f = (struct fixture){.opened = 0};
 	temp_dir_make(&f->dir);
-	small_make(&f->segment, f->dir.fd, 0, 0);
+	small_make(&f->segment, &f->dir, 0, 0);
 	snprintf(f->sealed, sizeof(f->sealed), "%s/%s", f->dir.path, f->segment.name);
 	snprintf(f->partial, sizeof(f->partial), "%s.partial", f->sealed);
 }

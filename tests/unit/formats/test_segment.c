@@ -12,6 +12,7 @@
 #include "formats/segment/segment_writer.h"
 #include "formats/segment/sequence_check.h"
 #include "tests/support/dice.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -175,9 +176,7 @@ static struct reading start_reading(struct fixture *f, const char *name)
 	struct reading r = {.fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC)};
 
 	assert_true(r.fd >= 0);
-	assert_int_equal(bc_segment_reader_open(&r.reader,
-				 (struct bc_input_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
-		0);
+	r.reader = segment_reader_of(r.fd);
 	bc_sequence_check_reset(&f->sequence);
 	return r;
 }
@@ -327,38 +326,6 @@ TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 	assert_int_equal(index.head.rows, 0);
 	bc_segment_index_free(&index);
 	finish_reading(&r);
-}
-
-TEST_F(concatenated_segments_are_read)
-{
-	uint64_t records = record_before(CHUNKS);
-	size_t n[2];
-
-	write_segment(f, "0", 0, 0, false);
-	write_segment(f, "1", 1, records, true);
-	uint8_t *bytes[2] = {
-		temp_read(&f->dir, "0.partial", &n[0]), temp_read(&f->dir, "1", &n[1])};
-	uint8_t *row = malloc(3 * (n[0] + n[1]));
-	assert_non_null(row);
-	for (unsigned order = 0; order < 8; order++) { /* three files, each of either kind */
-		size_t row_n = 0;
-		for (unsigned i = 0; i < 3; i++) {
-			unsigned which = order >> i & 1;
-			memcpy(row + row_n, bytes[which], n[which]);
-			row_n += n[which];
-		}
-		temp_write(&f->dir, "row", row, row_n);
-		struct reading r = start_reading(f, "row");
-		for (unsigned i = 0; i < 3; i++) {
-			unsigned which = order >> i & 1;
-			assert_segment(f, r.reader, which, which * records, which == 1);
-		}
-		assert_end(f, r.reader, order >> 2 == 1);
-		finish_reading(&r);
-	}
-	free(row);
-	free(bytes[0]);
-	free(bytes[1]);
 }
 
 /* The position in the recording does not go back at a duplicate: nothing is missing after it. */
@@ -665,45 +632,6 @@ TEST_F(a_segment_is_not_sealed_if_damage_follows_its_index)
 		finish_reading(&r);
 	}
 	free(row);
-	bc_segment_index_free(&index);
-	finish_reading(&whole);
-	free(bytes);
-}
-
-TEST_F(records_of_removed_chunks_are_reported_missing)
-{
-	uint64_t from = 500;
-	size_t n;
-
-	write_segment(f, NAME, 0, from, true);
-	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
-	struct reading whole = start_reading(f, NAME);
-	struct bc_segment_index index = load_index(whole.fd);
-	for (uint32_t out = 0; out < CHUNKS; out++) {
-		struct bc_chunk_info info;
-		size_t start = bc_segment_index_row(&index, out, &info);
-		size_t end = start + bc_chunk_encoded_bytes(&info);
-		uint8_t *rest = malloc(n);
-		assert_non_null(rest);
-		memcpy(rest, bytes, start);
-		memcpy(rest + start, bytes + end, n - end);
-		temp_write(&f->dir, "rest", rest, n - (end - start));
-		free(rest);
-		struct reading r = start_reading(f, "rest");
-		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
-		bc_sequence_check_expect(&f->sequence, bc_segment_reader_header(r.reader));
-		for (uint32_t i = 0; i < CHUNKS; i++) {
-			if (i == out)
-				continue;
-			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
-			assert_chunk(f, i, 0, from, true);
-			assert_int_equal(missing_before(f), i == out + 1 ? plan[out].records : 0);
-		}
-		/* The index has a row for a chunk that was removed. */
-		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_DAMAGE);
-		assert_end(f, r.reader, false);
-		finish_reading(&r);
-	}
 	bc_segment_index_free(&index);
 	finish_reading(&whole);
 	free(bytes);

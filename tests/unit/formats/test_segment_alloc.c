@@ -15,6 +15,7 @@
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/failing_heap.h"
+#include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -212,7 +213,6 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 static void write_segment(struct fixture *f)
 {
 	struct bc_segment_writer writer;
-	size_t header_bytes;
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "s", ".partial", &f->header), 0);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -221,11 +221,7 @@ static void write_segment(struct fixture *f)
 		f->chunk.info.first_record = i * RECORDS;
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
-		bc_chunk_encode(
-			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
-					 &f->chunk.info, 0, 0, &chunk_pages.counts),
-			0);
+		segment_append(&writer, &f->chunk, 0, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 }

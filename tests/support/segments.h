@@ -1,0 +1,39 @@
+/* Segments, written chunk by chunk with the real writer and read with the real reader. On errors,
+ * the test fails. */
+#ifndef BC_TESTS_SUPPORT_SEGMENTS_H
+#define BC_TESTS_SUPPORT_SEGMENTS_H
+
+#include <fcntl.h>
+
+#include "formats/bus/chunk.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/test.h"
+
+/* Encodes a chunk and appends it. Its gaps lost `lost` samples. Returns the bytes of its header. */
+static inline size_t segment_append(
+	struct bc_segment_writer *writer, struct bc_chunk *chunk, uint64_t gaps, uint64_t lost)
+{
+	static uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+	static struct bc_chunk_pages pages;
+	size_t header_bytes;
+
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &pages, &header_bytes);
+	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, gaps, lost,
+				 &pages.counts),
+		0);
+	return header_bytes;
+}
+
+static inline struct bc_segment_reader *segment_reader_of(int fd)
+{
+	struct bc_segment_reader *reader;
+
+	assert_true(fd >= 0);
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	return reader;
+}
+
+#endif
