@@ -1035,7 +1035,7 @@ static void usb_on_stop_answer(struct usb_source *u)
 		usb_cancel_unanswered(u); /* its own time-out may also come first */
 }
 
-/* The transfers have come back: does what `then` says. */
+/* The transfers have come back: does what next_step says. */
 static void usb_after_transfers(struct usb_source *u)
 {
 	uv_timer_stop(&u->timer);
