@@ -1,6 +1,5 @@
-/* The output of --options (formats/base/usage.h) as rows, and checks of a program by them: every
- * listed option is accepted and no other, fixed words are the accepted values, and --help shows the
- * same. The program runs in this process. */
+/* The output of --options (formats/base/usage.h) as rows, and checks of a program by them: fixed
+ * words are the accepted values, and --help shows the same. The program runs in this process. */
 #ifndef BC_TESTS_SUPPORT_OPTION_ROWS_H
 #define BC_TESTS_SUPPORT_OPTION_ROWS_H
 
@@ -200,77 +199,6 @@ static inline void option_check_help(struct option_program *p, const char *comma
 	}
 	free(joined);
 	free(text);
-}
-
-/* False for a command that only has verbs: it accepts only --help. */
-static inline bool option_takes_options(const struct option_program *p, const char *command)
-{
-	unsigned options = 0;
-	unsigned verbs = 0;
-
-	for (size_t i = 0; i < p->count; i++) {
-		const char *other = p->rows[i].command;
-		options += strcmp(other, command) == 0 && p->rows[i].words_count != 0;
-		verbs += option_starts(other, command) && other[strlen(command)] == ' ';
-	}
-	return strcmp(command, "help") != 0 && (verbs == 0 || options > 1);
-}
-
-/* Every listed option is accepted. --help and the like print something and end the program. */
-static inline void option_check_listed(struct option_program *p, const char *command)
-{
-	static const char *const prints[] = {"help", "version", "options", "list-settings"};
-	const char *words = option_command(command);
-
-	for (size_t i = 0; i < p->count && option_takes_options(p, command); i++) {
-		const struct option_row *row = &p->rows[i];
-		for (unsigned k = 0; k < row->words_count && strcmp(row->command, command) == 0;
-			k++) {
-			bool ends = false;
-			for (size_t n = 0; n < COUNT_OF(prints); n++)
-				ends |= strcmp(row->name, prints[n]) == 0;
-			bool has_value = *row->metavar != '\0' && *row->metavar != '[';
-			option_run(p, "%s%s%s", words, row->words[k],
-				has_value ? "" : " --frobnicate");
-			if (ends)
-				option_output(p);
-			else if (has_value)
-				option_error(p, "option %s requires a value; see %s %s--help",
-					row->words[k], p->name, words);
-			else
-				option_error(p, "unknown option --frobnicate; see %s %s--help",
-					p->name, words);
-		}
-	}
-}
-
-/* No letter and no name of another command's option is accepted if it is not listed. */
-static inline void option_check_unlisted(struct option_program *p, const char *command)
-{
-	char letters[128] = "";
-
-	if (!option_takes_options(p, command))
-		return;
-	for (size_t i = 0; i < p->count; i++)
-		if (strcmp(p->rows[i].command, command) == 0)
-			letters[(unsigned char)*p->rows[i].letter] = 1;
-	for (int letter = 1; letter < 128; letter++) {
-		if (!isalnum(letter) || letters[letter])
-			continue;
-		option_run(p, "%s-%c", option_command(command), letter);
-		option_error(p, "unknown option -%c;", letter);
-	}
-	for (size_t i = 0; i < p->count; i++) {
-		const char *name = p->rows[i].name;
-		bool is_listed = *name == '\0' || strcmp(p->rows[i].command, "config") == 0;
-		for (size_t k = 0; k < p->count; k++)
-			is_listed |= strcmp(p->rows[k].command, command) == 0 &&
-				     option_starts(p->rows[k].name, name);
-		if (is_listed)
-			continue;
-		option_run(p, "%s--%s", option_command(command), name);
-		option_error(p, "unknown option --%s;", name);
-	}
 }
 
 /* Calls a function for each word of a "choice:" or "list:", and all words of a list at once, with a

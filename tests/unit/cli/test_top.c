@@ -543,16 +543,6 @@ TEST_F(a_status_with_any_member_missing_is_shown)
 
 /* ---- the graphs */
 
-TEST_F(a_graph_shows_minutes_but_never_more_than_ten)
-{
-	for (unsigned width = 5; width <= BC_TOP_WIDTH_MAX; width++) {
-		unsigned seconds = bc_top_graph_step(width) * width;
-		assert_true(seconds >= 240);
-		assert_true(seconds <= 600 || bc_top_graph_step(width) == 1);
-		assert_true(seconds <= BC_TOP_SECONDS);
-	}
-}
-
 static void graph_line(struct fixture *f, enum bc_top_series line, unsigned width, double *highest,
 	char out[BC_TOP_LINE_BYTES])
 {
@@ -613,20 +603,6 @@ TEST_F(one_lost_sample_is_visible_in_the_graph)
 	assert_non_null(strchr(line, '#'));
 }
 
-TEST_F(only_seconds_with_losses_are_red_in_the_graph)
-{
-	struct bc_top_grid grid;
-
-	for (unsigned i = 0; i < 10; i++)
-		add_rate(f, 1, i / 9);
-	assert_int_equal(bc_top_grid_open(&grid, 240, 1, false), 0);
-	bc_top_graph_draw(
-		&grid, 0, 0, 240, 1, BC_TOP_BAD, f->state, BC_TOP_LOST, f->now.ns / SECOND_NS);
-	assert_int_equal(grid.cells[239].style, BC_TOP_BAD);
-	assert_int_equal(grid.cells[238].style, BC_TOP_GRAPH);
-	bc_top_grid_close(&grid);
-}
-
 /* A status can be late, missing, or the second one in a second. */
 TEST_F(seconds_without_a_status_are_blank_despite_jitter)
 {
@@ -682,26 +658,4 @@ TEST_F(a_grid_accepts_any_position_and_width)
 		}
 		bc_top_grid_close(&grid);
 	}
-}
-
-TEST_F(truncated_text_ends_with_an_ellipsis)
-{
-	struct bc_top_grid grid;
-	char line[BC_TOP_LINE_BYTES];
-
-	assert_int_equal(bc_top_grid_open(&grid, 20, 3, true), 0);
-	assert_int_equal(bc_top_write(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
-	assert_int_equal(bc_top_write(&grid, 0, 1, 4, BC_TOP_PLAIN, "12345"), 4);
-	assert_int_equal(bc_top_write(&grid, 0, 2, 4, BC_TOP_PLAIN, "\u4e2d\u6587\u5b57"), 3);
-	bc_top_grid_line(&grid, 0, line);
-	assert_string_equal(line, "12345");
-	bc_top_grid_line(&grid, 1, line);
-	assert_string_equal(line, "123\u2026");
-	bc_top_grid_line(&grid, 2, line);
-	assert_string_equal(line, "\u4e2d\u2026");
-	bc_top_grid_close(&grid);
-	assert_int_equal(bc_top_grid_open(&grid, 1000000, 1000000, true), 0);
-	assert_int_equal(grid.width, BC_TOP_WIDTH_MAX);
-	assert_int_equal(grid.height, BC_TOP_HEIGHT_MAX);
-	bc_top_grid_close(&grid);
 }

@@ -108,18 +108,6 @@ static void enforce_unlisted(struct fixture *f, unsigned deleted)
 	(void)apply(f, false, deleted);
 }
 
-TEST_F(the_lowest_sequence_is_deleted_first)
-{
-	make_four(f);
-	f->check.files = 3;
-	enforce(f, 1);
-	assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
-	f->check.files = 2;
-	enforce(f, 1);
-	assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
-	assert_true(temp_exists(&f->dir, FILE_OF(THIRD)) && temp_exists(&f->dir, FILE_OF(FOURTH)));
-}
-
 TEST_F(segments_are_deleted_by_their_numbers_beyond_99999)
 {
 	static const char *const names[] = {FIRST "-99998.byu.lz4", FIRST "-99999.byu.lz4",
@@ -381,18 +369,6 @@ TEST_F(max_age_is_suspended_after_the_clock_has_jumped)
 	f->check.wall_ns += 25 * DAY_NS;
 	assert_non_null(strstr(enforce(f, 0), "the clock has jumped ahead by 25 days"));
 	assert_string_equal(enforce(f, 0), "");
-}
-
-TEST_F(old_files_are_deleted)
-{
-	make(f, FILE_OF(FIRST), 1, 40);
-	make(f, FILE_OF(SECOND), 2, 20);
-	/* Copied from elsewhere today: it counts as old as the next. */
-	make(f, FILE_OF(THIRD), 3, 0);
-	make(f, FILE_OF(FOURTH), 4, 2);
-	f->rules.max_age_ns = 30 * DAY_NS;
-	enforce(f, 1);
-	assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
 }
 
 TEST_F(damaged_files_count_but_are_not_deleted)

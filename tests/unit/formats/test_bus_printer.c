@@ -144,18 +144,6 @@ TEST(random_frames_come_back_with_the_same_content)
 	}
 }
 
-TEST(a_simulated_board_comes_back_without_loss)
-{
-	for (unsigned agents = 1; agents <= 4; agents++) {
-		struct trace in = trace_of_sim(agents, 10000, agents);
-		struct printed out = convert_trace(&in, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
-		assert_nothing_lost(&out);
-		assert_same_entries(&in, &out.trace);
-		trace_free(&in);
-		printed_free(&out);
-	}
-}
-
 static struct bc_entry sample_entry(uint64_t tick, unsigned proc, uint8_t nibble)
 {
 	struct bc_entry entry;
@@ -762,26 +750,6 @@ TEST(pages_get_frames_in_the_order_of_first_touch)
 		0x65, 0xC0, 0x31, 0x20, 0xF7, 0x90,                            /**/
 		0x21, 0x75, 0x30, 0x00, 0xFE, 0xF0};
 	assert_nothing_lost(&out);
-	assert_int_equal(out.trace.n, sizeof(expected));
-	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
-	printed_free(&out);
-}
-
-TEST(only_memory_is_mapped)
-{
-	struct bc_format_options options = bc_format_options_default();
-	struct bc_entry entries[3];
-	static const uint8_t expected[] = {0, 0, 0, 0x60, 0xFE, 0x70, /**/
-		0, 0, 0, 0x10, 0xFB, 0x30,                            /**/
-		0, 0, 0x10, 0, 0xFE, 0xD0};
-
-	bc_entry_reference(&entries[0], BC_REQ_IOWRITE, 0x60, 0);
-	entries[0].has = BC_HAS_SIZE;
-	entries[0].size = 1;
-	bc_entry_reference(&entries[1], BC_REQ_STOPCLKACK, 0x10, 1);
-	entries[2] = sample_entry(2, 0, 0);
-	options.map_pages = true;
-	struct printed out = print_entries(entries, 3, BC_FORMAT_BYU, BC_FORMAT_RAW6, &options);
 	assert_int_equal(out.trace.n, sizeof(expected));
 	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
 	printed_free(&out);

@@ -20,14 +20,6 @@ static void append_record(struct bc_chunk *chunk, struct bc_record record)
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 }
 
-TEST(a_chunk_holds_as_many_records_as_fit_in_1_mib)
-{
-	size_t mebibyte = 1 << 20;
-
-	assert_true(BC_CHUNK_RECORDS * (size_t)BC_RECORD_BYTES <= mebibyte);
-	assert_true((BC_CHUNK_RECORDS + 1) * (size_t)BC_RECORD_BYTES > mebibyte);
-}
-
 TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_has_the_given_tick)
 {
 	bc_chunk_reset(chunk, UINT64_C(0x123456789ABCDEF), 7);
@@ -44,18 +36,6 @@ TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_has_the_given_tick)
 	assert_int_equal(chunk->info.first_record, 0);
 	assert_int_equal(chunk->info.wall_ns, 0);
 	assert_int_equal(chunk->text_bytes, 0);
-}
-
-TEST_WITH(bc_chunk, chunk, a_chunk_with_a_record_or_event_is_not_empty)
-{
-	struct bc_event event = {.kind = BC_EVENT_GAP};
-
-	bc_chunk_reset(chunk, 0, 0);
-	append_record(chunk, (struct bc_record){0});
-	assert_false(bc_chunk_is_empty(chunk));
-	bc_chunk_reset(chunk, 0, 0);
-	assert_true(bc_chunk_add_event(chunk, &event, NULL));
-	assert_false(bc_chunk_is_empty(chunk));
 }
 
 TEST_WITH(bc_chunk, chunk, events_are_kept_in_order_with_their_texts)
@@ -131,16 +111,6 @@ TEST_WITH(bc_chunk, chunk, texts_fill_their_space_to_the_last_byte)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 		assert_int_equal(chunk->info.events, 3);
 	}
-}
-
-TEST_WITH(bc_chunk, chunk, a_chunk_full_of_records_has_no_room)
-{
-	bc_chunk_reset(chunk, 0, 0);
-	chunk->info.records = BC_CHUNK_RECORDS - 1;
-	assert_true(bc_chunk_has_room(chunk, 0));
-	assert_true(bc_chunk_has_room(chunk, BC_CHUNK_EVENTS));
-	chunk->info.records = BC_CHUNK_RECORDS;
-	assert_false(bc_chunk_has_room(chunk, 0));
 }
 
 TEST_WITH(bc_chunk, chunk, records_reported_by_a_leading_gap_are_not_missing)
@@ -417,54 +387,6 @@ TEST_F(every_cut_keeps_ticks_and_events_on_both_sides)
 	}
 }
 
-TEST_F(parts_can_be_cut_again)
-{
-	struct dice dice = {2};
-
-	for (unsigned round = 0; round < 3000; round += test_stride(19)) {
-		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
-		const struct model *m = &f->model;
-		uint32_t first = 0;
-		uint32_t end = m->records;
-		uint32_t events_first = 0;
-		uint32_t events_end = m->events;
-		f->copy = f->chunk;
-		for (unsigned step = 0; step < 6; step++) {
-			uint32_t at = dice_below(&dice, end - first + 1);
-			uint32_t events = events_before(m, first + at);
-			events = events > events_first ? events : events_first;
-			events = events < events_end ? events : events_end;
-			switch (dice_below(&dice, 4)) {
-			case 0:
-				bc_chunk_drop_front(&f->chunk, at);
-				first += at;
-				events_first = events;
-				break;
-			case 1:
-				bc_chunk_drop_back(&f->chunk, at);
-				end = first + at;
-				events_end = events;
-				break;
-			case 2:
-				bc_chunk_split(&f->chunk, at, &f->rest);
-				f->chunk = f->rest;
-				first += at;
-				events_first = events;
-				break;
-			default:
-				bc_chunk_split(&f->chunk, at, &f->rest);
-				end = first + at;
-				events_end = events;
-				break;
-			}
-			/* An empty chunk does not have the previous tick. */
-			if (first == end)
-				break;
-			assert_chunk(f, &f->chunk, first, end, events_first, events_end);
-		}
-	}
-}
-
 TEST_F(an_event_is_inserted_after_those_at_its_position)
 {
 	struct dice dice = {3};
@@ -555,31 +477,5 @@ TEST_F(a_chunk_full_of_events_is_detached_only_if_it_has_an_anchor)
 		f->copy = f->chunk;
 		assert_int_equal(bc_chunk_detach(&f->chunk, true), has_anchor);
 		assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
-	}
-}
-
-TEST_F(the_largest_chunk_is_split_anywhere)
-{
-	static const uint32_t places[] = {0, 1, 2, 40000, BC_CHUNK_RECORDS - 1, BC_CHUNK_RECORDS};
-
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		struct dice dice = {6};
-		bc_chunk_reset(&f->chunk, 1000, 0);
-		f->chunk.info.records = BC_CHUNK_RECORDS;
-		uint64_t tick = 1000;
-		uint64_t tick_at = 0;
-		for (uint32_t n = 0; n < BC_CHUNK_RECORDS; n++) {
-			uint32_t time = dice_below(&dice, 1u << 31);
-			bc_write_le32(f->chunk.records + (size_t)n * BC_RECORD_BYTES + 8, time);
-			tick += n != 0 ? time : 0;
-			tick_at = n == places[i] ? tick : tick_at;
-		}
-		f->chunk.info.last_tick = tick;
-		bc_chunk_split(&f->chunk, places[i], &f->rest);
-		assert_int_equal(f->chunk.info.records + f->rest.info.records, BC_CHUNK_RECORDS);
-		assert_int_equal(f->chunk.info.records, places[i]);
-		assert_true(f->rest.info.last_tick == tick);
-		assert_true(
-			f->rest.info.first_tick == (places[i] < BC_CHUNK_RECORDS ? tick_at : tick));
 	}
 }

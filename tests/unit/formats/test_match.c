@@ -304,14 +304,6 @@ TEST_WITH(rows, r, an_insertion_is_one_difference_at_any_position)
 			one_difference(r, places[i], 0, counts[c]);
 }
 
-TEST_WITH(rows, r, a_change_is_one_difference_at_any_position)
-{
-
-	for (size_t i = 0; i < PLACES; i++)
-		for (size_t c = i % test_stride(35); c < COUNTS; c += test_stride(35))
-			one_difference(r, places[i], counts[c], counts[c]);
-}
-
 /* In a loop, an omission cannot be distinguished from one round more or less, so its position is
  * not known. This row therefore has no loops. */
 TEST_WITH(rows, r, an_omission_is_one_difference_at_any_position)
@@ -337,94 +329,12 @@ TEST_WITH(rows, r, an_omission_is_one_difference_at_any_position)
 	}
 }
 
-/* Accesses of a program: nested loops over few addresses with any number of rounds. */
-static void make_loops(struct rows *r, size_t count)
-{
-	struct dice dice = {.state = 2024};
-	uint64_t tick = 0;
-	size_t n = 0;
-
-	while (n < count) {
-		uint64_t base = dice_below(&dice, 8) * 0x1000;
-		size_t body = 3 + dice_below(&dice, 12);
-		for (uint32_t rounds = 1 + dice_below(&dice, 80); rounds != 0; rounds--) {
-			for (size_t i = 0; i < body && n < count; i++, n++) {
-				/* One access of the loop body walks through memory. */
-				uint64_t addr = i == 1 ? 0x100000 + dice_below(&dice, 16) * 8
-						       : base + i * 4;
-				bc_entry_reference(&r->a[n], i == 1, addr, n);
-				r->a[n].has = BC_HAS_SIZE | BC_HAS_TIME;
-				r->a[n].size = 4;
-				tick += 4 + (i == 1 ? dice_below(&dice, 6) : 0);
-				r->a[n].tick = tick;
-			}
-		}
-	}
-	r->a_count = count;
-}
-
 enum edit {
 	LEFT_OUT,
 	OTHERS, /* replaced by the same number of others */
 	TWICE,  /* repeated once */
 	EDITS
 };
-
-static void edit_loops(struct rows *r, enum edit edit, size_t at, size_t n, bool is_clock_kept)
-{
-	make_b(r, at, edit == TWICE ? 0 : n, edit == LEFT_OUT ? 0 : n, 0);
-	uint64_t took = r->a[at + n].tick - r->a[at].tick;
-	uint64_t later = edit == TWICE ? took : edit == LEFT_OUT ? 0 - took : 0;
-	if (edit == TWICE)
-		memcpy(r->b + at, r->a + at, n * sizeof(*r->a));
-	for (size_t i = at + (edit == LEFT_OUT ? 0 : n); !is_clock_kept && i < r->b_count; i++)
-		r->b[i].tick += later;
-	number(r);
-}
-
-/* If something that repeats is left out, its position is ambiguous: iterations may be missing at
- * two places, but no more of them than were left out. Returns the number of differences. */
-static uint64_t few_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
-{
-	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
-
-	assert_int_equal(compare(r, options), 0);
-	assert_true(r->reported.differences == 1 || r->reported.differences == 2);
-	assert_true(r->reported.only_a + r->reported.only_b == more || more == 0);
-	assert_true(r->reported.only_a <= n && r->reported.only_b <= n);
-	uint64_t differences = r->reported.differences;
-	assert_int_equal(run(&r->reported, options, r->b, r->b_count, r->a, r->a_count), 0);
-	return differences > r->reported.differences ? differences : r->reported.differences;
-}
-
-TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference_or_rarely_two)
-{
-	static const size_t edits[] = {1, 10, 300, 1000};
-
-	unsigned edited = 0;
-	unsigned one = 0;
-
-	const size_t count = 20000 / test_stride(6);
-	make_loops(r, count);
-	for (size_t at = 500; at < count - 1500; at += 1237 * test_stride(35)) {
-		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c += test_stride(3)) {
-			for (enum edit edit = 0; edit < EDITS; edit++) {
-				edit_loops(r, edit, at, edits[c], false);
-				one += few_in_loops(r, &plain, edits[c]) == 1;
-				one += few_in_loops(r, &timed, edits[c]) == 1;
-				edited += 2;
-				if (edit == TWICE)
-					continue;
-				/* Absolute times show the exact position. */
-				edit_loops(r, edit, at, edits[c], true);
-				assert_int_equal(few_in_loops(r, &timed, edits[c]), 1);
-				assert_int_equal(r->reported.last_a, at);
-				assert_int_equal(r->reported.shifts, 0);
-			}
-		}
-	}
-	assert_true(one * 50 >= edited * 49);
-}
 
 TEST_WITH(rows, r, many_changes_are_each_a_difference)
 {
@@ -508,38 +418,6 @@ TEST_WITH(rows, r, a_delta_that_differs_is_one_difference)
 		assert_int_equal(r->reported.fields, BC_FIELD_TIME);
 		assert_int_equal(r->reported.last_a, at);
 		assert_int_equal(r->reported.shifted, 1000);
-	}
-}
-
-TEST_WITH(rows, r, one_time_that_differs_is_one_difference)
-{
-	for (size_t at = 0; at < 99; at += test_stride(5)) {
-		make_a(r, 100, true);
-		make_b(r, 0, 0, 0, 0);
-		r->b[at].tick += 2;
-		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->reported.differences, 1);
-		assert_int_equal(r->reported.fields, BC_FIELD_TIME);
-		assert_int_equal(r->reported.last_a, at);
-		assert_int_equal(r->reported.shifts, 0);
-	}
-}
-
-TEST_WITH(rows, r, one_poll_more_is_reported_by_its_time)
-{
-	for (size_t at = 0; at <= 40; at += test_stride(5)) {
-		make_a(r, 100, true);
-		for (size_t i = 0; i < 40; i++)
-			r->a[i] = r->a[0], r->a[i].tick = 100 + 20 * i, r->a[i].number = i;
-		make_b(r, at, 0, 1, 0);
-		r->b[at] = r->a[0];
-		r->b[at].tick = 91 + 20 * at;
-		number(r);
-		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->reported.differences, 1);
-		assert_int_equal(r->reported.only_a, 0);
-		assert_int_equal(r->reported.only_b, 1);
-		assert_int_equal(r->reported.last_b, at);
 	}
 }
 
@@ -648,16 +526,6 @@ TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 			assert_int_equal(r->reported.only_b, 900);
 		assert_int_equal(r->reported.differences, 1);
 	}
-}
-
-TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
-{
-	make_a(r, 50000, true);
-	make_b(r, 0, 50000, 50000, 0);
-	assert_int_equal(compare(r, &timed), 0);
-	assert_int_equal(r->reported.differences, 1);
-	assert_int_equal(r->reported.same, 0);
-	assert_true(r->reported.lost != 0);
 }
 
 TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)

@@ -232,33 +232,6 @@ TEST(malformed_lines_are_reported_with_line_and_column_and_skipped)
 	free(text);
 }
 
-TEST(the_last_line_may_lack_its_newline)
-{
-	for (size_t s = 0; s < SAMPLES; s++) {
-		if (bc_format_info(samples[s].format)->parser->record_bytes != 0)
-			continue;
-		const char *end = strchr(samples[s].bytes, '\n');
-		size_t n = (size_t)(end - samples[s].bytes);
-		struct read_options options = {.format_options = samples[s].options};
-		char *with = read_all(fd_of(samples[s].bytes, n + 1), samples[s].format, &options);
-		char *without = read_all(fd_of(samples[s].bytes, n), samples[s].format, &options);
-		assert_string_equal(with, without);
-		free(with);
-		free(without);
-	}
-}
-
-TEST(an_empty_file_has_no_entries)
-{
-	for (enum bc_format format = BC_FORMAT_BCP1; format < BC_FORMATS; format++) {
-		if (!bc_format_info(format)->can_read)
-			continue;
-		char *text = read_all(fd_of("", 0), format, &nothing_special);
-		assert_string_equal(text, "");
-		free(text);
-	}
-}
-
 /* Lines at and above the limit, anywhere in the reader's blocks: those above are reported once
  * each, and no other line is affected. */
 TEST(a_line_over_the_limit_is_reported_and_skipped_anywhere)
@@ -404,30 +377,6 @@ TEST(a_line_cut_by_damage_is_not_parsed_as_a_shorter_one)
 	free(text);
 	trace_free(&plain);
 	trace_free(&packed);
-}
-
-TEST(every_dialect_gives_the_same_as_records_and_as_entries)
-{
-	static const enum bc_format dialects[] = {
-		BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
-	struct trace bcp1 = trace_of_sim(1, 3000, 2);
-	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
-	char *entries = read_all(fd_of(byu.bytes, byu.n), BC_FORMAT_BYU, &nothing_special);
-
-	assert_true(byu.n == 3000 * 12);
-	for (size_t d = 0; d < 4; d++) {
-		struct trace trace = trace_to_byu(&bcp1, dialects[d]);
-		for (int as_records = 0; as_records < 2; as_records++) {
-			struct read_options options = {.as_records = as_records};
-			char *text = read_all(fd_of(trace.bytes, trace.n), dialects[d], &options);
-			assert_string_equal(text, entries);
-			free(text);
-		}
-		trace_free(&trace);
-	}
-	free(entries);
-	trace_free(&byu);
-	trace_free(&bcp1);
 }
 
 /* The reader takes 256 KiB of the file at a time. */

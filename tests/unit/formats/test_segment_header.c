@@ -228,19 +228,6 @@ TEST(every_character_is_escaped_byte_for_byte)
 	}
 }
 
-TEST(an_empty_header_is_read_back_empty)
-{
-	struct bc_segment_header h = {0};
-	struct bc_segment_header back;
-	size_t bytes;
-	uint8_t *frame = write_header(&h, &bytes);
-
-	memset(&back, 0xFF, sizeof(back));
-	assert_true(bc_segment_header_read(&back, frame, bytes));
-	assert_same(&back, &h);
-	free(frame);
-}
-
 TEST(the_limits_of_every_number_are_read_back)
 {
 	static const uint64_t numbers[] = {
@@ -273,23 +260,6 @@ TEST(the_limits_of_every_number_are_read_back)
 	}
 }
 
-/* 64-bit numbers are exact. jansson's integers are signed: larger numbers are strings of digits. */
-TEST(numbers_are_written_as_whole_integers)
-{
-	struct bc_segment_header h = full_header();
-	size_t bytes;
-
-	h.first_tick = UINT64_MAX;
-	h.wall_ns = INT64_MIN;
-	uint8_t *frame = write_header(&h, &bytes);
-	frame[bytes - 8] = '\0'; /* overwrites the hash */
-	const char *text = (const char *)frame + 8;
-	assert_non_null(strstr(text, "\"tick\":\"18446744073709551615\","));
-	assert_non_null(strstr(text, "\"wall_ns\":-9223372036854775808,"));
-	assert_non_null(strstr(text, "\"version\":3,"));
-	free(frame);
-}
-
 static void assert_metadata_comes_back(const char *text, const char *expected)
 {
 	struct bc_segment_header h = {0};
@@ -302,18 +272,6 @@ static void assert_metadata_comes_back(const char *text, const char *expected)
 	assert_true(bc_segment_header_read(&back, frame, bytes));
 	assert_string_equal(back.metadata, expected);
 	free(frame);
-}
-
-TEST(metadata_is_read_back_as_json)
-{
-	static const char *const texts[] = {"{\"a\":\"b\"}", "{\"\":\"\"}",
-		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}"};
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		assert_metadata_comes_back(texts[i], texts[i]);
-	assert_metadata_comes_back(" { \"a\" : [ 1 ] } ", "{\"a\":[1]}");
-	assert_metadata_comes_back("{}", "");
-	assert_metadata_comes_back("", "");
 }
 
 TEST(metadata_of_any_length_that_fits_is_read_back)

@@ -400,41 +400,6 @@ TEST(a_malformed_line_is_reported_with_its_column)
 	}
 }
 
-TEST(every_prefix_of_a_line_is_parsed_kept_or_malformed)
-{
-	char text[512];
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		for (size_t n = 0; n <= strlen(known[i].line); n++) {
-			memcpy(text, known[i].line, n);
-			text[n] = '\n';
-			struct lines l = lines_read(text, n + 1, BC_LINE_ENTRIES);
-			lines_check(&l);
-			assert_int_equal(l.count != 0, l.end == BC_PARSE_DONE);
-			lines_free(&l);
-		}
-	}
-}
-
-TEST(any_byte_of_a_line_may_be_changed)
-{
-	char text[512];
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		size_t n = strlen(known[i].line);
-		for (size_t at = 0; at < n; at++) {
-			for (unsigned c = 0; c < 256; c += (unsigned)(at + c) % 3 + 1) {
-				memcpy(text, known[i].line, n);
-				text[at] = (char)c;
-				text[n] = '\n';
-				struct lines l = lines_read(text, n + 1, BC_LINE_ENTRIES);
-				lines_check(&l);
-				lines_free(&l);
-			}
-		}
-	}
-}
-
 static void assert_described(const char *text, const char *expected)
 {
 	struct lines l = lines_read(text, strlen(text), BC_LINE_ENTRIES);
@@ -484,44 +449,6 @@ TEST(a_continuation_line_has_the_kind_of_its_access)
 		"1 tic MEMREAD 4028 4 11111111; 1 tic kept; 1 tic kept";
 
 	assert_described(text, expected);
-}
-
-TEST(entries_are_the_same_for_any_buffer_size)
-{
-	char text[8192];
-	char all[16384];
-	char some[16384];
-	size_t n = 0;
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
-	assert_true(n < sizeof(text));
-	struct lines l = lines_read(text, n, 1024);
-	lines_check(&l);
-	describe_all(all, sizeof(all), &l);
-	lines_free(&l);
-	for (size_t room = BC_LINE_ENTRIES; room < BC_LINE_ENTRIES + 20; room++) {
-		l = lines_read(text, n, room);
-		lines_check(&l);
-		describe_all(some, sizeof(some), &l);
-		assert_string_equal(some, all);
-		lines_free(&l);
-	}
-}
-
-TEST(the_longest_access_has_the_maximum_number_of_entries)
-{
-	char line[2048];
-	size_t n = (size_t)snprintf(
-		line, sizeof(line), "1 clk MR%u 00001000 ", BC_TARMAC_ACCESS_MAX);
-
-	memset(line + n, '5', BC_TARMAC_ACCESS_MAX * 2);
-	line[n + BC_TARMAC_ACCESS_MAX * 2] = '\0';
-	struct lines l = line_read(line);
-	lines_check(&l);
-	assert_int_equal(l.count, BC_LINE_ENTRIES);
-	assert_int_equal(l.entries[63].addr, 0x1000 + 63 * 8);
-	lines_free(&l);
 }
 
 /* Prints entries with a new printer. The caller frees the text. */
