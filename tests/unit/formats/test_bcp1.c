@@ -613,6 +613,32 @@ TEST_F(a_false_claim_of_most_samples_delays_but_loses_nothing)
 	}
 }
 
+/* Each claim fills the reader's buffer to its end, starting 32 bytes after the previous one. */
+TEST_F(a_largest_frame_after_false_claims_is_found)
+{
+	enum { CLAIMS = 3 };
+	struct bc_bcp1_header claim = {.samples = BC_BCP1_SAMPLES_MAX};
+	size_t bytes;
+	uint8_t *frame = make_large_frame(9, &bytes);
+	uint8_t *stream = malloc(CLAIMS * BC_BCP1_HEADER_BYTES + bytes);
+	size_t n = CLAIMS * BC_BCP1_HEADER_BYTES;
+
+	assert_non_null(stream);
+	for (size_t i = 0; i < CLAIMS; i++)
+		bc_bcp1_write_header(stream + i * BC_BCP1_HEADER_BYTES, &claim);
+	memcpy(stream + n, frame, bytes);
+	n += bytes;
+	for (size_t step = 1000; step < 2 * n; step = step * 3 + 1) {
+		size_t counts[2];
+		run_large(f, stream, n, step, counts);
+		assert_int_equal(counts[true], 1);
+		assert_int_equal(counts[false], CLAIMS);
+		assert_int_equal(f->reader->skipped_bytes, CLAIMS * BC_BCP1_HEADER_BYTES);
+	}
+	free(stream);
+	free(frame);
+}
+
 TEST_F(consecutive_false_claims_are_each_examined)
 {
 	enum { HEADERS = 200 };
