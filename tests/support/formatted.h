@@ -199,7 +199,7 @@ static const uint64_t formatted_edges[] = {0, 1, 9, 10, 15, 16, 0xFF, 0x100, UIN
 	(uint64_t)UINT32_MAX + 1, UINT64_C(1) << 60, INT64_MAX, (uint64_t)INT64_MAX + 1,
 	UINT64_MAX - 1, UINT64_MAX};
 
-#define FORMATTED_EDGES (sizeof(formatted_edges) / sizeof(formatted_edges[0]))
+#define FORMATTED_EDGES (COUNT_OF(formatted_edges))
 
 static inline bool bc_text_is(struct bc_text text, const char *expected)
 {

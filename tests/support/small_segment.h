@@ -105,7 +105,7 @@ static inline void small_fill(struct bc_chunk *chunk, struct small_chunk *expect
 		if (i == expected->records)
 			break;
 		uint64_t n = first_record + i;
-		size_t type = n % (sizeof(small_types) / sizeof(small_types[0]));
+		size_t type = n % (COUNT_OF(small_types));
 		struct bc_record record = {
 			.addr = (uint32_t)(n * 0x01234567 + 0xABC),
 			.reqtype = small_types[type].reqtype,

@@ -110,7 +110,7 @@ TEST_F(every_format_arrives_whole_and_in_order_compressed_or_not)
 		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 	struct trace bcp1 = trace_of_sim(1, 100000, 3);
 
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(formats); i++) {
 		struct trace trace = formats[i] == BC_FORMAT_BCP1 ? trace_of_sim(1, 100000, 3)
 				     : formats[i] == BC_FORMAT_RAW6
 					     ? trace_to_raw6(&bcp1)
@@ -251,7 +251,7 @@ TEST_F(lost_samples_of_one_recording_are_not_compared_with_those_of_another)
 	};
 	struct trace before = write_lossy(f, "20261120T091500Z-3f9a2c", 0, 0, 10);
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct trace after = write_lossy(
 			f, cases[i].recording, cases[i].segment, cases[i].first, cases[i].lost);
 		uint8_t *row = malloc(before.n + after.n);

@@ -34,7 +34,7 @@ TEST(every_length_is_stripped_of_its_status_bytes)
 {
 	static const size_t packets[] = {8, 64, 512, 1024};
 
-	for (size_t p = 0; p < sizeof(packets) / sizeof(packets[0]); p++) {
+	for (size_t p = 0; p < COUNT_OF(packets); p++) {
 		for (size_t count = 0; count <= 3 * packets[p]; count++) {
 			uint8_t whole[4200];
 			size_t bytes = wrap(whole, 7, count, packets[p]);

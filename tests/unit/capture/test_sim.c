@@ -209,7 +209,7 @@ TEST(samples_do_not_depend_on_where_frames_end)
 	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {
 		struct bc_sim_options options = options_of(11, 100000 / test_stride(5), agents);
 		struct got whole = run_whole(&options);
-		for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+		for (size_t i = 0; i < COUNT_OF(cuts); i++) {
 			struct got cut = run(&options, cuts[i], 3, 0);
 			assert_int_equal(cut.n, whole.n);
 			for (size_t j = 0; j < whole.n; j++)

@@ -302,7 +302,7 @@ TEST_F(swapped_and_repeated_chunks_are_put_in_order)
 	uint8_t bytes[32768];
 
 	memcpy(bytes, f->segment.bytes, n);
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(order); i++) {
 		const struct small_chunk *chunk = &f->segment.chunks[order[i]];
 		memcpy(bytes + n, f->segment.bytes + chunk->begin, chunk->end - chunk->begin);
 		n += chunk->end - chunk->begin;
@@ -562,7 +562,7 @@ TEST_F(a_killed_recording_ended_with_its_last_chunk)
 		{{.wall_ns = INT64_MIN, .last_tick = 1}, 1, INT64_MIN + 1000000000},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct bc_recovered r;
 		struct bc_recording_end end = recover_killed(
 			f, &cases[i].info, 1, cases[i].clock_hz, &r);

@@ -188,7 +188,7 @@ TEST(quantities_have_three_digits_and_a_unit)
 		{1e300, "1000000000000000 PB"}};
 	char out[BC_HUMANIZE_MAX];
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
 		assert_string_equal(bc_humanize_bytes(out, sizes[i].bytes), sizes[i].text);
 	assert_string_equal(bc_humanize_rate(out, 1999968), "2.00 M");
 	assert_string_equal(bc_humanize_count(out, 0), "0");
@@ -207,6 +207,6 @@ TEST(times_have_two_units)
 		{1e300, "11574074 d 1 h"}};
 	char out[BC_HUMANIZE_MAX];
 
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(times); i++)
 		assert_string_equal(bc_humanize_time(out, times[i].s), times[i].text);
 }

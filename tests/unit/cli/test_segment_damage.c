@@ -221,7 +221,7 @@ TEST_F(every_hole_costs_only_its_chunks)
 	bool keep[SMALL_CHUNKS];
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
-	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+	for (size_t k = 0; k < COUNT_OF(sizes); k++) {
 		for (size_t at = 0; at + sizes[k] <= f->segment.size;
 			at = test_next(at, 125, &f->segment.edges)) {
 			memcpy(f->copy, f->segment.bytes, at);

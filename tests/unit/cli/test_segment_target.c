@@ -137,7 +137,7 @@ TEST_F(epoch_numbers_only_increase)
 		uint32_t out;
 	} epochs[] = {{3, 3}, {3, 3}, {7, 7}, {2, 8}, {3, 9}, {20, 20}, {0, 21}};
 
-	for (size_t n = 1; n <= sizeof(epochs) / sizeof(epochs[0]); n++) {
+	for (size_t n = 1; n <= COUNT_OF(epochs); n++) {
 		open_target(f);
 		for (size_t i = 0; i < n; i++) {
 			struct bc_entry entry = read_at(100 + i, epochs[i].in);

@@ -380,7 +380,7 @@ TEST_F(a_screen_of_80_by_28_shows_everything)
 
 	run_15_minutes(f);
 	f->view.height = 28;
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wanted); i++)
 		check_has(f, wanted[i]);
 }
 
@@ -521,7 +521,7 @@ TEST_F(a_status_with_any_member_missing_is_shown)
 
 	json_object_foreach(whole, key, item)
 	{
-		for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]) + 1; i++) {
+		for (unsigned i = 0; i < COUNT_OF(others) + 1; i++) {
 			json_t *part = json_copy(whole);
 			json_object_del(part, key);
 			if (i != 0)

@@ -170,7 +170,7 @@ TEST(errors_name_the_member)
 	};
 	struct all a;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(wrong); i++) {
 		bool is_parsed = parse_all(&a, wrong[i].text);
 		if (is_parsed || strstr(a.err, wrong[i].message) == NULL)
 			fail_msg("%s: %s", wrong[i].text, is_parsed ? "accepted" : a.err);

@@ -32,7 +32,7 @@ static void tear_down(struct fixture *f)
 		"buscapd.conf", "conf.d/10.conf", "conf.d/20.conf", "conf.d/30.off", "conf.d", ""};
 
 	bc_name_map_close(f->config.names);
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(files); i++) {
 		char path[160];
 		snprintf(path, sizeof(path), "%s/%s", f->dir, files[i]);
 		if (remove(path) != 0)
@@ -199,7 +199,7 @@ TEST_F(wrong_settings_of_a_board_in_a_source_are_rejected)
 	};
 	char source[64];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		snprintf(source, sizeof(source), "usb:%s", bad[i].text);
 		if (bc_config_set(&f->config, "source", "source", source, f->err, sizeof(f->err)))
 			fail_msg("'%s' was accepted", source);
@@ -321,7 +321,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[pipeline]\nworkers = 1\nworkers = x\nworkers = y\n", ":3: workers = x"},
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		write_file(f, "buscapd.conf", bad[i].text);
 		if (load(f))
 			fail_msg("'%s' was accepted", bad[i].text);
@@ -362,8 +362,8 @@ TEST_F(all_errors_are_reported_with_their_lines)
 	assert_false(load(f));
 	for (const char *at = f->err; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
-	assert_int_equal(lines, sizeof(parts) / sizeof(parts[0]));
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	assert_int_equal(lines, COUNT_OF(parts));
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		if (strstr(f->err, parts[i]) == NULL)
 			fail_msg("'%s' is not in '%s'", parts[i], f->err);
 }
@@ -446,7 +446,7 @@ TEST_F(what_is_printed_can_be_read)
 		"\ninvalid = keep\nsize = v1.0\nattr.INT_ACK = 0\n", "\nattr.D_WRITE = 7\n",
 		"\nreserve = record, mark\nmetrics_listen = [::1]:9180\n", "\nlevel = debug\n",
 		"\nmax_age = 0\n"};
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (strstr(text[0], lines[i]) == NULL)
 			fail_msg("'%s' is not in '%s'", lines[i], text[0]);
 	free(text[0]);
@@ -487,12 +487,12 @@ TEST_F(metrics_listen_accepts_only_loopback_addresses)
 		"127.0.0.1:65536", "127.0.0.1:", "127.0.0.1:x", ":9180", "127.1:9180",
 		"127.0.0.1:9180 ", "[::1]", "127.0.0.1.1:9180"};
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		assert_true(bc_config_set(
 			&f->config, "socket", "metrics_listen", good[i], f->err, sizeof(f->err)));
 		assert_string_equal(f->config.metrics_listen, good[i]);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		assert_false(bc_config_set(
 			&f->config, "socket", "metrics_listen", bad[i], f->err, sizeof(f->err)));
 		assert_non_null(strstr(f->err, "127.0.0.1:PORT"));

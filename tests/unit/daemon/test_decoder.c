@@ -501,7 +501,7 @@ TEST_F(plain_formats_cut_anywhere_give_the_same_records)
 		memset(stream + record * 24 + 4, 0, 4);
 		memset(stream + record * 24 + 20, 0, 4);
 	}
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(formats); i++)
 		check_every_cut(f, formats[i], stream, sizeof(stream), 24);
 }
 
@@ -762,7 +762,7 @@ TEST_F(after_a_restart_sequence_and_clock_start_again)
 
 	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut = test_next(cut, 5, &frame_edges)) {
 		/* Ticks below, at and above the last. */
-		uint64_t tick = ticks[cut % (sizeof(ticks) / sizeof(ticks[0]))];
+		uint64_t tick = ticks[cut % (COUNT_OF(ticks))];
 		struct bc_bcp1_header after = {
 			.sequence = (uint32_t)cut * 1000, .samples = AFTER_SAMPLES, .tick = tick};
 		uint64_t at = break_at(f, cut, &unplug_break, &after);
@@ -849,7 +849,7 @@ TEST_F(samples_of_raw6_are_spread_evenly_over_their_piece)
 {
 	static const uint64_t clocks[] = {1000000000, 66000000, 3, 1};
 
-	for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
+	for (size_t c = 0; c < COUNT_OF(clocks); c++) {
 		for (size_t samples = 1; samples <= 41; samples += 8) {
 			uint64_t clock = clocks[c];
 			start_pipeline(f, false);

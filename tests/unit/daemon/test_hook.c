@@ -227,15 +227,15 @@ TEST_F(the_variables_of_the_service_manager_are_removed)
 	static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 		"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		setenv(names[i], "1", 1);
 	open_hook(f, script(f, "c", "env >$D/out"), 0);
 	add_file(f, 0);
 	run_until_idle(f);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		unsetenv(names[i]);
 	char *out = read_text(f, "out");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		assert_null(strstr(out, names[i]));
 	assert_non_null(strstr(out, "BUSCAP_HASH=" HASH));
 	free(out);
@@ -246,7 +246,7 @@ TEST_F(a_command_that_cannot_be_run_is_a_failure)
 	temp_write(&f->dir, "no", "no program", 10);
 	static const char *const names[] = {"missing", "no", "log/x", "."};
 	open_hook(f, "", 0);
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (unsigned i = 0; i < COUNT_OF(names); i++) {
 		temp_path(&f->dir, names[i], f->command);
 		assert_int_equal(bc_hook_set(f->hook, f->command, 0), 0);
 		add_file(f, i);

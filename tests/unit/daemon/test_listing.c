@@ -264,7 +264,7 @@ static void make_noted(struct fixture *f)
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, SMALL_RECORDING "-00000.byu.lz4",
 				 ".partial", &header),
 		0);
-	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(notes); i++) {
 		struct bc_event note = {
 			.kind = BC_EVENT_NOTE, .text_bytes = (uint16_t)strlen(notes[i])};
 		bc_chunk_reset(chunk, 0, 0);

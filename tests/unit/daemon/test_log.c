@@ -49,7 +49,7 @@ TEST(a_long_line_is_cut_and_marked)
 	char text[2048];
 	char line[BC_LOG_LINE_MAX];
 
-	for (size_t kind = 0; kind < sizeof(characters) / sizeof(characters[0]); kind++) {
+	for (size_t kind = 0; kind < COUNT_OF(characters); kind++) {
 		size_t used = 0;
 		for (text[0] = '\0'; used < 1500; used += strlen(characters[kind])) {
 			for (size_t prefix = used % test_stride(9); prefix < 20;

@@ -96,7 +96,7 @@ TEST(a_fault_for_a_week_causes_a_few_hundred_lines)
 		1799 * SECOND, 1801 * SECOND, 3599 * SECOND, 3601 * SECOND};
 	uint64_t reported;
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(steps); i++) {
 		unsigned lines = lines_of(steps[i], WEEK, &reported);
 		assert_in_range(lines, 100, 700);
 		assert_int_equal(reported, (WEEK - SECOND / 4) / steps[i] + 1);

@@ -52,9 +52,9 @@ TEST_F(anything_but_an_object_of_strings_is_refused)
 	static const char *const not_strings[] = {"1", "null", "true", "[]", "{}", "[\"b\"]"};
 	char text[64];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_refused(f, bad[i], "a JSON object of strings");
-	for (size_t i = 0; i < sizeof(not_strings) / sizeof(not_strings[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(not_strings); i++) {
 		snprintf(text, sizeof(text), "{\"a\":%s}", not_strings[i]);
 		assert_refused(f, text, "metadata a: the value is not a string");
 	}
@@ -121,7 +121,7 @@ TEST_F(a_value_that_is_not_utf8_is_refused)
 		"\xc3", "\xe2\x82", "a\xffz"};
 	char text[64];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
 		assert_refused(f, text, "a JSON object of strings");
 		strcpy(f->out, "");

@@ -105,7 +105,7 @@ TEST_F(texts_are_escaped)
 
 	assert_non_null(text);
 	assert_true(bc_utf8_is_valid(text, strlen(text)));
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (!has_line(text, lines[i]))
 			fail_msg("%s is not a line of\n%s", lines[i], text);
 	assert_non_null(strstr(text, "serial=\"A\\\"1\\\\\\n2\",product=\"b\xC3\xBFus\""));
@@ -138,7 +138,7 @@ TEST_F(counts_are_exact_to_the_last_digit)
 	};
 	char *text = bc_metrics_write(&f->status);
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (!has_line(text, lines[i]))
 			fail_msg("%s is not a line of\n%s", lines[i], text);
 	free(text);
@@ -157,7 +157,7 @@ TEST_F(absent_parts_have_no_metrics)
 	char *text = bc_metrics_write(&f->status);
 	char *line = strstr(text, "buscapd_lost_samples_total{cause=\"board\"}");
 	assert_non_null(line);
-	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(absent); i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "# TYPE buscapd_%s%s", absent[i],
 			i == 0 ? "_state" : "");

@@ -611,7 +611,7 @@ TEST(sampling_is_a_width_and_a_period)
 
 	assert_true(bc_sampling_parse(&sampling, "10ms/1s", err, sizeof(err)));
 	assert_true(sampling.width_ns == 10000000 && sampling.period_ns == 1000000000);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		assert_false(bc_sampling_parse(&sampling, bad[i], err, sizeof(err)));
 		assert_true(sampling.width_ns == 10000000);
 	}

@@ -401,7 +401,7 @@ static void configure(struct bc_config *c, const struct rules *rules)
 	set(c, "pipeline", "workers", "1");
 	set(c, "pipeline", "buffer", "64M");
 	c->stop.records = rules->limit;
-	for (size_t i = 0; i < sizeof(triggers) / sizeof(triggers[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(triggers); i++) {
 		if (triggers[i].number == SNAPSHOT && !rules->is_flight)
 			continue;
 		set(c, triggers[i].section, "when", triggers[i].when);

@@ -13,11 +13,11 @@ TEST(sizes_have_units_of_1024_or_the_given_unit)
 		"0x10", "16777216T", "18446744073709551616", "99999999999999999999"};
 	uint64_t bytes;
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		assert_true(bc_size_read(&bytes, good[i].text, 1000));
 		assert_int_equal(bytes, good[i].bytes);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_false(bc_size_read(&bytes, bad[i], 1000));
 }
 
@@ -34,10 +34,10 @@ TEST(times_without_a_unit_are_seconds)
 		"", "s", "-1", "1 s", "1S", "1us", "1.5.5", ".5", "106752d", "1,5", "1e3"};
 	uint64_t ns;
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		assert_true(bc_time_read(&ns, good[i].text));
 		assert_int_equal(ns, good[i].ns);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_false(bc_time_read(&ns, bad[i]));
 }

@@ -191,7 +191,7 @@ TEST_F(every_state_has_some_text)
 		"idle", "waiting", "recording", "replaying", "draining", "failed"};
 	char words[BC_SERVICE_TEXT_MAX];
 
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(states); i++) {
 		f->status.state = states[i];
 		bc_service_text(words, sizeof(words), &f->status, false);
 		assert_true(strlen(words) >= 4);

@@ -132,7 +132,7 @@ TEST(errors_name_the_problem)
 		{"usbx", "unknown source"},
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct bc_source_spec spec;
 		char err[512] = "";
 		if (bc_source_spec_read(&spec, bad[i].text, err, sizeof(err)))

@@ -36,7 +36,7 @@ TEST(a_length_is_a_time_a_size_or_all)
 	struct bc_time_or_size length;
 	char text[BC_TIME_OR_SIZE_TEXT_MAX];
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		if (!bc_time_or_size_read(&length, good[i].text, err, sizeof(err)))
 			fail_msg("%s: %s", good[i].text, err);
 		assert_int_equal(length.unit, good[i].length.unit);
@@ -45,7 +45,7 @@ TEST(a_length_is_a_time_a_size_or_all)
 		assert_string_equal(text, good[i].printed);
 	}
 	length = good[0].length;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		if (bc_time_or_size_read(&length, bad[i], err, sizeof(err)))
 			fail_msg("'%s' was accepted", bad[i]);
 		assert_true(length.value == good[0].length.value);
@@ -60,7 +60,7 @@ TEST(a_trigger_prints_its_settings)
 	struct bc_trigger t;
 
 	assert_true(bc_trigger_init(&t, "roi", err, sizeof(err)));
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(keys); i++)
 		assert_true(bc_trigger_set(&t, keys[i][0], keys[i][1], err, sizeof(err)));
 	assert_true(bc_trigger_check(&t, err, sizeof(err)));
 	t.fired = UINT64_MAX;
@@ -93,7 +93,7 @@ TEST(names_are_plain_words)
 		"", "a b", "a/b", "a.b", "\xc3\xa4", "123456789012345678901234567890123"};
 	struct bc_trigger t;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_false(bc_trigger_init(&t, bad[i], err, sizeof(err)));
 	assert_true(bc_trigger_init(&t, "12345678901234567890123456789_-2", err, sizeof(err)));
 }

@@ -128,7 +128,7 @@ TEST(a_header_out_of_range_is_refused_even_with_a_valid_crc)
 		{0, UINT64_MAX, false},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		uint8_t bytes[BC_BCP1_HEADER_BYTES];
 		struct bc_bcp1_header back;
 		bc_bcp1_write_header(bytes, &some_header);
@@ -369,7 +369,7 @@ TEST_F(the_reference_reader_finds_the_known_contents)
 		{false, 13, 534},
 	};
 
-	assert_int_equal(f->expected.n, sizeof(expected) / sizeof(expected[0]));
+	assert_int_equal(f->expected.n, COUNT_OF(expected));
 	for (size_t i = 0; i < f->expected.n; i++) {
 		assert_int_equal(f->expected.at[i].is_frame, expected[i].is_frame);
 		assert_int_equal(f->expected.at[i].sequence, expected[i].sequence);
@@ -489,7 +489,7 @@ TEST_F(a_frame_in_which_a_tick_is_out_of_range_is_damaged)
 		{131070, {0, 65535, 65535}, false},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct bc_bcp1_header header = {
 			.samples = 3, .tick = BC_TICK_END - cases[i].before_end};
 		uint8_t frame[32 + 3 * 8 + 4] = {0};
@@ -562,7 +562,7 @@ TEST_F(the_largest_frames_are_read_in_pieces_of_any_length)
 		n += bytes;
 		stream[n++] = 'B';
 	}
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(steps); i++) {
 		size_t counts[2];
 		run_large(f, stream, n, steps[i], counts);
 		assert_int_equal(counts[true], FRAMES);
@@ -667,7 +667,7 @@ TEST_F(endless_magics_are_skipped)
 	size_t counts[2];
 
 	assert_non_null(stream);
-	for (size_t p = 0; p < sizeof(patterns) / sizeof(patterns[0]); p++) {
+	for (size_t p = 0; p < COUNT_OF(patterns); p++) {
 		size_t length = strlen(patterns[p]);
 		for (size_t i = 0; i < n; i++)
 			stream[i] = (uint8_t)patterns[p][i % length];

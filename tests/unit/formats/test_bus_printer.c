@@ -321,7 +321,7 @@ TEST(a_gap_keeps_its_number_and_losses_are_counted)
 		{{.cause = BC_GAP_UNPLUGGED, .exact = false, .value = 0}, 0, false, false, true, 1},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct bc_event gap = rows[i].gap;
 		struct bc_event read[4];
 		uint64_t lost;

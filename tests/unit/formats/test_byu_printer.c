@@ -12,7 +12,7 @@
 static const enum bc_format dialects[] = {
 	BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 
-#define DIALECTS (sizeof(dialects) / sizeof(dialects[0]))
+#define DIALECTS (COUNT_OF(dialects))
 #define RECORDS  3000
 
 static bool is_wide(enum bc_format format)
@@ -273,7 +273,7 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 }
 
 #define ASSERT_TIMES(from, to, moments, expected, lost) \
-	assert_times(from, to, moments, expected, sizeof(expected) / sizeof(expected[0]), lost)
+	assert_times(from, to, moments, expected, COUNT_OF(expected), lost)
 
 TEST(deltas_are_kept_even_the_first_of_a_slice)
 {

@@ -30,7 +30,7 @@ static const struct {
 
 static const char *documented_name(unsigned code)
 {
-	for (size_t i = 0; i < sizeof(documented) / sizeof(documented[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(documented); i++)
 		if (documented[i].code == code)
 			return documented[i].name;
 	return NULL;

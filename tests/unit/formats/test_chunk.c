@@ -182,7 +182,7 @@ TEST_WITH(bc_chunk, chunk, ticks_are_summed_in_64_bits_without_missing_deltas)
 
 	bc_chunk_reset(chunk, 0, 0);
 	assert_true(bc_records_ticks(chunk->records, 0, 77) == 77);
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(times); i++) {
 		append_record(chunk,
 			(struct bc_record){.addr = 0xFFFFFFFF, .reqtype = 9, .time = times[i]});
 		tick += times[i] == BC_TIME_NONE ? 0 : times[i];

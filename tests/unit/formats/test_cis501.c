@@ -94,7 +94,7 @@ TEST(any_white_space_separates_columns)
 				      "           0 SET      ADD\n";
 
 	assert_reprints(BC_FORMAT_CIS501, aligned, aligned);
-	for (size_t i = 0; i < sizeof(between) / sizeof(between[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(between); i++) {
 		for (int ends = 0; ends < 4; ends++) {
 			char line[600] = "";
 			if (ends & 1)
@@ -190,7 +190,7 @@ TEST(immediates_have_the_full_range_of_64_bits)
 		1000000000, -9999999, -10000000, -99999999, -100000000, INT32_MIN, INT64_MAX,
 		INT64_MIN, INT64_MIN + 1};
 
-	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(edges); i++) {
 		char line[400];
 		snprintf(line, sizeof(line), "1 1 1 2 3 - - - %" PRId64 " 0 0 0 A B\n", edges[i]);
 		struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", line);
@@ -213,7 +213,7 @@ TEST(registers_and_steps_accept_any_number_of_32_bits)
 		-1, 0, 9, 10, 49, 50, 99, 100, -9, -10, -99, 12345, INT32_MAX, INT32_MIN};
 
 	for (unsigned column = 0; column < 4; column++) {
-		for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(edges); i++) {
 			int32_t v[4] = {1, 2, 3, 4};
 			char line[400];
 			v[column] = edges[i];
@@ -298,7 +298,7 @@ TEST(each_malformed_column_is_reported_with_its_position)
 		{"1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD MORE", 46, "expected nothing"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_malformed(
 			BC_FORMAT_CIS501, cases[i].line, cases[i].column, cases[i].words, good);
 }

@@ -15,7 +15,7 @@ static const char *const texts[] = {"", "x0", "X0", "00_ff", "FF", "0:0ff", "MOV
 
 static struct bc_text roll_text(struct dice *dice)
 {
-	const char *text = texts[dice_below(dice, sizeof(texts) / sizeof(texts[0]))];
+	const char *text = texts[dice_below(dice, COUNT_OF(texts))];
 
 	return (struct bc_text){.at = text, .bytes = (uint32_t)strlen(text)};
 }

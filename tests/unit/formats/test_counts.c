@@ -64,7 +64,7 @@ TEST_WITH(bc_tally, tally, records_are_counted_for_any_number_of_combinations)
 	uint8_t *records = malloc(RECORDS * BC_RECORD_BYTES);
 
 	assert_non_null(records);
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+	for (size_t k = 0; k < COUNT_OF(kinds); k++) {
 		struct plain plain = {.all_bytes = 0};
 		memset(tally, 0, sizeof(*tally));
 		fill(records, kinds[k]);

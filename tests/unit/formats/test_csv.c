@@ -49,7 +49,7 @@ TEST(a_trace_has_the_columns_it_may_fill)
 			"opcode,disassembly,register,value,line\n"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		check(cases[i].holds, NULL, 0, cases[i].header);
 }
 
@@ -60,7 +60,7 @@ TEST(each_kind_has_its_cells)
 		whole_event(BC_EVENT_GAP, ""), whole_event(BC_EVENT_MARK, "a \"b\""),
 		whole_event(BC_EVENT_TRIGGER, ""), whole_line("BR x, y")};
 
-	check(ALL_HOLDS, entries, sizeof(entries) / sizeof(entries[0]),
+	check(ALL_HOLDS, entries, COUNT_OF(entries),
 		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,data,"
 		"attrib,security,bus_addr,byte_enables,control,effect,id,set,mode,opcode,"
 		"disassembly,register,value,step,pc,src1,src2,dest,flags,branch,access,immediate,"

@@ -10,7 +10,7 @@
 static const enum bc_format dialects[] = {
 	BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 
-#define DIALECTS (sizeof(dialects) / sizeof(dialects[0]))
+#define DIALECTS (COUNT_OF(dialects))
 
 static uint8_t *write_field(uint8_t *p, uint64_t value, int bytes, int is_big)
 {

@@ -22,7 +22,7 @@ static const struct {
 	{BC_FORMAT_XDIN, "c 7fff12 1f\n", BC_REF_COPYBACK},
 	{BC_FORMAT_XDIN, "v 7fff12 1f\n", BC_REF_INVALIDATE},
 };
-#define LABELS (sizeof(labels) / sizeof(labels[0]))
+#define LABELS (COUNT_OF(labels))
 
 TEST(every_label_round_trips)
 {
@@ -110,7 +110,7 @@ TEST(each_malformed_line_is_reported_with_its_position)
 		{BC_FORMAT_XDIN, "r 10 4 5", 8, "expected nothing"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_malformed(cases[i].format, cases[i].line, cases[i].column, cases[i].words,
 			cases[i].format == BC_FORMAT_DIN ? "0 1" : "r 1 1");
 }

@@ -125,7 +125,7 @@ TEST(missing_types_are_reduced_or_left_out)
 		{BC_REF_INVALIDATE, -1, BC_CAN_CACHE},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct bc_entry entries[3] = {reference(BC_REQ_FETCH, BC_HAS_SIZE),
 			reference(cases[i].type, BC_HAS_SIZE),
 			reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};

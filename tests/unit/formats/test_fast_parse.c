@@ -135,7 +135,7 @@ TEST(decimals_up_to_the_last_value_of_64_bits_are_parsed)
 		{"x", false, false},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		char text[64];
 		uint64_t u = 0;
 		int64_t s = 0;

@@ -170,7 +170,7 @@ TEST(an_error_names_the_condition_and_the_reason)
 	};
 	char err[200];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		err[0] = '\0';
 		if (bc_filter_parse(&filter, NULL, bad[i].text, err, sizeof(err)))
 			fail_msg("'%s' was accepted", bad[i].text);

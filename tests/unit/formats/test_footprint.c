@@ -32,7 +32,7 @@ TEST(sizes_other_than_powers_of_two_are_refused)
 {
 	static const uint64_t bad[][2] = {{0, 4096}, {32, 0}, {33, 4096}, {32, 4095}, {64, 32}};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct bc_footprint_options options = {
 			.line_bytes = bad[i][0], .page_bytes = bad[i][1], .memory_bytes = 1 << 20};
 		struct bc_footprint f;

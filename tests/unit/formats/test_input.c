@@ -24,7 +24,7 @@ TEST_THREADS;
 static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
 	BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+#define FORMATS (COUNT_OF(formats))
 
 struct fixture {
 	struct temp_dir dir;

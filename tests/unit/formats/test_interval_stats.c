@@ -97,7 +97,7 @@ TEST(a_clock_that_goes_back_goes_on_from_there)
 	};
 	struct bc_interval_stats c;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		run(&c, rows[i].ticks, 6);
 		assert_int_equal(c.backward, rows[i].backward);
 		assert_int_equal(c.ticks, rows[i].sum);
@@ -294,7 +294,7 @@ TEST(drift_is_found)
 {
 	static const double ppm[] = {0.1, 1, -1, 50, -200, 9000};
 
-	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ppm); i++) {
 		struct bc_drift_result r = estimate_drift(ppm[i], 0, 600);
 		assert_int_equal(r.state, BC_DRIFT_KNOWN);
 		assert_near(r.ppm, ppm[i], 0.01);

@@ -59,7 +59,7 @@ TEST(an_exact_text_has_as_many_digits_as_its_numbers_need)
 		"[0.1,3.3]", "[0.30000000000000004]", "1e-320", "9007199254740993", "\"\\u001b\""};
 
 	assert_printed(bc_json_double(0.1 + 0.2), "0.3");
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		json_t *json = bc_json_parse(texts[i], strlen(texts[i]), JSON_DECODE_ANY, NULL);
 		char *text = bc_json_print_exact(json);
 		json_t *read = bc_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL);

@@ -117,7 +117,7 @@ TEST(output_of_the_program_is_reported)
 		{"I  10,4 L 5,4", 9, "expected nothing"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_malformed(
 			BC_FORMAT_LACKEY, cases[i].line, cases[i].column, cases[i].words, good);
 }

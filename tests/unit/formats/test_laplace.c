@@ -153,7 +153,7 @@ TEST(each_malformed_field_is_reported_with_its_position)
 		{"r 1 4 0 10 more", 12, "expected nothing"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_malformed(BC_FORMAT_LAPLACE_TEXT, cases[i].line, cases[i].column,
 			cases[i].words, good);
 }
@@ -293,7 +293,7 @@ TEST(every_event_is_printed_as_it_was_read)
 		{"F 00000000000000000000000000000010 x", 'F', 0x10, "x", true},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		char line[100];
 		snprintf(line, sizeof(line), "%s\n", cases[i].line);
 		struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_EVENTS, "", line);

@@ -132,7 +132,7 @@ static void assert_maps(const struct bc_mapping *mapping, const struct bc_mappin
 static const uint32_t addresses[] = {0, 1, 2, 3, 4, 5, 6, 7, 0x10, 0x1F, 0x0000FFEF, 0x12345678,
 	0x9ABCDEF7, 0x80000000, 0xFFFFFFE8, 0xFFFFFFFF};
 
-#define ADDRESSES (sizeof(addresses) / sizeof(addresses[0]))
+#define ADDRESSES (COUNT_OF(addresses))
 
 TEST(the_whole_table_is_as_documented)
 {

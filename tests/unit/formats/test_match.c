@@ -264,11 +264,11 @@ TEST_WITH(rows, r, equal_rows_have_no_differences_however_they_are_read)
 static const size_t places[] = {0, 1, 7, 8, 9, 31, 32, 33, 39, 40, 45, 49, 50, 99, 100, 101, 255,
 	256, 257, 1024, 2490, 2900, 2960, 2968, 2990, 2992, 2995, 2999, 3000};
 
-#define PLACES (sizeof(places) / sizeof(places[0]))
+#define PLACES (COUNT_OF(places))
 
 static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 
-#define COUNTS (sizeof(counts) / sizeof(counts[0]))
+#define COUNTS (COUNT_OF(counts))
 
 static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 {
@@ -514,7 +514,7 @@ TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 	static const size_t lookaheads[] = {1, 2, 16, 100, 1000, 5000};
 
 	/* The callbacks check what was read. The insertion is found if the look-ahead covers it. */
-	for (size_t i = 0; i < sizeof(lookaheads) / sizeof(lookaheads[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lookaheads); i++) {
 		options.lookahead = lookaheads[i];
 		make_a(r, 40000 / test_stride(2), false);
 		for (size_t k = 0; k < r->a_count; k++)

@@ -123,7 +123,7 @@ TEST(a_malformed_line_is_an_error_and_changes_nothing)
 		{"11111111111111111 a", "line 1: expected a hexadecimal address"}};
 	struct bc_name_map *map = bc_name_map_open();
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		char err[128] = "";
 		assert_int_equal(bc_name_map_add_text(map, cases[i].text, strlen(cases[i].text),
 					 err, sizeof(err)),

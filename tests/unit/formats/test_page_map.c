@@ -8,7 +8,7 @@
 
 static const uint64_t seeds[] = {0, 1, 2, 0x123456789ABCDEF, UINT64_MAX};
 
-#define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
+#define SEEDS (COUNT_OF(seeds))
 
 /* Computed from the header's description, in another language. */
 TEST(the_first_frames_are_those_of_the_seed)
@@ -23,7 +23,7 @@ TEST(the_first_frames_are_those_of_the_seed)
 	};
 	static const uint64_t pages[] = {0, 1, 2, 3, 1023, 1024};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct bc_page_map map;
 		bc_page_map_init(&map, rows[i].seed);
 		assert_int_equal(bc_page_map_touch(&map, 0, 1024), 0);

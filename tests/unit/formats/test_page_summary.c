@@ -194,9 +194,8 @@ TEST(a_summary_is_not_longer_than_announced)
 		1, 2, 15, 16, 17, 31, 32, 33, 240, 255, 256, 257, 271, 272, 273, 529, 4097};
 	static const uint32_t mores[] = {0, 1, 2, 16, 17, 273};
 
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i += test_stride(2))
-		for (size_t k = i / 2 % test_stride(6); k < sizeof(mores) / sizeof(mores[0]);
-			k += test_stride(6)) {
+	for (size_t i = 0; i < COUNT_OF(counts); i += test_stride(2))
+		for (size_t k = i / 2 % test_stride(6); k < COUNT_OF(mores); k += test_stride(6)) {
 			struct bc_page_summary *s = calloc(1, sizeof(*s));
 			uint32_t more = mores[k];
 			assert_non_null(s);

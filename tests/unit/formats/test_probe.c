@@ -20,7 +20,7 @@ static struct bc_chunk_pages chunk_pages;
 static const enum bc_format plain_formats[] = {
 	BC_FORMAT_RAW6, BC_FORMAT_BYU, BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
 
-#define PLAIN_FORMATS (sizeof(plain_formats) / sizeof(plain_formats[0]))
+#define PLAIN_FORMATS (COUNT_OF(plain_formats))
 
 /* The simulated bus of one seed in every format. */
 static struct trace make_trace(const struct trace *bcp1, enum bc_format format)

@@ -175,7 +175,7 @@ static const struct {
 #undef SAMPLE
 };
 
-#define SAMPLES (sizeof(samples) / sizeof(samples[0]))
+#define SAMPLES (COUNT_OF(samples))
 
 TEST(every_split_of_the_input_gives_the_same)
 {
@@ -314,7 +314,7 @@ TEST(a_torn_record_is_reported_with_its_position)
 	char bytes[24 * 3];
 
 	memset(bytes, 0, sizeof(bytes));
-	for (size_t i = 0; i < sizeof(binary) / sizeof(binary[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(binary); i++) {
 		for (size_t k = 0; k < sizeof(bytes); k += 18)
 			bytes[k] = 'r'; /* a type of Laplace */
 		for (size_t n = 0; n <= 3 * binary[i].record; n++) {

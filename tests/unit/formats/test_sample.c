@@ -23,7 +23,7 @@ TEST(each_name_has_its_cycle_and_other_words_none)
 	for (int cycle = 0; cycle < 16; cycle++)
 		if (strcmp(documented[cycle], "INVALID") != 0)
 			assert_int_equal(bc_cycle_by_name(documented[cycle]), cycle);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(others); i++)
 		assert_int_equal(bc_cycle_by_name(others[i]), -1);
 }
 

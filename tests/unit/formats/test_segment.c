@@ -41,7 +41,7 @@ static const struct plan {
 	{2, 3, 7, 7, 0},
 };
 
-#define CHUNKS (sizeof(plan) / sizeof(plan[0]))
+#define CHUNKS (COUNT_OF(plan))
 
 struct fixture {
 	struct temp_dir dir;
@@ -621,7 +621,7 @@ TEST_F(a_segment_is_not_sealed_if_damage_follows_its_index)
 	uint8_t *row = malloc(2 * n);
 	assert_non_null(row);
 	memcpy(row, bytes, n);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(parts); i++) {
 		memcpy(row + n, bytes + parts[i].from, parts[i].bytes);
 		row[n + parts[i].bytes - 5] ^= parts[i].is_flipped;
 		temp_write(&f->dir, "row", row, n + parts[i].bytes);

@@ -219,7 +219,7 @@ TEST(every_character_is_escaped_byte_for_byte)
 		{"\xC3", "\xC3\x83"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_name_text(cases[i][0], cases[i][1]);
 	for (int c = ' '; c < 0x7F; c++) {
 		const char name[] = {(char)c, '\0'};
@@ -234,7 +234,7 @@ TEST(the_limits_of_every_number_are_read_back)
 		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) + 1, INT64_MAX};
 	static const int64_t walls[] = {0, 1, -1, INT64_C(-1000000000), INT64_MAX, INT64_MIN};
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(numbers); i++) {
 		struct bc_segment_header h = {
 			.clock_hz = numbers[i],
 			.first_tick = numbers[i],
@@ -249,7 +249,7 @@ TEST(the_limits_of_every_number_are_read_back)
 		assert_same(&back, &h);
 		free(frame);
 	}
-	for (size_t i = 0; i < sizeof(walls) / sizeof(walls[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(walls); i++) {
 		struct bc_segment_header h = {.wall_ns = walls[i]};
 		struct bc_segment_header back;
 		size_t bytes;
@@ -292,7 +292,7 @@ TEST(metadata_must_be_an_object)
 	static const char *const texts[] = {
 		"[]", "null", "1", "\"x\"", "{", "{\"a\"}", "{a:1}", "x{}", " "};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		struct bc_segment_header h = {0};
 		uint8_t *out = (uint8_t *)&h;
 		size_t bytes;
@@ -362,7 +362,7 @@ TEST(a_length_out_of_range_is_refused)
 		{0x184D2204, 100, 0},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		bc_write_le32(in, cases[i].magic);
 		bc_write_le32(in + 4, cases[i].size);
 		assert_int_equal(bc_segment_header_bytes(in), cases[i].bytes);
@@ -380,7 +380,7 @@ TEST(other_json_is_refused_even_with_a_valid_hash)
 		"{\"Format\":\"buscap-segment\",\"version\":1}",
 		"{\"format\":\"buscap-segmentation-of-more\",\"version\":1}"};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		struct bc_segment_header back;
 		size_t bytes;
 		uint8_t *frame = frame_of(texts[i], &bytes);

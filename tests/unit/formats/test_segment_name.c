@@ -52,7 +52,7 @@ TEST(an_id_is_the_utc_start_six_hex_digits_and_the_label)
 		{INT64_MAX, 1, "", "22620411T234716Z-000001"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		char id[BC_RECORDING_ID_MAX];
 		bc_recording_id_write(id, cases[i].wall_ns, cases[i].random, cases[i].label);
 		assert_string_equal(id, cases[i].id);
@@ -104,7 +104,7 @@ TEST(names_are_written_as_documented)
 		{UINT32_MAX, true, RECORDING "-e4294967295.byu.lz4.partial"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct bc_segment_name name = {
 			.segment = cases[i].segment, .is_partial = cases[i].is_partial};
 		struct bc_segment_name back;
@@ -148,7 +148,7 @@ TEST(other_names_are_refused)
 		RECORDING "-b100000.byu.lz4", RECORDING "-a12345.byu.lz4",
 		RECORDING "a100000.byu.lz4", "-a100000.byu.lz4", "a100000.byu.lz4"};
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		struct bc_segment_name name;
 		if (bc_segment_name_read(&name, others[i]))
 			fail_msg("%s is accepted as a segment", others[i]);
@@ -192,7 +192,7 @@ TEST(names_sort_by_recording_then_number_then_sealed_first)
 		"20261120T091501Z-000000-00000.byu.lz4",
 		"20271120T091500Z-3f9a2c-00000.byu.lz4",
 	};
-	enum { N = sizeof(sorted) / sizeof(sorted[0]) };
+	enum { N = COUNT_OF(sorted) };
 	struct bc_segment_name names[N];
 
 	for (int i = 0; i < N; i++)

@@ -93,9 +93,9 @@ TEST(missing_segments_are_named)
 	};
 	char text[BC_MISSING_TEXT];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
 		assert_string_equal(bc_missing_write(text, &cases[i].missing), cases[i].text);
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(pairs); i++) {
 		struct bc_missing_segments found;
 		assert_int_equal(bc_missing_between(&found, &before, &pairs[i].after),
 			pairs[i].missing.count != 0);

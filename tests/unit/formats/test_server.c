@@ -228,7 +228,7 @@ static bool may_be_malformed(const char *request)
 
 TEST_F(a_request_may_come_in_any_two_pieces)
 {
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(requests); i++) {
 		const char *request = requests[i][0];
 		size_t n = strlen(request);
 		for (size_t cut = 0; cut <= n; cut++) {
@@ -252,7 +252,7 @@ TEST_F(a_request_may_come_in_any_two_pieces)
 
 TEST_F(a_request_cut_off_anywhere_is_discarded)
 {
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(requests); i++)
 		for (size_t cut = 0; cut < strlen(requests[i][0]); cut++) {
 			int fd = rig_connect(&f->rig);
 			rig_send(&f->rig, fd, requests[i][0], cut);
@@ -279,7 +279,7 @@ TEST_F(a_zero_byte_in_a_path_or_query_is_refused)
 		"/%00", "/v1/status%00more", "/?q=%00", "/?q=a%00b", "/?a%00=1", "/?%00"};
 	char request[80];
 
-	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(targets); i++) {
 		snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", targets[i]);
 		assert_refused(&f->rig, request, 400);
 	}
@@ -348,7 +348,7 @@ TEST_F(a_body_of_64_kib_is_accepted_and_no_more)
 {
 	static const size_t chunks[] = {0, 7, 1000, 65536};
 
-	for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(chunks); i++) {
 		unsigned before = f->rig.requests;
 		char *fits = body_of(BC_REQUEST_BODY_BYTES, chunks[i]);
 		char *response = rig_request(&f->rig, fits);
@@ -357,7 +357,7 @@ TEST_F(a_body_of_64_kib_is_accepted_and_no_more)
 		free(response);
 		free(fits);
 		static const size_t longer[] = {65537, 100000, 1u << 20, (1u << 20) + 1, 4u << 20};
-		for (size_t k = 0; k < sizeof(longer) / sizeof(longer[0]); k++) {
+		for (size_t k = 0; k < COUNT_OF(longer); k++) {
 			if (longer[k] > 1u << 20 && chunks[i] == 7)
 				continue; /* slow, and covered by the others */
 			char *too_long = body_of(longer[k], chunks[i]);
@@ -588,12 +588,12 @@ TEST(a_client_that_stops_sending_is_disconnected)
 		"GET / HTTP/1.0\r\nX: ", "POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\n",
 		"POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\n1234",
 		"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"};
-	int fds[sizeof(prefixes) / sizeof(prefixes[0])];
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	int fds[COUNT_OF(prefixes)];
+	for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
 		fds[i] = rig_connect(&rig);
 		rig_send_text(&rig, fds[i], prefixes[i]);
 	}
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
 		char *response = rig_read_all(&rig, fds[i]);
 		assert_string_equal(response, "");
 		free(response);
@@ -726,7 +726,7 @@ TEST(the_owner_can_always_connect)
 
 	open_server_with(&rig, &receiver,
 		(struct bc_server_options){.is_local = true, .long_bytes_max = SIZE_MAX});
-	for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(idle); i++) {
 		connect_many(&rig, fds, 2 * BC_SERVER_OWNER_CONNECTIONS, idle[i]);
 		for (int k = 0; k < 20; k++)
 			assert_response(&rig, "GET / HTTP/1.0\r\n\r\n", 200,

@@ -210,7 +210,7 @@ TEST(each_line_becomes_the_right_entries)
 {
 	char got[2048];
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(known); i++) {
 		struct lines l = line_read(known[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
 		lines_check(&l);
@@ -291,7 +291,7 @@ TEST(a_time_may_have_a_fraction_or_no_unit)
 	static const char *const bad[] = {"7.0000001us R r0 00000000", "12.5 ps R r0 00000000",
 		"18446744073709.551616us R r0 00000000", "99999999999999999999 R r0 00000000"};
 
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(times); i++) {
 		struct lines l = line_read(times[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
 		assert_int_not_equal(l.entries[0].kind, BC_ENTRY_LINE);
@@ -300,7 +300,7 @@ TEST(a_time_may_have_a_fraction_or_no_unit)
 		assert_int_equal(l.entries[0].unit, times[i].unit);
 		lines_free(&l);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct lines l = line_read(bad[i]);
 		assert_int_equal(l.end, BC_PARSE_BAD);
 		assert_non_null(strstr(l.expected, "whole picoseconds"));
@@ -324,7 +324,7 @@ TEST(an_access_may_show_the_whole_bus)
 		{"1 ns MR2 0000010a b510", 0xb510},
 	};
 
-	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(accesses); i++) {
 		struct lines l = line_read(accesses[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
 		assert_int_equal(l.entries[0].kind, BC_ENTRY_REFERENCE);
@@ -335,7 +335,7 @@ TEST(an_access_may_show_the_whole_bus)
 
 TEST(an_unknown_line_is_kept)
 {
-	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(strange); i++) {
 		struct lines l = line_read(strange[i]);
 		if (l.end != BC_PARSE_DONE)
 			print_message("%s: %s\n", strange[i], l.expected);
@@ -388,7 +388,7 @@ TEST(a_malformed_line_is_reported_with_its_column)
 		{"18446744073709551616 clk R r0 00000000", 20, "time"},
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct lines l = line_read(bad[i].line);
 		assert_int_equal(l.end, BC_PARSE_BAD);
 		assert_int_equal(l.count, 0);
@@ -495,10 +495,10 @@ TEST(parsed_lines_are_printed_unchanged)
 	size_t n = 0;
 	size_t printed;
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(known); i++) {
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", known[i].line);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n",
-			strange[i % (sizeof(strange) / sizeof(strange[0]))]);
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n, "%s\n", strange[i % (COUNT_OF(strange))]);
 	}
 	assert_true(n < sizeof(text));
 	struct lines l = lines_read(text, n, 64);
@@ -545,7 +545,7 @@ TEST(lines_are_printed_from_their_fields)
 	static char out[BC_PRINT_MAX];
 	char line[256];
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
 		struct lines l = line_read(lines[i].line);
 		assert_int_equal(l.count, 1);
 		char *end = bc_tarmac_print_fields(out, &l.entries[0], l.entries[0].tick);
@@ -672,7 +672,7 @@ TEST(what_is_not_read_is_counted)
 	size_t count;
 
 	assert_non_null(entries);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct bc_parse_notes notes = notes_of(rows[i].text, entries, &count);
 		if (notes.unread != rows[i].unread)
 			print_message("%s", rows[i].text);
@@ -718,7 +718,7 @@ TEST(two_names_never_have_the_same_number)
 	char text[4000];
 	size_t used = 0;
 	size_t count;
-	size_t n = sizeof(names) / sizeof(names[0]);
+	size_t n = COUNT_OF(names);
 
 	assert_non_null(entries);
 	for (size_t i = 0; i < n; i++)

@@ -18,7 +18,7 @@
 static const enum bc_packing packings[] = {
 	BC_PACKING_LZ4, BC_PACKING_GZIP, BC_PACKING_ZSTD, BC_PACKING_XZ};
 
-#define PACKINGS (sizeof(packings) / sizeof(packings[0]))
+#define PACKINGS (COUNT_OF(packings))
 
 struct fixture {
 	uint8_t plain[PLAIN];
@@ -122,8 +122,8 @@ TEST_F(data_is_restored_for_any_piece_sizes)
 	static const size_t rooms[] = {7, 4096, 1u << 20};
 
 	for (size_t i = 0; i < PACKINGS; i++)
-		for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++)
-			for (size_t r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
+		for (size_t p = 0; p < COUNT_OF(pieces); p++)
+			for (size_t r = 0; r < COUNT_OF(rooms); r++) {
 				struct result result = unpack(packings[i], f->packed[i],
 					f->bytes[i], pieces[p], rooms[r], f->plain, PLAIN);
 				assert_int_equal(result.given, PLAIN);
@@ -336,7 +336,7 @@ TEST_F(skippable_frames_may_precede_any_frame)
 	assert_non_null(packed);
 	memcpy(packed, skippable, sizeof(skippable));
 	memcpy(packed + sizeof(skippable), skippable, sizeof(skippable));
-	for (size_t i = 0; i < sizeof(framed) / sizeof(framed[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(framed); i++) {
 		enum bc_packing packing = packings[framed[i]];
 		size_t bytes = 2 * sizeof(skippable) + f->bytes[framed[i]];
 		memcpy(packed + 2 * sizeof(skippable), f->packed[framed[i]], f->bytes[framed[i]]);

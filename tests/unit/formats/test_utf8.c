@@ -73,6 +73,6 @@ TEST(a_text_is_truncated_between_characters)
 	static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\x8C.";
 	static const size_t cuts[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11, 11};
 
-	for (size_t most = 0; most < sizeof(cuts) / sizeof(cuts[0]); most++)
+	for (size_t most = 0; most < COUNT_OF(cuts); most++)
 		assert_int_equal(bc_utf8_fit(text, most), cuts[most]);
 }

@@ -10,7 +10,7 @@ TEST_VALGRIND;
 
 static const int errors[] = {EIO, ENODEV, ENOMEM, EBUSY, EACCES};
 
-#define ERRORS (sizeof(errors) / sizeof(errors[0]))
+#define ERRORS (COUNT_OF(errors))
 
 /* Streams, stalls and streams again. */
 static void stream_through_stall(struct usb_run *run)
@@ -88,7 +88,7 @@ TEST_RUN(every_call_that_keeps_failing_is_reported)
 	static const enum usbfs_call calls[] = {
 		USBFS_OPEN, USBFS_CLAIM, USBFS_SUBMIT, USBFS_ASK, USBFS_SYSFS};
 
-	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (unsigned i = 0; i < COUNT_OF(calls); i++) {
 		for (size_t e = 0; e < ERRORS; e++) {
 			for (unsigned skip = 0; skip < 6; skip += 2 * test_stride(5)) {
 				begin_failing(run);

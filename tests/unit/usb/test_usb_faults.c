@@ -94,7 +94,7 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 {
 	static const int errors[] = {EIO, EPIPE, ETIMEDOUT, ENOMEM, ENOENT};
 
-	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+	for (unsigned i = 0; i < COUNT_OF(errors); i++) {
 		usb_run_streaming(run);
 		usbfs_fail(USBFS_CLEAR_HALT, errors[i], 0, 1);
 		usb_run_command(run, "stall");

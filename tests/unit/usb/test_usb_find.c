@@ -154,9 +154,9 @@ TEST(ports_are_as_in_sysfs)
 	static const char *const bad[] = {"", "1", "1-", "-1", "1.2", "1-2.", "1-2-3", "1-a",
 		" 1-2", "1-2 ", "usb1", "1-1234", "1-1.2.3.4.5.6.7.8", "1-+2"};
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(good); i++)
 		assert_true(bc_usb_is_port(good[i]));
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		assert_false(bc_usb_is_port(bad[i]));
 }
 
@@ -179,7 +179,7 @@ static const struct lie {
 	{"lie wild-serial", NULL},
 };
 
-#define LIES (sizeof(lies) / sizeof(lies[0]))
+#define LIES (COUNT_OF(lies))
 
 TEST_F(the_list_says_what_is_wrong_with_false_descriptors)
 {
@@ -213,7 +213,7 @@ TEST_F(unreadable_files_are_tolerated)
 
 	plug(f, &a, NULL);
 	assert_int_equal(libusb_init(&f->context), 0);
-	for (unsigned e = 0; e < sizeof(errors) / sizeof(errors[0]); e++) {
+	for (unsigned e = 0; e < COUNT_OF(errors); e++) {
 		for (unsigned skip = 0; skip < 12; skip++) {
 			usbfs_fail(USBFS_SYSFS, errors[e], skip, 1);
 			assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);

@@ -513,7 +513,7 @@ TEST_RUN(if_a_board_cannot_be_opened_the_next_is_tried)
 		int error;
 	} faults[] = {{USBFS_OPEN, EACCES}, {USBFS_OPEN, ENODEV}, {USBFS_CLAIM, EBUSY}};
 
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(faults); i++) {
 		struct other b2 = plug_other("B2");
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
@@ -671,7 +671,7 @@ TEST_RUN(slow_calls_do_not_block_the_loop)
 	static const enum usbfs_call slow[] = {USBFS_OPEN, USBFS_CLAIM, USBFS_RELEASE,
 		USBFS_CLEAR_HALT, USBFS_RESET, USBFS_CLOSE, USBFS_SET_INTERFACE, USBFS_SYSFS};
 
-	for (unsigned i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+	for (unsigned i = 0; i < COUNT_OF(slow); i++) {
 		usb_run_board(run, 1000000);
 		char answer[BOARD_ANSWER];
 		if (slow[i] == USBFS_SET_INTERFACE)
