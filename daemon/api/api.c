@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/api/api_json.h"
 #include "daemon/api/api_params.h"
 #include "daemon/api/metrics.h"
 #include "daemon/base/permissions.h"

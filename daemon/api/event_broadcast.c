@@ -1,3 +1,9 @@
+/* Owns the queue of events as text, and the readers. An event is printed once, for all readers, and
+ * freed when it has left the queue and no reader is in the middle of it.
+ *
+ * Invariant: the queue is sorted by `seq` and is empty without readers. A reader's next_seq is the
+ * number after the last that it has been sent, or been told to have missed: a gap in the queue
+ * before the next object, or before last_seq, becomes one "missed". */
 #include "daemon/api/event_broadcast.h"
 
 #include <assert.h>
@@ -108,13 +114,9 @@ static struct object *find_object(const struct bc_event_broadcast *b, uint64_t s
 
 void bc_event_broadcast_publish(struct bc_event_broadcast *b, const char *name, json_t *object)
 {
-	uint64_t seq = ++b->last_seq;
-	struct object *queued = NULL;
+	assert(b->reader_count != 0);
+	struct object *queued = make_object(name, ++b->last_seq, object);
 
-	if (b->reader_count == 0)
-		json_decref(object);
-	else
-		queued = make_object(name, seq, object);
 	if (queued != NULL) {
 		while (b->count == BC_EVENT_BROADCAST_OBJECTS ||
 			b->bytes + queued->bytes > BC_EVENT_BROADCAST_BYTES)
@@ -249,11 +251,6 @@ fail:
 unsigned bc_event_broadcast_readers(const struct bc_event_broadcast *b)
 {
 	return b->reader_count;
-}
-
-bool bc_event_broadcast_has_readers(const struct bc_event_broadcast *b)
-{
-	return b->reader_count != 0;
 }
 
 int bc_event_broadcast_open(struct bc_event_broadcast **result)

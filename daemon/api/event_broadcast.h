@@ -12,10 +12,9 @@
 #ifndef BC_DAEMON_API_EVENT_BROADCAST_H
 #define BC_DAEMON_API_EVENT_BROADCAST_H
 
-#include "formats/base/must_check.h"
-
 #include <jansson.h>
-#include <stdbool.h>
+
+#include "formats/base/must_check.h"
 
 #define BC_EVENT_BROADCAST_READERS      64u
 #define BC_EVENT_BROADCAST_OTHERS       56u /* of them, of users other than the owner */
@@ -32,12 +31,12 @@ int bc_event_broadcast_open(struct bc_event_broadcast **broadcast) BC_MUST_CHECK
 /* The server must be closed first, which ends all readers. NULL is allowed. */
 void bc_event_broadcast_close(struct bc_event_broadcast *broadcast);
 
-/* If there are no readers, the caller need not create objects. */
-bool bc_event_broadcast_has_readers(const struct bc_event_broadcast *broadcast);
+/* Returns the number of readers. */
 unsigned bc_event_broadcast_readers(const struct bc_event_broadcast *broadcast);
 
 /* Publishes an event. Takes ownership of `object`, which has the members after event, seq and time;
- * NULL means out of memory, and readers miss the event. Cheap, however slow the readers are. */
+ * NULL means out of memory, and readers miss the event. Cheap, however slow the readers are. There
+ * must be a reader. */
 void bc_event_broadcast_publish(
 	struct bc_event_broadcast *broadcast, const char *name, json_t *object);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/api/api.h"
+#include "daemon/api/api_json.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
@@ -84,14 +85,14 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 	return a->options.listen_fd >= 0 ? &a->viewer : NULL;
 }
 
-void bc_socket_api_emit(struct bc_socket_api *a, const char *name, json_t *object)
+void bc_socket_api_emit(struct bc_socket_api *a, const struct bc_live_event *event)
 {
-	bc_event_broadcast_publish(a->api.broadcast, name, object);
-}
+	const char *name;
 
-bool bc_socket_api_has_listeners(const struct bc_socket_api *a)
-{
-	return bc_event_broadcast_has_readers(a->api.broadcast);
+	if (bc_event_broadcast_readers(a->api.broadcast) == 0)
+		return;
+	json_t *object = bc_live_event_json(event, &name);
+	bc_event_broadcast_publish(a->api.broadcast, name, object);
 }
 
 void bc_socket_api_count(struct bc_socket_api *a, const struct bc_counts *counts,
@@ -112,10 +113,11 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 	uint64_t now = uv_hrtime();
 
 	bc_page_sampler_age(a->api.sampler, now);
-	if (!bc_socket_api_has_listeners(a))
+	if (bc_event_broadcast_readers(a->api.broadcast) == 0)
 		return;
 	struct bc_status status = bc_socket_api_status(a);
-	bc_socket_api_emit(a, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
+	bc_event_broadcast_publish(
+		a->api.broadcast, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
 /* Shares the descriptors that the process may still open. Returns 0, or -EMFILE if they are too

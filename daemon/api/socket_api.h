@@ -3,7 +3,6 @@
 #ifndef BC_DAEMON_API_SOCKET_API_H
 #define BC_DAEMON_API_SOCKET_API_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -49,10 +48,8 @@ void bc_socket_api_listen(struct bc_socket_api *api, int fd);
 /* Applies a changed configuration: the reserved permissions and the names. */
 void bc_socket_api_reload(struct bc_socket_api *api);
 
-/* Publishes an event, as for bc_event_broadcast_publish(). Without listeners it need not be called.
- */
-void bc_socket_api_emit(struct bc_socket_api *api, const char *name, json_t *object);
-bool bc_socket_api_has_listeners(const struct bc_socket_api *api);
+/* Sends an event to the clients that read them. */
+void bc_socket_api_emit(struct bc_socket_api *api, const struct bc_live_event *event);
 
 /* Call ten times a second: adds the counts to the history. */
 void bc_socket_api_count(struct bc_socket_api *api, const struct bc_counts *counts,

@@ -46,7 +46,6 @@
 #include "daemon/recorder/status.h"
 #include "daemon/store/catalogue.h"
 #include "formats/base/host.h"
-#include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
@@ -143,20 +142,11 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-/* Events, which are made only if there are listeners. */
-
-static void emit(void *context, const char *name, json_t *object)
+static void emit(void *context, const struct bc_live_event *event)
 {
 	struct bc_daemon *d = context;
 
-	bc_socket_api_emit(d->api, name, object);
-}
-
-static bool has_listeners(void *context)
-{
-	struct bc_daemon *d = context;
-
-	return bc_socket_api_has_listeners(d->api);
+	bc_socket_api_emit(d->api, event);
 }
 
 /* Checks */
@@ -167,16 +157,16 @@ static void check_threads(struct bc_daemon *d)
 	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
 	uint64_t reported_ns = d->stall.reported.since_ns;
+	char hang[512];
 	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config->stuck_ns,
 		d->config->dir, bc_service_is_watched(&d->service));
 
-	if (d->stall.reported.since_ns != reported_ns && has_listeners(d))
-		emit(d, "hang",
-			json_pack("{s:o}", "error",
-				is_stuck ? json_sprintf("%s hangs: %s%s%s", longest.who,
-						   longest.what, longest.file[0] != '\0' ? " " : "",
-						   longest.file)
-					 : json_null()));
+	if (d->stall.reported.since_ns != reported_ns) {
+		snprintf(hang, sizeof(hang), "%s hangs: %s%s%s", longest.who, longest.what,
+			longest.file[0] != '\0' ? " " : "", longest.file);
+		emit(d, &(struct bc_live_event){
+				.kind = BC_LIVE_HANG, .hang = is_stuck ? hang : NULL});
+	}
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
 	d->seen_written = written;
@@ -192,11 +182,9 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 	if (!bc_status_time_left(status, &left))
 		left = UINT64_MAX;
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
-		    d->config->disk_low_ns, now) &&
-		has_listeners(d))
-		emit(d, "disk-low",
-			json_pack("{s:b, s:o}", "low", d->disk_alarm.is_low, "time_left_seconds",
-				left != UINT64_MAX ? bc_json_u64(left) : json_null()));
+		    d->config->disk_low_ns, now))
+		emit(d, &(struct bc_live_event){.kind = BC_LIVE_DISK_LOW,
+				.disk_low = {d->disk_alarm.is_low, left}});
 }
 
 /* Something may have deleted the socket's node, or its directory. */
@@ -257,12 +245,8 @@ static void on_sealed(void *context, const struct bc_writer_notice *notice)
 
 static void on_command_failed(void *context, const char *path, int status, const char *error)
 {
-	struct bc_daemon *d = context;
-	if (has_listeners(d))
-		emit(d, "command-failed",
-			json_pack("{s:o, s:o, s:o}", "path", bc_json_text(path), "exit_code",
-				status >= 0 ? json_integer(status) : json_null(), "error",
-				bc_json_text(error)));
+	emit(context, &(struct bc_live_event){.kind = BC_LIVE_COMMAND_FAILED,
+			      .command_failed = {path, status, error}});
 }
 
 /* The end */
@@ -548,19 +532,13 @@ static void on_reload(uv_timer_t *timer)
 			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old command");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
-		emit(d, "reload", json_object());
+		emit(d, &(struct bc_live_event){.kind = BC_LIVE_RELOAD});
 		bc_log(BC_LOG_NOTICE,
 			"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
 			"sealed_command, events, flush, sync, stuck, reserve, names and log level");
 		bc_log_set_level(d->config->log_level);
 	}
 	bc_service_ready(&d->service);
-}
-
-static void emit_stopping(struct bc_daemon *d, const char *signal)
-{
-	if (has_listeners(d))
-		emit(d, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
 static void on_reload_signal(void *context)
@@ -576,7 +554,7 @@ static void on_stop_signal(void *context, const char *name)
 
 	if (!d->is_stopping) {
 		bc_log(BC_LOG_NOTICE, "%s: stopping", name);
-		emit_stopping(d, name);
+		emit(d, &(struct bc_live_event){.kind = BC_LIVE_STOPPING, .signal = name});
 		stop_recording(d);
 		if (d->is_printing)
 			limit_print(d);
@@ -777,7 +755,6 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.boot_id = d->boot_id,
 		.context = d,
 		.on_event = emit,
-		.has_listeners = has_listeners,
 		.on_sealed = on_sealed,
 		.on_over = on_recorder_over,
 	};

@@ -27,7 +27,6 @@
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/trigger_engine.h"
 #include "daemon/recorder/loss_report.h"
-#include "daemon/recorder/recorder_events.h"
 #include "daemon/recorder/session.h"
 #include "daemon/store/catalogue.h"
 #include "formats/base/clock.h"
@@ -64,8 +63,16 @@ struct bc_recorder {
 
 	struct bc_log_limits limits; /* for messages caused by triggers and clients */
 
-	struct bc_recorder_events events;
-	uint64_t gaps_emitted_ns;
+	/* As last emitted. */
+	struct {
+		const char *state; /* initially "idle" */
+		bool is_stuck;
+		char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
+		int board_state; /* initially -1 */
+		uint64_t board_unplugs;
+		struct bc_losses losses;
+		uint64_t losses_ns; /* when the losses were */
+	} emitted;
 	struct bc_status_flight flight_status;
 };
 
@@ -128,31 +135,90 @@ struct bc_recording_now bc_recorder_progress(
 	};
 }
 
-static void emit_recording(
-	struct bc_recorder *r, const struct bc_recording *recording, const char *event)
+static void emit(const struct bc_recorder *r, const struct bc_live_event *event)
 {
-	struct bc_recording_now now = bc_recorder_progress(r, recording);
-
-	bc_recorder_events_recording(&r->events, event, recording, &now);
+	r->options.on_event(r->options.context, event);
 }
 
+static void emit_recording(const struct bc_recorder *r, const struct bc_recording *recording,
+	enum bc_live_event_kind kind)
+{
+	emit(r, &(struct bc_live_event){.kind = kind,
+			.recording = {recording, bc_recorder_progress(r, recording)}});
+}
+
+static void emit_disarmed(const struct bc_recorder *r, const char *name)
+{
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER_DISARMED, .disarmed = name});
+}
+
+static void emit_armed(const struct bc_recorder *r, const struct bc_trigger *trigger)
+{
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER_ARMED, .armed = trigger});
+}
+
+/* Call it before any event that shows the state. */
 static void emit_state(struct bc_recorder *r)
 {
-	bc_recorder_events_state(&r->events, state_of(r));
+	const struct bc_live_event event = {
+		.kind = BC_LIVE_STATE, .state = {r->emitted.state, state_of(r)}};
+
+	if (strcmp(event.state.from, event.state.to) == 0)
+		return;
+	emit(r, &event);
+	r->emitted.state = event.state.to;
 }
 
-/* Emits the gaps since the last call. */
+/* Emits what has been lost since the last call, by cause. */
 static void emit_gaps(struct bc_recorder *r)
 {
-	if (bc_recorder_events_gaps(&r->events, &bc_pipeline_counts(r->pipeline)->losses))
-		r->gaps_emitted_ns = uv_hrtime();
+	const struct bc_losses *losses = &bc_pipeline_counts(r->pipeline)->losses;
+	const struct bc_losses since = bc_losses_since(losses, &r->emitted.losses);
+
+	r->emitted.losses = *losses;
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++) {
+		if (since.gaps[cause] == 0 && since.lost[cause] == 0)
+			continue;
+		r->emitted.losses_ns = uv_hrtime();
+		emit(r, &(struct bc_live_event){.kind = BC_LIVE_GAP,
+				.gap = {cause, since.gaps[cause], since.lost[cause],
+					since.inexact[cause] == 0}});
+	}
+}
+
+static void emit_board(struct bc_recorder *r)
+{
+	const struct bc_board *board = bc_session_source(r->session)->board;
+
+	if (board == NULL || ((int)board->state == r->emitted.board_state &&
+				     board->unplugs == r->emitted.board_unplugs))
+		return;
+	r->emitted.board_state = (int)board->state;
+	r->emitted.board_unplugs = board->unplugs;
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_BOARD,
+			.board = {bc_board_state_name(board->state), board->last_error,
+				board->unplugs}});
+}
+
+static void emit_disk(struct bc_recorder *r)
+{
+	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
+	bool is_new = strcmp(stats->error, r->emitted.disk_error) != 0;
+
+	if (stats->is_stuck == r->emitted.is_stuck && !is_new)
+		return;
+	r->emitted.is_stuck = stats->is_stuck;
+	memcpy(r->emitted.disk_error, stats->error, sizeof(r->emitted.disk_error));
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_DISK,
+			.disk = {
+				stats->is_stuck, stats->is_stuck || is_new ? stats->error : NULL}});
 }
 
 /* Emits events for everything that changes by itself, except gaps. */
 static void emit_changes(struct bc_recorder *r)
 {
-	bc_recorder_events_board(&r->events, bc_session_source(r->session)->board);
-	bc_recorder_events_disk(&r->events, bc_pipeline_stats(r->pipeline));
+	emit_board(r);
+	emit_disk(r);
 	emit_state(r);
 }
 
@@ -173,7 +239,7 @@ static void arm_for(
 		struct bc_trigger own = start->triggers[i];
 		own.recording_tag = recording->info.tag;
 		if (bc_trigger_engine_add(&r->triggers, &own) == 0)
-			bc_recorder_events_armed(&r->events, &own);
+			emit_armed(r, &own);
 	}
 }
 
@@ -191,7 +257,7 @@ static void disarm_of(struct bc_recorder *r, const struct bc_recording *recordin
 		}
 		memcpy(name, own->name, sizeof(name));
 		bc_trigger_engine_remove(&r->triggers, name);
-		bc_recorder_events_disarmed(&r->events, name);
+		emit_disarmed(r, name);
 	}
 }
 
@@ -292,7 +358,7 @@ static void start_recording(
 	bc_session_start_recording(r->session, &what);
 	if (!r->options.is_once)
 		bc_log(BC_LOG_INFO, "%s: recording started", recording->info.header.recording);
-	emit_recording(r, recording, "recording-started");
+	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
 	emit_state(r);
 }
 
@@ -360,7 +426,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	emit_recording(r, recording, "recording-ended");
+	emit_recording(r, recording, BC_LIVE_RECORDING_ENDED);
 	bc_session_on_ended(r->session);
 	emit_state(r);
 }
@@ -509,7 +575,7 @@ static void act_on_match(struct bc_recorder *r, const struct bc_trigger_match *m
 					: r->recording == NULL              ? BC_ACTION_START
 									    : BC_ACTION_STOP;
 
-	bc_recorder_events_match(&r->events, match, record);
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER, .trigger = {match, record}});
 	log_match(r, trigger, action, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
@@ -718,7 +784,7 @@ enum bc_refusal bc_recorder_mark(
 	set->record = place.record;
 	set->tick = place.tick;
 	set->epoch = place.epoch;
-	bc_recorder_events_mark(&r->events, set);
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_MARK, .mark = set});
 	return BC_GRANTED;
 }
 
@@ -744,7 +810,7 @@ enum bc_refusal bc_recorder_note(
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
-	bc_recorder_events_note(&r->events, recording, note);
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_NOTE, .note = {recording, note}});
 	return BC_GRANTED;
 }
 
@@ -761,7 +827,7 @@ enum bc_refusal bc_recorder_arm(
 			trigger->name);
 	switch (bc_trigger_engine_add(&r->triggers, trigger)) {
 	case 0:
-		bc_recorder_events_armed(&r->events, trigger);
+		emit_armed(r, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
 		return refuse(err, errlen, BC_NOT_NOW,
@@ -776,7 +842,7 @@ enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *r, const char *name, char *err, size_t errlen)
 {
 	if (bc_trigger_engine_remove(&r->triggers, name) == 0) {
-		bc_recorder_events_disarmed(&r->events, name);
+		emit_disarmed(r, name);
 		return BC_GRANTED;
 	}
 	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
@@ -828,7 +894,8 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
 	case BC_NOTICE_OPENED:
-		bc_recorder_events_segment(&r->events, notice);
+		emit(r, &(struct bc_live_event){.kind = BC_LIVE_SEGMENT,
+				.segment = {r->options.config->dir, notice}});
 		return;
 	case BC_NOTICE_ENDED:
 		on_recording_ended(r, recording_of(r, notice->recording), notice);
@@ -929,7 +996,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	emit_changes(r);
 	const struct bc_recording *recording = shown_recording(r);
 	return (struct bc_status){
-		.state = r->events.state,
+		.state = r->emitted.state,
 		.source_kind = source->kind,
 		.source_name = source->name,
 		.clock_hz = source->clock_hz,
@@ -968,7 +1035,7 @@ void bc_recorder_poll(struct bc_recorder *r)
 	bc_session_poll(r->session);
 	bc_log_limits_poll(&r->limits, uv_hrtime());
 	check_silence(r);
-	if (uv_hrtime() - r->gaps_emitted_ns >= GAPS_NS)
+	if (uv_hrtime() - r->emitted.losses_ns >= GAPS_NS)
 		emit_gaps(r);
 	emit_changes(r);
 }
@@ -991,10 +1058,10 @@ static void configure_triggers(struct bc_recorder *r)
 	bc_trigger_engine_configure(engine, config->triggers, config->triggers_count);
 	for (unsigned i = 0; i < before.count; i++)
 		if (!has_same(engine, &before.armed[i].trigger))
-			bc_recorder_events_disarmed(&r->events, before.armed[i].trigger.name);
+			emit_disarmed(r, before.armed[i].trigger.name);
 	for (unsigned i = 0; i < engine->count; i++)
 		if (!has_same(&before, &engine->armed[i].trigger))
-			bc_recorder_events_armed(&r->events, &engine->armed[i].trigger);
+			emit_armed(r, &engine->armed[i].trigger);
 }
 
 void bc_recorder_reload(struct bc_recorder *r)
@@ -1130,14 +1197,8 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	bc_trigger_engine_init(&r->triggers);
 	bc_trigger_engine_configure(
 		&r->triggers, options->config->triggers, options->config->triggers_count);
-	r->events = (struct bc_recorder_events){
-		.dir = options->config->dir,
-		.context = options->context,
-		.on_event = options->on_event,
-		.has_listeners = options->has_listeners,
-		.state = "idle",
-		.board_state = -1,
-	};
+	r->emitted.state = "idle";
+	r->emitted.board_state = -1;
 	r->is_first = true;
 	r->sequence = options->sequence;
 	bc_mapping_init(&r->mapping, &options->config->mapping);

@@ -13,7 +13,6 @@
 #ifndef BC_DAEMON_RECORDER_RECORDER_H
 #define BC_DAEMON_RECORDER_RECORDER_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -23,6 +22,7 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/trigger.h"
 #include "daemon/ingest/trigger_engine.h"
+#include "daemon/recorder/live_event.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/status.h"
 #include "formats/base/must_check.h"
@@ -43,10 +43,8 @@ struct bc_recorder_options {
 	const struct bc_channel_viewer *viewer; /* NULL: none */
 	void *context;
 
-	/* Something has changed: an object of GET /v1/events, which the callee owns. NULL: out of
-	 * memory. */
-	void (*on_event)(void *context, const char *name, json_t *object);
-	bool (*has_listeners)(void *context); /* whether on_event() has any effect */
+	/* Something has changed. The event is valid until this returns. */
+	void (*on_event)(void *context, const struct bc_live_event *event);
 
 	/* A segment has been sealed. */
 	void (*on_sealed)(void *context, const struct bc_writer_notice *notice);
@@ -166,7 +164,7 @@ const struct bc_recording *bc_recorder_current(const struct bc_recorder *recorde
 /* A recording of this run by its id, if it is not sealed yet or the latest sealed one; or NULL. */
 const struct bc_recording *bc_recorder_find(const struct bc_recorder *recorder, const char *id);
 
-/* Returns its progress, for bc_recording_json(). */
+/* Returns its progress. */
 struct bc_recording_now bc_recorder_progress(
 	const struct bc_recorder *recorder, const struct bc_recording *recording);
 

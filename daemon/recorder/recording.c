@@ -135,19 +135,6 @@ void bc_recordings_free(struct bc_recordings *recordings)
 	}
 }
 
-static const char *state_name(const struct bc_recording *r)
-{
-	switch (r->state) {
-	case BC_RECORDING_RUNNING:
-		return "recording";
-	case BC_RECORDING_DRAINING:
-		return "draining";
-	case BC_RECORDING_ENDED:
-		return r->totals.left_open != 0 ? "open" : "sealed";
-	}
-	return "";
-}
-
 const char *bc_recording_reason_name(enum bc_recording_reason reason)
 {
 	static const char *const names[] = {
@@ -161,48 +148,4 @@ const char *bc_recording_reason_name(enum bc_recording_reason reason)
 	};
 
 	return names[reason];
-}
-
-static json_t *path_json(const char *dir, const char *file, bool is_open)
-{
-	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
-
-	snprintf(path, sizeof(path), "%s/%s%s", dir, file, is_open ? BC_PARTIAL_SUFFIX : "");
-	return bc_json_text(file[0] != '\0' ? path : NULL);
-}
-
-json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recording_now *now)
-{
-	const struct bc_segment_header *header = &r->info.header;
-	const struct bc_writer_notice *totals = &r->totals;
-	bool has_ended = r->state == BC_RECORDING_ENDED;
-	const char *file = has_ended ? totals->file : now->file;
-
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(header->recording)},
-		{"label", bc_json_text_or_null(header->label)},
-		{"host", bc_json_text_or_null(header->host)},
-		{"started", bc_json_time(r->info.started_ns)},
-		{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
-		{"state", bc_json_text(state_name(r))},
-		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
-		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
-		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
-		{"lost", bc_json_u64(now->lost)},
-		{"metadata", bc_metadata_parse(header->metadata)},
-		{"path", path_json(now->dir, file, !has_ended && now->is_open)},
-		{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
-		{NULL, NULL},
-	});
-}
-
-json_t *bc_mark_json(const struct bc_mark *mark)
-{
-	return bc_json_object((struct bc_json_member[]){
-		{"text", bc_json_text(mark->text)},
-		{"record", mark->record != UINT64_MAX ? bc_json_u64(mark->record) : json_null()},
-		{"tick", bc_json_u64(mark->tick)},
-		{"epoch", bc_json_u64(mark->epoch)},
-		{NULL, NULL},
-	});
 }

@@ -3,7 +3,6 @@
 #ifndef BC_DAEMON_RECORDER_RECORDING_H
 #define BC_DAEMON_RECORDER_RECORDING_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -100,9 +99,6 @@ struct bc_recording_now {
 	bool is_open;     /* the name still has BC_PARTIAL_SUFFIX appended */
 };
 
-/* Returns the recording as an object (docs/api.md); NULL if out of memory. */
-json_t *bc_recording_json(const struct bc_recording *recording, const struct bc_recording_now *now);
-
 #define BC_MARK_TEXT_MAX 1024u
 
 /* A mark that was set. */
@@ -112,7 +108,5 @@ struct bc_mark {
 	uint64_t tick;   /* of the record after it or, if there is none yet, before it */
 	uint32_t epoch;
 };
-
-json_t *bc_mark_json(const struct bc_mark *mark);
 
 #endif

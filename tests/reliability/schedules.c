@@ -439,17 +439,10 @@ static void on_over(void *context)
 	uv_timer_start(&w.close, on_close, 0, 0);
 }
 
-static void on_event(void *context, const char *name, json_t *object)
+static void on_event(void *context, const struct bc_live_event *event)
 {
 	(void)context;
-	(void)name;
-	json_decref(object);
-}
-
-static bool has_listeners(void *context)
-{
-	(void)context;
-	return fibers.seed % 4 == 0;
+	(void)event;
 }
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
@@ -631,7 +624,6 @@ static void open_all(void)
 		.catalogue = w.catalogue,
 		.before = "",
 		.on_event = on_event,
-		.has_listeners = has_listeners,
 		.on_sealed = on_sealed,
 		.on_over = on_over,
 	};

@@ -330,17 +330,10 @@ struct owner {
 	enum bc_exit code;
 };
 
-static void on_event(void *context, const char *name, json_t *object)
+static void on_event(void *context, const struct bc_live_event *event)
 {
 	(void)context;
-	(void)name;
-	json_decref(object);
-}
-
-static bool has_listeners(void *context)
-{
-	(void)context;
-	return false;
+	(void)event;
 }
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
@@ -450,7 +443,6 @@ static void run_recorder(
 		.before = "",
 		.context = &o,
 		.on_event = on_event,
-		.has_listeners = has_listeners,
 		.on_sealed = on_sealed,
 		.on_over = on_over,
 	};
