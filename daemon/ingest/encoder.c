@@ -33,8 +33,7 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_le
 	out->recording = slot->recording;
 	out->cut_after = slot->cut_after;
 	out->is_last = slot->is_last;
-	out->is_written = false;
-	out->has_end = false;
+	out->state = BC_ENCODED_CHUNK;
 	out->bytes = 0;
 	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
 	memset(&out->losses, 0, sizeof(out->losses));

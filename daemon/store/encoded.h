@@ -10,13 +10,19 @@
 #include "daemon/store/recording_info.h"
 #include "formats/segment/segment.h"
 
+/* Set by the writer, for retries: nothing is written twice. */
+enum bc_encoded_state {
+	BC_ENCODED_CHUNK,   /* as encoded */
+	BC_ENCODED_END,     /* the recording's last chunk: has its end, or needs none */
+	BC_ENCODED_WRITTEN, /* or discarded */
+};
+
 struct bc_encoded {
 	uint64_t sequence;
 	const struct bc_recording_info *recording;
 	bool cut_after;
 	bool is_last;
-	bool is_written; /* set by the writer, for retries */
-	bool has_end;    /* likewise: it has the recording's end, or needs none */
+	enum bc_encoded_state state;
 	struct bc_chunk_info info;
 	uint64_t gaps;           /* gap events */
 	uint64_t lost;           /* samples lost in them */

@@ -1,31 +1,34 @@
+/* Writes chunks to the open segment. Each chunk needs space by the rules (enforce_space()), and
+ * room in the segment below the limit of its length; without room the segment is sealed, and the
+ * chunk is the first of the next one. Each step may fail for now, on a full disk. It then returns
+ * false and has marked the open segment as stuck; the caller repeats the whole call at
+ * open.retry_at_ns.
+ *
+ * Invariant: bc_encoded.state says what is done of a chunk, so repeating a call writes nothing
+ * twice. The last chunk of a recording: daemon/store/last_write.c.
+ *
+ * A check of the rules tells how many bytes may be written before one can break (space_left).
+ * Writes are counted against it, and the rules are checked again when they exceed it, and once a
+ * second. At the start, the catalogue gets a moment, so that in a directory that is not large the
+ * rules apply to the first chunk. A large one takes too long: the buffer is for the disk. */
 #include "daemon/store/rotator.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/reserve.h"
 #include "formats/base/clock.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 
-/* More than a chunk that has only the gaps and the end that recovery adds. */
+/* More than the chunk that recovery adds: gaps and the end. */
 #define NOTE_BYTES 1024u
 
-/* Space
- *
- * A check of the rules gives the bytes that may be written before one can break (space_left);
- * writes are counted against it, and the rules are checked again when they exceed it, and once a
- * second.
- *
- * At the start, the catalogue gets a moment: then the rules of a directory that is not large apply
- * to the first chunk. A large one takes too long: the buffer is for the disk. */
+#define PATIENCE_NS UINT64_C(250000000) /* for the catalogue */
 
-#define PATIENCE_NS UINT64_C(250000000)
+/* Space */
 
 static uint64_t space_left_of(
 	const struct bc_retention_rules *rules, const struct bc_retention_state *state)
@@ -123,7 +126,7 @@ static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 	       enforce_space(r, (struct coming){.bytes = coming_bytes});
 }
 
-/* What a chunk adds to its segment, including the end of the file. */
+/* Returns what a chunk adds to its segment, including the end of the file. */
 static uint64_t coming_bytes_of(const struct bc_rotator *r, const struct bc_encoded *e)
 {
 	return e->bytes + bc_segment_end_bytes(&r->open.segment, 1);
@@ -144,7 +147,7 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 	return header;
 }
 
-static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
+static bool create_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
 	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
 		return false;
@@ -157,8 +160,8 @@ static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	return true;
 }
 
-/* Whether the open segment has room for the chunk below the limit of its length, then for its end,
- * or for what recovery adds. */
+/* Returns whether the chunk fits below the limit of the segment's length, with the segment's end or
+ * what recovery adds. */
 static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
 {
 	const struct bc_segment_writer *segment = &r->open.segment;
@@ -185,9 +188,9 @@ static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 		return rc;
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
 		r->open.stats.file, r->open.segment.chunks - 1, e->info.records, e->bytes);
-	e->is_written = true;
+	e->state = BC_ENCODED_WRITTEN;
 	r->open.unsynced += e->info.records;
-	r->last = e->info;
+	r->last_write.last = e->info;
 	r->open.stats.written += e->info.records;
 	r->open.stats.recording_records += e->info.records;
 	r->open.stats.bytes += e->bytes;
@@ -200,7 +203,7 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (r->open.segment.file.fd >= 0 && !has_space_for(r, coming_bytes_of(r, e)))
 		return false;
-	if (r->open.segment.file.fd < 0 && !open_segment(r, e))
+	if (r->open.segment.file.fd < 0 && !create_segment(r, e))
 		return false;
 	bc_thread_health_start(&r->open.health, "writing to", r->open.segment.file.open_name);
 	int rc = append_to_segment(r, e);
@@ -219,9 +222,11 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 	return true;
 }
 
-bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
+/* Writes a chunk as it is. Returns false to be called again. */
+static bool write_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
-	return e->bytes == 0 || e->is_written || (make_room(r, e) && append_chunk(r, e));
+	return e->bytes == 0 || e->state == BC_ENCODED_WRITTEN ||
+	       (make_room(r, e) && append_chunk(r, e));
 }
 
 /* Returns whether the recording has a chunk. */
@@ -231,73 +236,37 @@ static bool has_content(const struct bc_rotator *r, const struct bc_encoded *e)
 	       r->open.total.left_open != 0;
 }
 
-/* Adds the end to an encoded chunk. Returns false if there is no room. */
-static bool insert_end(struct bc_rotator *r, struct bc_encoded *e)
+/* Discards a chunk after stop_bytes, but not the recording's end. */
+static void discard_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
-	struct bc_chunk *note = r->note;
-	size_t frame_bytes = e->bytes - e->header_bytes;
+	r->open.stats.unrecorded += e->info.records;
+	bc_losses_add(&r->open.total.discarded, &e->losses);
+	if (e->is_last)
+		bc_last_write_only_end(&r->last_write, e);
+	else
+		e->state = BC_ENCODED_WRITTEN;
+}
 
-	if (!bc_chunk_header_read(note, e->data, e->header_bytes) ||
-		!bc_recording_end_add(note, &e->recording->end))
-		return false;
-	note->info.event_bytes = note->info.events * BC_EVENT_BYTES + note->text_bytes;
-	size_t header_bytes = bc_chunk_info_header_bytes(&note->info);
-	memmove(e->data + header_bytes, e->data + e->header_bytes, frame_bytes);
-	bc_chunk_header_write(e->data, note);
-	e->header_bytes = header_bytes;
-	e->bytes = header_bytes + frame_bytes;
-	e->info = note->info;
+/* Adds the recording's end to its last chunk, or writes that and replaces it with the end. Returns
+ * false to be called again. */
+static bool prepare_end(struct bc_rotator *r, struct bc_encoded *e)
+{
+	if (has_content(r, e) && (e->bytes == 0 || !bc_last_write_add_end(&r->last_write, e))) {
+		if (!write_chunk(r, e))
+			return false;
+		bc_last_write_only_end(&r->last_write, e);
+	}
+	e->state = BC_ENCODED_END;
 	return true;
 }
 
-/* Starts a chunk without records after those written. */
-static struct bc_chunk *start_note(struct bc_rotator *r, const struct bc_encoded *e)
+bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 {
-	struct bc_chunk *note = r->note;
-
-	bc_chunk_reset(note, r->last.last_tick, r->last.epoch);
-	note->info.recording_tag = e->recording->tag;
-	note->info.first_record = r->last.first_record + r->last.records;
-	note->info.wall_ns = e->info.wall_ns;
-	memcpy(note->info.lost, r->last.lost, sizeof(note->info.lost));
-	return note;
-}
-
-/* Replaces a chunk by one without records. */
-static void encode_note(struct bc_chunk *note, struct bc_encoded *e)
-{
-	bc_chunk_add_lost(note, note->info.lost);
-	bc_chunk_gaps(note, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, note, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
-	e->info = note->info;
-	e->is_written = false;
-}
-
-/* Replaces a chunk by one that only has the end. */
-static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
-{
-	struct bc_chunk *note = start_note(r, e);
-
-	if (!bc_recording_end_add(note, &e->recording->end))
-		assert(false && "an empty chunk has room for it");
-	encode_note(note, e);
-	memset(&e->losses, 0, sizeof(e->losses)); /* they are written, or discarded */
-}
-
-bool bc_rotator_write_last(struct bc_rotator *r, struct bc_encoded *e, bool discards)
-{
-	if (!e->has_end && discards) {
-		e->has_end = true;
-		replace_by_end(r, e);
-	} else if (!e->has_end && (!has_content(r, e) || (e->bytes != 0 && insert_end(r, e)))) {
-		e->has_end = true;
-	} else if (!e->has_end) {
-		if (!bc_rotator_write(r, e))
-			return false;
-		e->has_end = true;
-		replace_by_end(r, e);
-	}
-	return bc_rotator_write(r, e);
+	if (e->state == BC_ENCODED_CHUNK && r->open.stats.is_full)
+		discard_chunk(r, e);
+	else if (e->state == BC_ENCODED_CHUNK && e->is_last && !prepare_end(r, e))
+		return false;
+	return write_chunk(r, e);
 }
 
 bool bc_rotator_is_full(const struct bc_rotator *r)
@@ -311,40 +280,6 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
 }
 
 /* Losses */
-
-/* Adds a gap for each cause of a loss. */
-static void add_given_up(struct bc_chunk *note, const struct bc_losses *given_up)
-{
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		struct bc_event gap = {
-			.kind = BC_EVENT_GAP,
-			.cause = (uint8_t)cause,
-			.exact = given_up->inexact[cause] == 0,
-			.value = given_up->lost[cause],
-		};
-		if (given_up->gaps[cause] == 0)
-			continue;
-		if (!bc_chunk_add_event(note, &gap, NULL))
-			assert(false && "an empty chunk holds an event of each cause");
-	}
-}
-
-/* Turns the recording's last chunk into one with gaps for everything given up, and the end unless
- * it is written. Returns false if there is neither. */
-static bool encode_given_up(struct bc_rotator *r, struct bc_encoded *e)
-{
-	bool has_end = e->has_end && e->is_written;
-	bool is_empty = !has_content(r, e);
-	struct bc_chunk *note = start_note(r, e);
-
-	add_given_up(note, &r->given_up);
-	if (note->info.events == 0 && (has_end || is_empty))
-		return false;
-	if (!has_end && !bc_recording_end_add(note, &e->recording->end))
-		assert(false && "it has room for the end, too");
-	encode_note(note, e);
-	return true;
-}
 
 /* Tries once to append the gaps to the open segment, or to a new one. The space rules are not
  * applied: the record of a loss is small. */
@@ -374,7 +309,7 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	int rc = -EIO;
 
-	if (!encode_given_up(r, e))
+	if (!bc_last_write_gaps(&r->last_write, e, !has_content(r, e)))
 		return;
 	for (int i = 0; rc != 0 && i < 3; i++) {
 		rc = try_write_given_up(r, e);
@@ -394,7 +329,7 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 			e->recording->header.recording, e->lost);
 }
 
-/* Seals the segment, if need be in the space of the reserve, or closes it. */
+/* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
 static void end_given_up(struct bc_rotator *r)
 {
 	if (bc_open_segment_cut(&r->open) ||
@@ -405,12 +340,12 @@ static void end_given_up(struct bc_rotator *r)
 
 void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 {
-	if (!e->is_written) {
+	if (e->state != BC_ENCODED_WRITTEN) {
 		r->open.stats.abandoned += e->info.records;
 		r->open.total.abandoned += e->info.records;
-		bc_losses_add(&r->given_up, &e->losses);
-		r->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
-		r->given_up.lost[BC_GAP_DISK] += e->info.records;
+		bc_losses_add(&r->last_write.given_up, &e->losses);
+		r->last_write.given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
+		r->last_write.given_up.lost[BC_GAP_DISK] += e->info.records;
 	}
 	if (!e->is_last)
 		return;
@@ -426,7 +361,8 @@ static void sync_open(struct bc_rotator *r)
 	bc_open_segment_sync(&r->open);
 }
 
-/* Logs once if there is no space for the reserve. Other errors make the writer stuck, too. */
+/* Logs once if there is no space for the reserve. Other errors also make the writer stuck, which is
+ * logged there. */
 static void fill_reserve(struct bc_rotator *r)
 {
 	bc_thread_health_start(&r->open.health, "allocating", BC_RESERVE_NAME);
@@ -474,9 +410,9 @@ int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
 	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules)
 {
 	memset(r, 0, sizeof(*r));
-	r->note = malloc(sizeof(*r->note));
-	if (r->note == NULL)
-		return -ENOMEM;
+	int rc = bc_last_write_init(&r->last_write);
+	if (rc != 0)
+		return rc;
 	bc_thread_health_init(&r->open.health);
 	r->open.dir = dir;
 	r->open.dir_fd = dir_fd;
@@ -489,8 +425,7 @@ int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
 void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *recording)
 {
 	bc_open_segment_start(&r->open, recording);
-	memset(&r->last, 0, sizeof(r->last));
-	memset(&r->given_up, 0, sizeof(r->given_up));
+	bc_last_write_start(&r->last_write);
 }
 
 void bc_rotator_close(struct bc_rotator *r)
@@ -509,5 +444,5 @@ void bc_rotator_destroy(struct bc_rotator *r)
 	bc_writer_notices_free(r->open.notices);
 	bc_open_segment_destroy(&r->open);
 	bc_thread_health_destroy(&r->open.health);
-	free(r->note);
+	bc_last_write_destroy(&r->last_write);
 }

@@ -1,7 +1,7 @@
 /* Writes encoded chunks to the open segment, rotates and syncs it, and applies the space rules.
  *
  * If bc_rotator_write() or bc_open_segment_cut() returns false, call it again at open.retry_at_ns.
- * Nothing is written twice. Writer thread only. */
+ * Writer thread only. */
 #ifndef BC_DAEMON_STORE_ROTATOR_H
 #define BC_DAEMON_STORE_ROTATOR_H
 
@@ -10,6 +10,7 @@
 
 #include "daemon/base/rules.h"
 #include "daemon/store/encoded.h"
+#include "daemon/store/last_write.h"
 #include "daemon/store/open_segment.h"
 #include "daemon/store/retention.h"
 #include "formats/base/must_check.h"
@@ -20,48 +21,41 @@ struct bc_rotator {
 	uint64_t sync_at_ns;
 	uint64_t check_at_ns; /* next check of the space and the open segment */
 	struct bc_retention retention;
-	bool has_waited;     /* for the catalogue */
+	bool has_waited;     /* for the catalogue, at the start */
 	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
 	char space_error[256];     /* the error logged last */
 	bool has_no_reserve;       /* logged: the reserve can't be created */
-	struct bc_chunk_info last; /* of the last chunk written of the recording */
-	struct bc_losses given_up; /* in this recording: the records, and the gaps between them */
-	struct bc_chunk *note;     /* scratch space for the gaps that report given_up */
+	struct bc_last_write last_write;
 };
 
-/* Opens no file. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
+/* Prepares to write to a directory whose descriptor stays the caller's. Returns 0 or -ENOMEM. */
 int bc_rotator_init(struct bc_rotator *rotator, const char *dir, int dir_fd,
 	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules) BC_MUST_CHECK;
 
 /* Call after bc_rotator_close(), or if no file was ever opened. */
 void bc_rotator_destroy(struct bc_rotator *rotator);
 
-/* Starts a recording. No file of another one may be open. */
+/* Starts a recording, after the previous one has ended. */
 void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info *recording);
 
-/* Writes a chunk. Returns false to be called again with the same chunk; it then
- * continues where it stopped. */
+/* Writes a chunk, with the recording's end if it is the last one. Discards its records once the
+ * recording has reached stop_bytes. A recording without any chunk gets no end. Returns false to be
+ * called again with the same chunk; it then continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
-
-/* Writes the recording's last chunk and its end: an event in this chunk or, if there is no room for
- * it, in another one. If `discards`, the chunk's records are not written. A recording without any
- * chunk gets no end. Returns false to be called again with the same chunk. */
-bool bc_rotator_write_last(
-	struct bc_rotator *rotator, struct bc_encoded *encoded, bool discards) BC_MUST_CHECK;
 
 /* Returns whether the open segment has reached its maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);
 
-/* Counts a chunk as given up. With the recording's last chunk, ends the open segment with gaps for
- * everything given up. If no segment is open, the gaps are in a new one; if the disk is full, they
- * take the space of the reserve. Overwrites the chunk's data. */
+/* Counts a chunk as given up. The recording's last chunk becomes gaps for everything given up: in
+ * the open segment or a new one, on a full disk in the space of the reserve. Then seals the
+ * segment, or closes it. Overwrites the chunk's data. */
 void bc_rotator_give_up(struct bc_rotator *rotator, struct bc_encoded *encoded);
 
-/* When to call bc_rotator_maintain() next. */
+/* Returns when to call bc_rotator_maintain() next. */
 uint64_t bc_rotator_due_ns(const struct bc_rotator *rotator);
 
-/* Syncs and checks the space, if due. */
+/* Syncs the segment and checks the space, if due. `has_waiting`: chunks wait to be written. */
 void bc_rotator_maintain(struct bc_rotator *rotator, bool has_waiting);
 
 /* Syncs the open segment and closes it without sealing. */

@@ -1,3 +1,11 @@
+/* The writer's thread. It puts the chunks that the encoder's workers have finished in any order
+ * back into order: `waiting` has a place for each output that exists, so a chunk always has a
+ * place, and the next one is processed when it arrives. process_chunk() is repeated until it
+ * succeeds; while the disk is stuck, every 0.5 s.
+ *
+ * The loop sees copies: publish() exchanges stats, notices, rules and the order to give up a
+ * recording under the lock, after each chunk. That order holds until the recording's ENDED has been
+ * published, so chunks that are still in the encoder are given up too. */
 #include "daemon/store/writer.h"
 
 #include <assert.h>
@@ -18,9 +26,9 @@ struct bc_writer {
 	struct bc_writer_rules new_rules;
 	struct bc_writer_stats shared;
 	struct bc_writer_notice *notices;
-	const struct bc_recording_info *abandoned; /* to be given up; or NULL */
+	const struct bc_recording_info *abandoned; /* to be given up, or NULL */
 
-	uint64_t finish_ns; /* the time of bc_writer_finish(); 0: not called. The caller's. */
+	uint64_t finish_ns; /* when bc_writer_finish() was called; 0: not yet. The caller's. */
 	atomic_bool has_ended;
 
 	/* Writer thread only. */
@@ -32,7 +40,7 @@ struct bc_writer {
 	struct bc_encoded *waiting[];   /* by sequence number modulo outputs_count */
 };
 
-static bool has_end(
+static bool has_ended_notice(
 	const struct bc_writer_notice *notice, const struct bc_recording_info *recording)
 {
 	for (; notice != NULL; notice = notice->next)
@@ -47,7 +55,7 @@ static void publish(struct bc_writer *w)
 	w->rotator.open.stats.is_open = w->rotator.open.segment.file.fd >= 0;
 	pthread_mutex_lock(&w->lock);
 	w->shared = w->rotator.open.stats;
-	if (has_end(w->rotator.open.notices, w->abandoned))
+	if (has_ended_notice(w->rotator.open.notices, w->abandoned))
 		w->abandoned = NULL;
 	bc_writer_notices_append(&w->notices, w->rotator.open.notices);
 	w->rotator.open.notices = NULL;
@@ -55,24 +63,6 @@ static void publish(struct bc_writer *w)
 	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
 	w->options.on_notices(w->options.context);
-}
-
-/* Writes a chunk, or discards it after stop_bytes. Returns false to be called again. */
-static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
-{
-	struct bc_writer_stats *stats = &w->rotator.open.stats;
-	bool discards = stats->is_full && !e->is_written && !e->has_end;
-
-	if (discards) {
-		stats->unrecorded += e->info.records;
-		bc_losses_add(&w->rotator.open.total.discarded, &e->losses);
-	}
-	if (e->is_last)
-		return bc_rotator_write_last(&w->rotator, e, discards);
-	if (!discards)
-		return bc_rotator_write(&w->rotator, e);
-	e->is_written = true;
-	return true;
 }
 
 /* Returns false if out of memory. */
@@ -87,8 +77,8 @@ static bool start_recording(struct bc_writer *w, const struct bc_recording_info 
 	return true;
 }
 
-/* Writes or gives up a chunk, and ends segment and recording as it demands. Returns false to be
- * called again. */
+/* Writes or gives up a chunk, then ends the segment and the recording if the chunk says so. Returns
+ * false to be called again. */
 static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
 	struct bc_rotator *rotator = &w->rotator;
@@ -97,13 +87,13 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 		return false;
 	if (w->give_up) {
 		bc_rotator_give_up(rotator, e);
-		/* Nothing waits for the disk any more. */
+		/* Nothing waits for the disk now. */
 		if (e->is_last)
 			rotator->open.stats.is_stuck = false;
 	} else {
-		if (!write_chunk(w, e))
+		if (!bc_rotator_write(rotator, e))
 			return false;
-		/* After stop_bytes, only the recording's end follows. */
+		/* After stop_bytes, only the recording's end follows: no new segment for it. */
 		bool must_cut = e->cut_after || e->is_last ||
 				(bc_rotator_is_full(rotator) && !rotator->open.stats.is_full);
 		if (must_cut && !bc_open_segment_cut(&rotator->open))
@@ -165,7 +155,7 @@ static void *writer_thread(void *context)
 		uint64_t now = bc_now_ns();
 		uint64_t until = bc_rotator_due_ns(&w->rotator);
 		uint64_t retry_at = w->rotator.open.retry_at_ns;
-		/* Not while an encoder still has the next chunk. */
+		/* Nothing to retry while a worker still has the next chunk. */
 		bool can_retry = w->waiting[w->next % count] != NULL;
 		if (w->rotator.open.stats.is_stuck && can_retry && retry_at < until)
 			until = retry_at;
@@ -239,7 +229,7 @@ void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
 	bool is_longest = bc_thread_health_poll(&w->rotator.open.health, longest);
 
-	/* Between its calls it seems to rest, until the end. */
+	/* Between its operations it seems to be idle; report it until it has ended. */
 	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended)) {
 		longest->since_ns = w->finish_ns;
 		longest->what = "ending";
@@ -260,7 +250,7 @@ void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rule
 void bc_writer_abandon(struct bc_writer *w, const struct bc_recording_info *recording)
 {
 	pthread_mutex_lock(&w->lock);
-	if (!has_end(w->notices, recording))
+	if (!has_ended_notice(w->notices, recording))
 		w->abandoned = recording;
 	pthread_mutex_unlock(&w->lock);
 }

@@ -1,6 +1,6 @@
 /* The writer: one thread that writes encoded chunks to segment files, in order. It also syncs and
- * seals the files, and applies the retention rules (daemon/store/rotator.h).
- * No other thread writes to the output directory.
+ * seals the files, and applies the space rules (daemon/store/rotator.h). No other thread writes to
+ * the output directory.
  *
  * A chunk that can't be written is retried every 0.5 s; later chunks wait. The loop reads the
  * writer's stats and pops its notices. Each chunk names its recording, so chunks of the next
@@ -26,7 +26,7 @@ struct bc_writer_options {
 	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
 	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
-	struct bc_queue *outputs;          /* where they are returned */
+	struct bc_queue *outputs;          /* where they are returned after writing */
 	unsigned outputs_count;            /* the total number of them */
 	void (*on_notices)(void *context); /* called on the writer's thread: new stats or notices */
 	void *context;
@@ -39,28 +39,26 @@ int bc_writer_start(
 void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *stats);
 
 /* Returns the notices since the last call, oldest first, or NULL. Free them with
- * bc_writer_notices_free(). *stats, which may be NULL, is from the same moment as the notices: it
- * names only files that they name, and together with a recording's ENDED it counts everything
- * written to the recording. Each bc_recording_info must stay valid until its ENDED was popped.
- * bc_writer_stop() frees notices that were never popped. */
+ * bc_writer_notices_free(). *stats, which may be NULL, is from the same moment: it names only files
+ * that the notices name, and with a recording's ENDED it counts everything written to it. Each
+ * bc_recording_info must stay valid until its ENDED was popped. */
 struct bc_writer_notice *bc_writer_pop_notices(
 	struct bc_writer *writer, struct bc_writer_stats *stats);
 
 /* Sets the rules that apply from now on. */
 void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules *rules);
 
-/* Gives up everything not yet written of this recording, whose ENDED has not been popped yet: its
- * chunks, present and future, are counted and discarded. The open segment ends with a gap for them
- * if the disk accepts it, and stays .partial if it can't be sealed. Later recordings are written
- * normally. */
+/* Gives up a recording: its chunks that are not written, present and future, are counted and
+ * discarded. The open segment ends with a gap for them if the disk accepts it, and stays .partial
+ * if it can't be sealed. Later recordings are written normally. No-op after its ENDED. */
 void bc_writer_abandon(struct bc_writer *writer, const struct bc_recording_info *recording);
 
 /* Updates *longest if the writer's current operation has lasted longer. Waiting for a full or
  * failing disk does not count; a call that does not return does. */
 void bc_writer_poll(struct bc_writer *writer, struct bc_thread_health_seen *longest);
 
-/* No more chunks will come. The thread processes the remaining ones and ends; until it has ended,
- * bc_writer_poll() reports an activity. Then bc_writer_stop() does not block. */
+/* Tells the thread to process the remaining chunks and end. Until it has ended, bc_writer_poll()
+ * reports an activity; afterwards, bc_writer_stop() does not block. */
 void bc_writer_finish(struct bc_writer *writer);
 
 /* Processes the remaining chunks, ends the thread and frees the writer. Close and drain the encoder

@@ -21,7 +21,7 @@
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/store/catalogue.h"
-#include "daemon/store/reserve.h"
+#include "daemon/store/last_write.h"
 #include "formats/base/bytes.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_reader.h"

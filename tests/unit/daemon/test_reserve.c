@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/reserve.h"
+#include "daemon/store/last_write.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/reserve.h"
+#include "daemon/store/last_write.h"
 #include "daemon/store/rotator.h"
 #include "daemon/store/writer.h"
 #include "formats/segment/recover.h"
@@ -561,17 +561,19 @@ TEST_F(written_gaps_are_not_given_up_with_the_end)
 	struct bc_rotator r;
 
 	start_rotator(f, &r);
+	assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
 	f->marks = BC_CHUNK_EVENTS - 1;
 	struct bc_encoded *e = encode_chunk(f, 0, LAST, 7);
-	assert_true(bc_rotator_write(&r, e));
-	/* Its events leave no room for the end. */
+	/* Its events leave no room for the end, and the disk none for a chunk after it. */
 	r.rules.space.keep_free_bytes = UINT64_MAX / 2;
-	r.space_left = 0;
-	assert_false(bc_rotator_write_last(&r, e, false));
+	r.space_checked_at = r.open.stats.bytes;
+	r.space_left = e->bytes + bc_segment_end_bytes(&r.open.segment, 1);
+	assert_false(bc_rotator_write(&r, e));
+	assert_int_equal(e->state, BC_ENCODED_END);
 	bc_rotator_give_up(&r, e);
 	assert_int_equal(r.open.total.gaps, 1);
 	assert_int_equal(r.open.total.lost, 7);
-	assert_int_equal(r.open.total.records, RECORDS);
+	assert_int_equal(r.open.total.records, 2 * RECORDS);
 	assert_int_equal(r.open.total.segments, 2);
 	end_rotator(&r);
 }
