@@ -1,3 +1,27 @@
+/* One chunk is filled at a time (`filling`). Records are stamped into it, filtered, shown to
+ * viewers and searched for triggers there. The state decides about the rest:
+ *
+ *     state       a full chunk         a gap         a trigger may     if no slot is free
+ *     idle        is discarded         is no loss    start             samples are idle
+ *     flight      enters the ring      is kept       start, snapshot   the oldest chunk is reused
+ *                                                    or mark
+ *     recording   goes to the encoder  is recorded   stop or mark      the source waits, or samples
+ *                                                                      are lost: a gap
+ *     ending      as idle or flight    is ignored    mark, in flight   samples are idle
+ *
+ * Ending is not a state of its own: a recording that has ended leaves the channel idle or in flight
+ * at once, and its last chunk is sent then too, unless the waiting gaps need another slot and none
+ * is free. Until then `ending` is set, and those gaps belong to that recording.
+ *
+ * Invariants:
+ *   - A record in `filling`, in the ring or in `last` is counted once as in_flight: code that
+ *     removes it calls count_idle(), or sends it to the encoder, and it is counted when written.
+ *   - `recording` and `ending` are never both set.
+ *   - A position `at` counts records of `filling`. Splitting or trimming that chunk moves it.
+ *   - `sent` + the records in `filling` is the next record's number in the recording.
+ *
+ * In this file: chunks and slots; filling, gaps and events; ending segments and recordings;
+ * starting recordings; limits; questions. */
 #include "daemon/ingest/channel.h"
 
 #include <assert.h>
@@ -20,14 +44,14 @@ struct bc_channel {
 	uv_timer_t flush;
 	enum bc_channel_state state;
 
-	struct bc_slot *filling;
-	uint64_t tick; /* of the latest record; the next chunk starts here */
+	struct bc_slot *filling; /* NULL: the next record needs a slot */
+	uint64_t tick;           /* of the latest record; the next chunk starts here */
 	uint32_t epoch;
-	struct bc_pending_gaps gaps;
-	struct bc_overwrite_ring ring;
+	struct bc_pending_gaps gaps;   /* they precede the next record */
+	struct bc_overwrite_ring ring; /* empty unless in flight */
 	uint64_t clock_hz;
-	bool has_wall;   /* wall time follows the ticks, not the host's clock: */
-	int64_t wall_ns; /* it is this at wall_tick */
+	bool has_wall;   /* wall time follows the ticks instead of the host's clock: */
+	int64_t wall_ns; /* the wall time at wall_tick */
 	uint64_t wall_tick;
 	uint64_t wall_hz;
 	bool is_filtering; /* the records being stamped will be filtered */
@@ -42,23 +66,22 @@ struct bc_channel {
 	uint64_t sent;           /* records sent to the encoder */
 	struct bc_losses losses; /* in the gaps sent */
 	uint64_t records_max;
-	bool is_detached; /* its first record must have no delta */
-	bool has_cut;     /* a cut waits for a free chunk */
+	bool is_detached; /* its first record has not arrived, and must have no delta */
+	bool has_cut;     /* a cut waits for a free slot */
 
-	/* An ended recording whose last chunk has not been sent; `last` is that chunk, if there is
-	 * one. Until it is sent, waiting gaps belong to that recording. */
+	/* An ended recording whose last chunk has not been sent, and that chunk; NULL: the end gets
+	 * an empty one. */
 	const struct bc_recording_info *ending;
 	struct bc_slot *last;
 };
 
-/* Records in the chunk being filled. */
+/* Returns the number of records in the chunk being filled. */
 static inline uint32_t filled(const struct bc_channel *ch)
 {
 	return ch->filling != NULL ? ch->filling->chunk.info.records : 0;
 }
 
-/* The position in the chunk being filled at which the recording reaches its record limit, or the
- * chunk's end. */
+/* Returns the position at which the recording reaches its record limit, or the chunk's end. */
 static uint32_t full_position(const struct bc_channel *ch)
 {
 	uint32_t have = filled(ch);
@@ -69,16 +92,16 @@ static uint32_t full_position(const struct bc_channel *ch)
 	return (uint32_t)(ch->records_max - ch->sent);
 }
 
-/* Slots */
+/* Chunks and slots */
 
-/* The wall time of a chunk that starts at `tick`. */
+/* Returns the wall time of a chunk that starts at `tick`. */
 static int64_t start_wall_ns(const struct bc_channel *ch, uint64_t tick)
 {
 	return ch->has_wall ? bc_wall_after(ch->wall_ns, ch->wall_tick, tick, ch->wall_hz)
 			    : bc_wall_ns();
 }
 
-/* Nothing more will be added to a chunk. */
+/* Shows the events after a chunk's last record. Nothing more may be added to it. */
 static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 {
 	if (ch->options.viewer != NULL)
@@ -87,14 +110,14 @@ static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 		bc_trigger_engine_finish_chunk(ch->options.triggers, chunk);
 }
 
-/* This many records in chunks will not be part of a recording. */
+/* Counts records in chunks that will not be part of a recording. */
 static void count_idle(struct bc_channel *ch, uint32_t records)
 {
 	ch->counts->in_flight -= records;
 	ch->counts->dropped_idle += records;
 }
 
-/* Discards the records of the chunk being filled. */
+/* Empties the chunk being filled. */
 static void discard_filling(struct bc_channel *ch)
 {
 	struct bc_chunk *chunk = &ch->filling->chunk;
@@ -103,7 +126,7 @@ static void discard_filling(struct bc_channel *ch)
 	bc_chunk_reset(chunk, ch->tick, ch->epoch);
 }
 
-/* Prepares a slot from the pool to continue where the channel is. */
+/* Empties a slot to continue after the channel's latest record. */
 static void reset_slot(struct bc_channel *ch, struct bc_slot *slot)
 {
 	slot->cut_after = false;
@@ -124,7 +147,7 @@ static void drop_oldest(struct bc_channel *ch)
 	bc_pipeline_give_back(ch->options.pipeline, slot);
 }
 
-/* Sends a slot of `recording` to the encoder. */
+/* Sends a slot to the encoder, with the number of its first record and the losses so far. */
 static void send_slot(
 	struct bc_channel *ch, struct bc_slot *slot, const struct bc_recording_info *recording)
 {
@@ -139,31 +162,14 @@ static void send_slot(
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
-/* Sends the last chunk of the ended recording, empty if need be, with the waiting gaps. Returns
- * false if no slot is free. */
-static bool send_end(struct bc_channel *ch)
-{
-	while (ch->last == NULL ||
-		!bc_chunk_has_room(&ch->last->chunk, bc_pending_gaps_count(&ch->gaps))) {
-		if (ch->last != NULL)
-			send_slot(ch, ch->last, ch->ending);
-		ch->last = bc_pipeline_pop(ch->options.pipeline);
-		if (ch->last == NULL)
-			return false;
-		reset_slot(ch, ch->last);
-	}
-	bc_pending_gaps_write(&ch->gaps, &ch->last->chunk);
-	ch->last->cut_after = true;
-	ch->last->is_last = true;
-	const struct bc_recording_info *ending = ch->ending;
-	ch->ending = NULL;
-	send_slot(ch, ch->last, ending);
-	ch->last = NULL;
-	return true;
-}
+/* Filling */
 
-/* Returns an empty slot; NULL: none is free. The flight recorder discards its oldest chunk to free
- * one. */
+static bool send_end(struct bc_channel *ch);
+
+static bool send_cut(struct bc_channel *ch);
+
+/* Returns an empty slot, or NULL if none is free. The end of the previous recording gets a slot
+ * first. In flight, the ring's oldest chunk is reused: newer records are worth more. */
 static struct bc_slot *open_slot(struct bc_channel *ch)
 {
 	if (ch->ending != NULL && !send_end(ch))
@@ -180,7 +186,7 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	return slot;
 }
 
-/* Discards chunks that the limits of the overwrite ring no longer cover once a chunk of
+/* Discards the ring's oldest chunks while its limits hold without them, given that a chunk of
  * `unfinished` records is added. */
 static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 {
@@ -211,34 +217,16 @@ void bc_channel_submit(struct bc_channel *ch)
 	ch->filling = NULL;
 }
 
-/* Sends the chunk being filled, or an empty one, with the cut mark. Returns false if no slot is
- * free. */
-static bool send_cut(struct bc_channel *ch)
-{
-	if (ch->filling == NULL)
-		ch->filling = open_slot(ch);
-	if (ch->filling == NULL)
-		return false;
-	finish_chunk(ch, &ch->filling->chunk);
-	ch->filling->cut_after = true;
-	ch->has_cut = false;
-	uv_timer_stop(&ch->flush);
-	send_slot(ch, ch->filling, ch->recording);
-	ch->filling = NULL;
-	return true;
-}
-
-/* The chunk being filled */
-
-/* Whether the source waits before a new chunk is opened for its data. */
+/* Returns whether the source waits before a new chunk is opened for its data. */
 static bool must_wait(struct bc_channel *ch)
 {
 	return ch->filling == NULL && ch->options.can_wait &&
 	       bc_pipeline_is_ahead(ch->options.pipeline);
 }
 
-/* Returns the chunk being filled after writing the waiting gaps, with space for one more event and
- * an anchor; NULL if no slot is free. */
+/* Returns the chunk being filled, with the waiting gaps written and room for one more event and an
+ * anchor; NULL if no slot is free. A chunk without that room, or of another epoch, is submitted
+ * first: all records of a chunk are of one epoch. */
 static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 {
 	uint32_t events = bc_pending_gaps_count(&ch->gaps) + 2;
@@ -251,8 +239,8 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 		bc_channel_submit(ch);
 	ch->epoch = epoch;
 	if (ch->filling != NULL && ch->filling->chunk.info.records == 0) {
-		/* Opened for samples that were all dropped or for a mark, or just discarded:
-		 * its first record arrives now. */
+		/* Opened for dropped samples or a mark, or just emptied: its first record arrives
+		 * now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = epoch;
 		info->first_tick = ch->tick;
@@ -295,17 +283,17 @@ void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns, uint64_t tick, 
 	ch->wall_hz = clock_hz;
 }
 
-static void on_flush(uv_timer_t *timer);
+static void on_channel_flush(uv_timer_t *timer);
 
-/* Limits how long the chunk being filled may wait. */
+/* Submits the chunk flush_ns after its first record, so that a slow bus reaches the disk. */
 static void start_flush_timer(struct bc_channel *ch)
 {
 	if (!uv_is_active((uv_handle_t *)&ch->flush))
-		uv_timer_start(&ch->flush, on_flush, ch->options.flush_ns / 1000000, 0);
+		uv_timer_start(&ch->flush, on_channel_flush, ch->options.flush_ns / 1000000, 0);
 }
 
-/* While the encoder is busy, flushing would only make more and smaller chunks. */
-static void on_flush(uv_timer_t *timer)
+/* While chunks wait for the encoder, flushing would only make smaller ones. */
+static void on_channel_flush(uv_timer_t *timer)
 {
 	struct bc_channel *ch = timer->data;
 
@@ -315,7 +303,9 @@ static void on_flush(uv_timer_t *timer)
 		bc_channel_submit(ch);
 }
 
-/* Filters the new records. Returns how many remain. */
+/* New records: viewers and triggers */
+
+/* Filters the new records in place. Returns how many remain. */
 static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, uint32_t kept)
 {
 	if (!ch->is_filtering)
@@ -326,6 +316,7 @@ static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, ui
 	return kept - removed;
 }
 
+/* Returns the actions that triggers may perform now: the row "a trigger may" of the table above. */
 static uint32_t possible_actions(const struct bc_channel *ch)
 {
 	bool can_start = ch->state != BC_CHANNEL_RECORDING && ch->may_start &&
@@ -333,7 +324,7 @@ static uint32_t possible_actions(const struct bc_channel *ch)
 	bool can_stop = ch->state == BC_CHANNEL_RECORDING;
 	uint32_t actions = 0;
 
-	/* Before the first data there is nothing to mark or to write out. */
+	/* Before the first data, nothing can be marked or written out. */
 	if (ch->state != BC_CHANNEL_IDLE && ch->has_started)
 		actions |= 1u << BC_ACTION_MARK;
 	if (can_start)
@@ -351,7 +342,12 @@ void bc_channel_limit_triggers(const struct bc_channel *ch)
 	ch->options.triggers->recording_tag = ch->recording != NULL ? ch->recording->tag : 0;
 }
 
-/* Finds the next match before position `end` by showing the engine a chunk that ends there. */
+void bc_channel_allow_triggers(struct bc_channel *ch, bool may_start)
+{
+	ch->may_start = may_start;
+}
+
+/* Finds the next match before position `end`: shows the engine a chunk that ends there. */
 static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_match *match)
 {
 	struct bc_chunk *chunk = &ch->filling->chunk;
@@ -368,8 +364,10 @@ static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_ma
 	return is_match;
 }
 
-/* Searches the records from position `from` for triggers. An action may split the chunk, which
- * moves the remaining records, or end the recording before them. */
+/* Searches the records from position `from` for triggers. An action may start or end a recording in
+ * the middle of them. Then they are split, and the search continues in what is left of the chunk.
+ * Records after the recording's limit are searched only once it has ended (on_full()), because
+ * other actions are possible there. */
 static void search_triggers(struct bc_channel *ch, uint32_t from)
 {
 	struct bc_trigger_engine *triggers = ch->options.triggers;
@@ -445,10 +443,9 @@ void bc_channel_consumed(
 	}
 }
 
-/* Gaps, and events copied from a replay */
+/* Gaps and events */
 
-/* Adds to the gap of this cause at the current place. What is missing while nothing records is not
- * a loss. */
+/* Adds to the gap of this cause after the latest record. In idle, it is not counted as a loss. */
 static struct bc_event *add_to_gap(
 	struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
@@ -465,7 +462,7 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 	bool exact, uint64_t duration_ns)
 {
 	if (ch->ending != NULL)
-		return; /* records are discarded, and waiting gaps belong to the ended recording */
+		return; /* after the end: waiting gaps would become part of the recording */
 	add_to_gap(ch, cause, lost, exact)->duration_ns += duration_ns;
 }
 
@@ -494,19 +491,24 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 	gap->duration_ns = uv_hrtime() - ch->gaps.since_ns[cause];
 }
 
-struct bc_losses bc_channel_losses(const struct bc_channel *ch)
+/* Adds an event after the last record: to this chunk or, if it has no room, to the next one, where
+ * every text fits. Returns false if no slot is free for that. */
+static bool append_event(
+	struct bc_channel *ch, struct bc_chunk *chunk, struct bc_event *event, const char *text)
 {
-	bool is_recording = ch->state == BC_CHANNEL_RECORDING;
-	const struct bc_slot *unsent = ch->ending != NULL ? ch->last
-				       : is_recording     ? ch->filling
-							  : NULL;
-	struct bc_losses losses = ch->losses;
-
-	if (unsent != NULL)
-		bc_losses_add_chunk(&losses, &unsent->chunk);
-	if (is_recording || ch->ending != NULL)
-		bc_pending_gaps_add_losses(&ch->gaps, &losses);
-	return losses;
+	event->position = chunk->info.records;
+	if (!bc_chunk_add_event(chunk, event, text)) {
+		bc_channel_submit(ch);
+		chunk = filling_chunk(ch, ch->epoch);
+		if (chunk == NULL)
+			return false;
+		event->position = chunk->info.records;
+		if (!bc_chunk_add_event(chunk, event, text))
+			return false;
+	}
+	if (ch->state == BC_CHANNEL_RECORDING)
+		start_flush_timer(ch);
+	return true;
 }
 
 bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
@@ -515,26 +517,40 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 	struct bc_event copy = *event;
 	struct bc_chunk *chunk = bc_channel_chunk(ch, stamper);
 
-	if (chunk == NULL)
+	if (chunk == NULL || !append_event(ch, chunk, &copy, text))
 		return false;
-	copy.position = chunk->info.records;
-	if (!bc_chunk_add_event(chunk, &copy, text)) {
-		bc_channel_submit(ch); /* no space for its text */
-		chunk = bc_channel_chunk(ch, stamper);
-		if (chunk == NULL)
-			return false;
-		copy.position = 0;
-		if (!bc_chunk_add_event(chunk, &copy, text))
-			return true; /* too long for any chunk, so not from a valid segment */
-	}
 	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE)
 		bc_losses_add_gap(&ch->counts->losses, event);
-	if (ch->state == BC_CHANNEL_RECORDING)
-		start_flush_timer(ch);
 	return true;
 }
 
-/* The end of segments and recordings */
+bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *text)
+{
+	struct bc_chunk *chunk = NULL;
+
+	if (ch->has_started)
+		chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch, ch->epoch);
+	return chunk != NULL && append_event(ch, chunk, event, text);
+}
+
+/* Ending: segments and recordings */
+
+/* Sends the chunk being filled, or an empty one: the segment ends after it. Returns false if no
+ * slot is free: filling_chunk() tries again before the next record. */
+static bool send_cut(struct bc_channel *ch)
+{
+	if (ch->filling == NULL)
+		ch->filling = open_slot(ch);
+	if (ch->filling == NULL)
+		return false;
+	finish_chunk(ch, &ch->filling->chunk);
+	ch->filling->cut_after = true;
+	ch->has_cut = false;
+	uv_timer_stop(&ch->flush);
+	send_slot(ch, ch->filling, ch->recording);
+	ch->filling = NULL;
+	return true;
+}
 
 void bc_channel_cut(struct bc_channel *ch)
 {
@@ -542,8 +558,9 @@ void bc_channel_cut(struct bc_channel *ch)
 		ch->has_cut = !send_cut(ch);
 }
 
-/* Splits the chunk being filled at position `at` and returns the first part. The second part
- * remains in the channel, in a new slot; if none is free, it is discarded. */
+/* Splits the chunk being filled at position `at` and returns the first part, or NULL if nothing is
+ * being filled. The rest remains in the channel, in a new slot; if none is free, it is discarded.
+ */
 static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 {
 	struct bc_slot *slot = ch->filling;
@@ -573,13 +590,36 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 	return slot;
 }
 
+/* Sends the last chunk of the ended recording, with the waiting gaps; an empty chunk if there is no
+ * other. Returns false if no slot is free: bc_channel_on_slot_free() tries again. */
+static bool send_end(struct bc_channel *ch)
+{
+	while (ch->last == NULL ||
+		!bc_chunk_has_room(&ch->last->chunk, bc_pending_gaps_count(&ch->gaps))) {
+		if (ch->last != NULL)
+			send_slot(ch, ch->last, ch->ending);
+		ch->last = bc_pipeline_pop(ch->options.pipeline);
+		if (ch->last == NULL)
+			return false;
+		reset_slot(ch, ch->last);
+	}
+	bc_pending_gaps_write(&ch->gaps, &ch->last->chunk);
+	ch->last->cut_after = true;
+	ch->last->is_last = true;
+	const struct bc_recording_info *ending = ch->ending;
+	ch->ending = NULL;
+	send_slot(ch, ch->last, ending);
+	ch->last = NULL;
+	return true;
+}
+
 void bc_channel_finish_recording(struct bc_channel *ch, uint32_t at)
 {
 	uint32_t full_at = full_position(ch);
 
 	assert(ch->state == BC_CHANNEL_RECORDING);
 	uv_timer_stop(&ch->flush);
-	at = full_at < filled(ch) && full_at < at ? full_at : at;
+	at = full_at < filled(ch) && full_at < at ? full_at : at; /* never beyond the limit */
 	ch->last = split_filling(ch, at);
 	ch->ending = ch->recording;
 	ch->recording = NULL;
@@ -595,15 +635,14 @@ void bc_channel_on_slot_free(struct bc_channel *ch)
 		send_end(ch);
 }
 
-/* The start of recordings */
+/* Starting recordings */
 
 bool bc_channel_is_ready(const struct bc_channel *ch)
 {
 	return ch->recording == NULL && ch->ending == NULL;
 }
 
-/* Discards the first n records of a slot. Its times become those of the record that is then
- * first. */
+/* Discards the first n records of a slot, which then starts when record n arrived. */
 static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t n)
 {
 	uint64_t later = bc_slot_arrival_ns(slot, n);
@@ -616,7 +655,7 @@ static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t 
 	count_idle(ch, n);
 }
 
-/* Discards all but the last `records` records. */
+/* Discards all but the latest `records` records of ring and chunk. */
 static void keep_last_records(struct bc_channel *ch, uint64_t records)
 {
 	uint32_t unfinished = filled(ch);
@@ -638,7 +677,7 @@ static void keep_last_records(struct bc_channel *ch, uint64_t records)
 		discard_front(ch, ch->filling, unfinished - (uint32_t)records);
 }
 
-/* Discards records that arrived before `ns`, but none at or after position `at`. */
+/* Discards the records that arrived before `ns`, but none from position `at` on. */
 static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 {
 	struct bc_slot *oldest;
@@ -659,7 +698,7 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 	discard_front(ch, ch->filling, n < at ? n : at);
 }
 
-/* Discards what precedes the recording: more than `before` ahead of position `at`. */
+/* Discards the records that are more than `before` ahead of position `at`. */
 static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at)
 {
 	uint32_t have = filled(ch);
@@ -682,7 +721,7 @@ static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *bef
 	}
 }
 
-/* Removes gaps before a recording's first record: they are not part of it. */
+/* Removes the gaps before a recording's first record: they are not part of it. */
 static void strip_gaps(struct bc_chunk *chunk)
 {
 	uint32_t n = 0;
@@ -695,37 +734,55 @@ static void strip_gaps(struct bc_chunk *chunk)
 	chunk->info.events = n;
 }
 
-/* Removes the delta of the first record, which refers to a record outside the recording. */
+/* Makes the first record of ring and chunk the recording's first: without gaps before it, and
+ * without its delta, which refers to a record outside the recording. If there is no record, this is
+ * left to the next one that arrives. */
 static void detach_first(struct bc_channel *ch)
 {
 	struct bc_slot *oldest;
+	struct bc_slot *first;
 
-	/* An epoch with events only has a chunk to itself. */
-	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL &&
-		oldest->chunk.info.records == 0)
-		drop_oldest(ch);
-	struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
-	if (first != NULL)
-		strip_gaps(&first->chunk);
-	ch->is_detached = first == NULL || first->chunk.info.records == 0;
-	if (ch->is_detached) {
-		bc_pending_gaps_clear(&ch->gaps);
-		return;
-	}
-	/* If the chunk has no space for the anchor, start after its first event. */
-	while (!bc_chunk_detach(&first->chunk, true)) {
-		uint32_t n = first->chunk.events[0].position + 1;
-		n = n < first->chunk.info.records ? n : first->chunk.info.records;
-		discard_front(ch, first, n);
-		if (first == oldest)
-			ch->ring.records -= n;
-	}
-	/* All its events were at its end: start with the next chunk. */
-	if (first->chunk.info.records == 0)
-		detach_first(ch);
+	do {
+		/* An epoch that contains only events gets its own chunk. */
+		while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL &&
+			oldest->chunk.info.records == 0)
+			drop_oldest(ch);
+		first = oldest != NULL ? oldest : ch->filling;
+		if (first != NULL)
+			strip_gaps(&first->chunk);
+		ch->is_detached = first == NULL || first->chunk.info.records == 0;
+		if (ch->is_detached) {
+			bc_pending_gaps_clear(&ch->gaps);
+			return;
+		}
+		/* A chunk without room for the anchor starts after its first event instead. If all
+		 * events are at its end, no record remains: start with the next chunk. */
+		while (!bc_chunk_detach(&first->chunk, true)) {
+			uint32_t n = first->chunk.events[0].position + 1;
+			n = n < first->chunk.info.records ? n : first->chunk.info.records;
+			discard_front(ch, first, n);
+			if (first == oldest)
+				ch->ring.records -= n;
+		}
+	} while (first->chunk.info.records == 0);
 }
 
-/* Sends the overwrite ring, up to the record limit, and discards the rest. */
+uint32_t bc_channel_trim(
+	struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at, int64_t *wall_ns)
+{
+	uint32_t had = filled(ch);
+
+	assert(bc_channel_is_ready(ch));
+	trim_before(ch, before, at);
+	detach_first(ch);
+	uint32_t dropped = had - filled(ch);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
+	const struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
+	*wall_ns = ch->is_detached ? bc_wall_ns() : first->chunk.info.wall_ns;
+	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
+}
+
+/* Sends the ring to the encoder, up to the record limit, and discards the rest. */
 static void send_ring(struct bc_channel *ch)
 {
 	struct bc_slot *slot;
@@ -747,26 +804,6 @@ static void send_ring(struct bc_channel *ch)
 	}
 }
 
-void bc_channel_allow_triggers(struct bc_channel *ch, bool may_start)
-{
-	ch->may_start = may_start;
-}
-
-uint32_t bc_channel_trim(
-	struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at, int64_t *wall_ns)
-{
-	uint32_t had = filled(ch);
-
-	assert(bc_channel_is_ready(ch));
-	trim_before(ch, before, at);
-	detach_first(ch);
-	uint32_t dropped = had - filled(ch);
-	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
-	const struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
-	*wall_ns = ch->is_detached ? bc_wall_ns() : first->chunk.info.wall_ns;
-	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
-}
-
 void bc_channel_start_recording(
 	struct bc_channel *ch, const struct bc_recording_info *recording, uint64_t records_max)
 {
@@ -782,17 +819,7 @@ void bc_channel_start_recording(
 		start_flush_timer(ch);
 }
 
-/* Progress and limits */
-
-enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
-{
-	return ch->state;
-}
-
-uint64_t bc_channel_last_ns(const struct bc_channel *ch)
-{
-	return ch->last_ns;
-}
+/* Limits */
 
 uint64_t bc_channel_records(const struct bc_channel *ch)
 {
@@ -835,6 +862,51 @@ void bc_channel_limit_tick(struct bc_channel *ch, uint32_t at, uint64_t tick)
 		bc_channel_limit_records(ch, at, end - at);
 }
 
+/* Questions */
+
+enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
+{
+	return ch->state;
+}
+
+bool bc_channel_has_started(const struct bc_channel *ch)
+{
+	return ch->has_started;
+}
+
+uint64_t bc_channel_last_ns(const struct bc_channel *ch)
+{
+	return ch->last_ns;
+}
+
+struct bc_place bc_channel_place(const struct bc_channel *ch, uint32_t at)
+{
+	const struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
+	uint32_t have = filled(ch);
+
+	at = at < have ? at : have;
+	return (struct bc_place){
+		.record = ch->state == BC_CHANNEL_RECORDING ? ch->sent + at : UINT64_MAX,
+		.tick = at < have ? bc_chunk_tick(chunk, at) : ch->tick,
+		.epoch = ch->epoch,
+	};
+}
+
+struct bc_losses bc_channel_losses(const struct bc_channel *ch)
+{
+	bool is_recording = ch->state == BC_CHANNEL_RECORDING;
+	const struct bc_slot *unsent = ch->ending != NULL ? ch->last
+				       : is_recording     ? ch->filling
+							  : NULL;
+	struct bc_losses losses = ch->losses;
+
+	if (unsent != NULL)
+		bc_losses_add_chunk(&losses, &unsent->chunk);
+	if (is_recording || ch->ending != NULL)
+		bc_pending_gaps_add_losses(&ch->gaps, &losses);
+	return losses;
+}
+
 struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *ch)
 {
 	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
@@ -852,50 +924,6 @@ struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *
 struct bc_counts *bc_channel_counts(struct bc_channel *ch)
 {
 	return ch->counts;
-}
-
-/* Marks */
-
-struct bc_place bc_channel_place(const struct bc_channel *ch, uint32_t at)
-{
-	const struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
-	uint32_t have = filled(ch);
-
-	at = at < have ? at : have;
-	return (struct bc_place){
-		.record = ch->state == BC_CHANNEL_RECORDING ? ch->sent + at : UINT64_MAX,
-		.tick = at < have ? bc_chunk_tick(chunk, at) : ch->tick,
-		.epoch = ch->epoch,
-	};
-}
-
-bool bc_channel_has_started(const struct bc_channel *ch)
-{
-	return ch->has_started;
-}
-
-bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *text)
-{
-	struct bc_chunk *chunk;
-
-	if (!ch->has_started)
-		return false;
-	chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch, ch->epoch);
-	if (chunk == NULL)
-		return false;
-	event->position = chunk->info.records;
-	if (!bc_chunk_insert_event(chunk, event, text)) {
-		bc_channel_submit(ch);
-		chunk = filling_chunk(ch, ch->epoch);
-		if (chunk == NULL)
-			return false;
-		event->position = 0;
-		if (!bc_chunk_insert_event(chunk, event, text))
-			return false;
-	}
-	if (ch->state == BC_CHANNEL_RECORDING)
-		start_flush_timer(ch);
-	return true;
 }
 
 /* Open and close */
@@ -931,7 +959,7 @@ int bc_channel_open(struct bc_channel **channel, const struct bc_channel_options
 	return 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_channel_closed(uv_handle_t *handle)
 {
 	free(handle->data);
 }
@@ -948,5 +976,5 @@ void bc_channel_close(struct bc_channel *ch)
 		count_idle(ch, filled(ch));
 		bc_pipeline_give_back(ch->options.pipeline, ch->filling);
 	}
-	uv_close((uv_handle_t *)&ch->flush, on_closed);
+	uv_close((uv_handle_t *)&ch->flush, on_channel_closed);
 }

@@ -1,12 +1,6 @@
-/* A channel carries one decoded stream into chunks. It fills one chunk at a time and decides what
- * happens to a full one:
- *
- *   idle        discarded: records are examined and counted only
- *   flight      kept in the overwrite ring (daemon/ingest/overwrite_ring.h), which discards the
- *               oldest chunk
- *   recording   sent to the encoder, and so to disk
- *
- * The source has one channel for the daemon's lifetime; recordings start and end in it.
+/* A channel carries one decoded stream into chunks. Full chunks are discarded while it is idle,
+ * kept in the overwrite ring in flight, and sent to the encoder, and so to disk, while it is
+ * recording. The source has one channel for the daemon's lifetime; recordings start and end in it.
  *
  * Why a state per channel, not a pipeline per recording: a recording can start or end at any
  * record, because the record is still in the chunk being filled when triggers are searched. The
@@ -49,7 +43,7 @@ enum bc_channel_state { BC_CHANNEL_IDLE, BC_CHANNEL_FLIGHT, BC_CHANNEL_RECORDING
 /* The position after the last record in the channel. */
 #define BC_CHANNEL_NOW UINT32_MAX
 
-/* What live clients see of a channel. */
+/* How live clients see a channel. */
 struct bc_channel_viewer {
 	void *context;
 
@@ -69,7 +63,7 @@ struct bc_channel_viewer {
 struct bc_channel_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
-	bool can_wait;     /* the source waits while no slot is free, or enough are in use */
+	bool can_wait;     /* the source waits while no slot is free or the encoder is busy */
 	uint64_t flush_ns; /* a recording's chunk is sent this long after its first record */
 	bool has_flight;   /* between recordings the state is flight, not idle */
 	struct bc_overwrite_ring_limits flight_limits;
@@ -116,10 +110,10 @@ void bc_channel_allow_triggers(struct bc_channel *channel, bool may_start);
 /* Tells the trigger engine, which must not be NULL, which triggers may act now. */
 void bc_channel_limit_triggers(const struct bc_channel *channel);
 
-/* Prepares a recording that is to start with the record at position `at`, or BC_CHANNEL_NOW with
- * the next record to arrive, preceded by up to `before` of the overwrite ring: discards what
- * precedes that. Returns the new position, and in *wall_ns the time of day at which the recording's
- * first record arrived; the current time if it has not arrived yet. */
+/* Prepares a recording that starts with the record at position `at` (BC_CHANNEL_NOW: with the next
+ * one to arrive), preceded by up to `before` of the overwrite ring: discards all earlier records.
+ * Returns the new position. *wall_ns becomes the time of day at which the recording's first record
+ * arrived, or the current time if it has not. */
 uint32_t bc_channel_trim(struct bc_channel *channel, const struct bc_time_or_size *before,
 	uint32_t at, int64_t *wall_ns);
 
@@ -132,8 +126,8 @@ void bc_channel_start_recording(struct bc_channel *channel,
  * already set remains. */
 void bc_channel_limit_records(struct bc_channel *channel, uint32_t at, uint64_t records);
 
-/* Likewise, to end before the first record in the chunk being filled, from position `at`, whose
- * tick is `tick` or later. */
+/* Likewise, up to the first record from position `at` whose tick is `tick` or later. No-op if the
+ * chunk being filled has no such record. */
 void bc_channel_limit_tick(struct bc_channel *channel, uint32_t at, uint64_t tick);
 
 /* Calls on_full() if the recording has reached its record limit. */
@@ -146,19 +140,19 @@ void bc_channel_finish_recording(struct bc_channel *channel, uint32_t at);
 /* Ends the current segment; the next record goes into a new one. */
 void bc_channel_cut(struct bc_channel *channel);
 
-/* Return the records in the recording so far, and how many more its limit permits. */
+/* Return how many records are in the recording so far, and how many more its limit permits. */
 uint64_t bc_channel_records(const struct bc_channel *channel);
 uint64_t bc_channel_records_left(const struct bc_channel *channel);
 
 /* Returns whether the source has delivered anything. */
 bool bc_channel_has_started(const struct bc_channel *channel);
 
-/* Inserts a mark or trigger at the current position, which is set in *event. Returns
- * false if there is no space for it, or if the source has not delivered anything: the first chunk
- * of a recording must not be sent before its description is complete. */
+/* Adds a mark or trigger after the latest record, and sets event->position. Returns false if no
+ * slot is free, or if the source has not delivered anything: the first chunk of a recording must
+ * not be sent before its description is complete. */
 bool bc_channel_mark(struct bc_channel *channel, struct bc_event *event, const char *text);
 
-/* Where the record at position `at` is, or will be. */
+/* Where the record at a position is, or will be. */
 struct bc_place {
 	uint64_t record; /* number in the recording; UINT64_MAX outside a recording */
 	uint64_t tick;
@@ -166,51 +160,50 @@ struct bc_place {
 };
 struct bc_place bc_channel_place(const struct bc_channel *channel, uint32_t at);
 
-/* Returns the losses of the recording: what the gaps in its file show once everything sent is
- * written. Valid until the next one starts. */
+/* Returns the losses of the current or last recording: those that the gaps in its files show once
+ * everything sent is written. */
 struct bc_losses bc_channel_losses(const struct bc_channel *channel);
 
-/* Returns when the last record arrived, in uv_hrtime(); initially when the channel was opened. */
+/* Returns when the last record arrived, in uv_hrtime(); when the channel was opened if none has. */
 uint64_t bc_channel_last_ns(const struct bc_channel *channel);
 
-/* Returns how much the overwrite ring and the chunk being filled contain; zeros unless in flight.
- */
+/* Returns what the overwrite ring and the chunk being filled contain; zeros unless in flight. */
 struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *channel);
 
-/* A slot is free again: sends an end that waited for one. */
+/* Call it when a slot is free again: sends the end that waited for one. */
 void bc_channel_on_slot_free(struct bc_channel *channel);
 
 /* For the decoder */
 
-/* Returns the chunk to stamp records into. It has the stamper's epoch, and the gaps before its next
- * record are written. NULL: no slot is free, or the source can wait and enough are in use. */
+/* Returns the chunk to stamp records into, in the stamper's epoch and with the waiting gaps
+ * written; NULL if no slot is free, or if the source can wait and the encoder is busy. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper *stamper);
 
 /* Processes the records that a stamping call has added to that chunk. */
 void bc_channel_consumed(
 	struct bc_channel *channel, struct bc_stamper *stamper, const struct bc_stamped *stamped);
 
-/* Counts the samples that a skipping call has passed over because no chunk was free, and records
- * the gap. */
+/* Counts the samples that a skipping call has passed over because no chunk was free, as a gap. */
 void bc_channel_dropped(struct bc_channel *channel, const struct bc_stamped *stamped);
 
-/* Notes a gap here: `lost` samples are missing, or, if not exact, at least `lost`. */
+/* Adds a gap after the latest record: `lost` samples are missing or, if not exact, at least `lost`.
+ */
 void bc_channel_gap(struct bc_channel *channel, enum bc_gap_cause cause, uint64_t lost, bool exact);
 
 /* Likewise, with the gap's duration by the host's clock. */
 void bc_channel_gap_lasting(struct bc_channel *channel, enum bc_gap_cause cause, uint64_t lost,
 	bool exact, uint64_t duration_ns);
 
-/* Copies an event of a replayed recording, or writes a board's trigger. Position and text offset
- * are set here. Returns false when no chunk is free. */
+/* Adds an event after the latest record: a copy from a replayed recording, or a board's trigger.
+ * Returns false if no slot is free. */
 bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 	const struct bc_event *event, const char *text);
 
 /* Submits the chunk being filled unless it is empty; the next one continues after it. */
 void bc_channel_submit(struct bc_channel *channel);
 
-/* From here to the end of the epoch, the wall time of chunks is not the host's: it is wall_ns at
- * `tick`, and follows the ticks if clock_hz is not 0. Call it after bc_channel_chunk(). */
+/* Until the epoch ends, chunks get the wall time wall_ns at `tick`, advanced by the ticks if
+ * clock_hz is not 0, instead of the host's time. Call it after bc_channel_chunk(). */
 void bc_channel_set_wall(
 	struct bc_channel *channel, int64_t wall_ns, uint64_t tick, uint64_t clock_hz);
 
