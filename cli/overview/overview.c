@@ -1,27 +1,38 @@
-/* Draws a picture. First the chunks of each segment that are in it are counted, which tells what
- * units of time to use and how many of them to join in a column. Then each column gets the counts
- * of its units, which tell how large the rows are. Units whose counts turn out to be coarser than
- * the rows are added last, by finer counts or by their records: only those, so the work does not
- * grow with the recording. If it would be too much, the least coarse are added as they are, and the
- * rows become as large. */
+/* Draws a picture in four steps, none of which reads more than it needs:
+ *
+ *   1. Count the chunks of each segment that are in the picture. This decides the units of time
+ *      (chunks, nodes of page summaries, segments) and how many of them share a column.
+ *   2. Add the page counts of each unit to its column. All counts together decide the size of the
+ *      rows (overview_columns.c).
+ *   3. Units whose counts are coarser than the rows were deferred. Add these by finer counts, or by
+ *      decoding their records. If that is more work than allowed, the least coarse are added as
+ *      they are, and the rows become as large.
+ *   4. Make the rows, and convert the cells of all columns to them.
+ *
+ * So the work depends on the picture, not on the length of the recording. If there are only a few
+ * records, overview_records.c draws them instead of steps 2 and 3.
+ *
+ * Invariant: every record in the picture is counted in exactly one column, by class and place or as
+ * uncounted. A deferred unit is counted in `records` of its column, but not yet in its cells. */
 #include "cli/overview/overview.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cli/overview/overview_internal.h"
+#include "formats/base/grow.h"
 #include "formats/segment/segment_index.h"
 
-/* A picture decodes this many records, about 0.2 s; one from page counts only those of chunks whose
- * counts are too coarse. One from records has all of its own, so it may need only a part. */
+/* A picture decodes at most this many records, which takes about 0.2 s. One made of records decodes
+ * all of them, so it is used only if they are at most a part of this. */
 #define WORK         (UINT64_C(1) << 24)
 #define RECORDS_PART 4u
 
-/* Of counts that are unknown; those that are known have at most BC_PAGE_SHIFTS. */
+/* Excess of unknown counts; known counts have at most BC_PAGE_SHIFTS. */
 #define UNKNOWN_EXCESS (BC_PAGE_SHIFTS + 1)
 
 /* A column lasts at least this part of its even share of the time. The rate of a shorter one, such
- * as that of the last chunk of a segment, would say nothing. */
+ * as the last chunk of a segment, would mean nothing. */
 #define SHORT_PART 4u
 
 /* There are at most this many units for each column. */
@@ -38,8 +49,8 @@ struct moment {
 	uint64_t tick;
 };
 
-/* A unit that is added last. */
-struct left {
+/* A unit whose counts were too coarse when it was drawn. */
+struct deferred {
 	const struct bc_overview_segment *segment;
 	uint64_t records;
 	uint32_t first;
@@ -59,8 +70,8 @@ struct drawing {
 	uint64_t shared;     /* this many units share options->columns columns */
 	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
-	bool has_holes;      /* they have columns of their own */
-	uint64_t missing;    /* otherwise: before the next unit */
+	bool has_holes;      /* holes have their own columns */
+	uint64_t missing;    /* otherwise: records missing before the next unit */
 	bool is_new;         /* the last column has one unit */
 	uint64_t least_ns;   /* length of a column */
 	struct moment first; /* of the last column */
@@ -68,10 +79,10 @@ struct drawing {
 	bool has_before;     /* a column of the same epoch before it */
 	struct moment before;
 	uint64_t clock_hz; /* of the last column; 0: unknown, or it has several recordings */
-	struct left *left;
-	size_t left_count;
-	size_t left_capacity;
-	bool is_second;    /* pass: units that were left */
+	struct deferred *deferred;
+	size_t deferred_count;
+	size_t deferred_capacity;
+	bool is_second;    /* step 3 */
 	unsigned accepted; /* doublings by which counts may be coarser than the rows */
 	uint64_t work;     /* that may still be done */
 };
@@ -96,7 +107,7 @@ struct bc_overview_options bc_overview_options_default(void)
 
 /* ---- the counts of units */
 
-/* Reads the page counts of a chunk. In the first pass, counts its gaps too. */
+/* Reads the page counts of a chunk, and counts its gaps if it is a unit of step 2. */
 static const struct bc_page_counts *chunk_counts(
 	struct drawing *d, uint32_t column, const struct bc_chunk_row *row)
 {
@@ -151,7 +162,7 @@ static uint64_t unit_records(const struct unit *u)
 	return u->rows != NULL ? rows_records(u->rows, u->first, u->end) : u->segment->records;
 }
 
-/* Reads the node of a unit, if it is exactly that. */
+/* Reads the summary node that covers exactly this unit. Returns NULL if there is none. */
 static const struct bc_page_counts *node_counts(
 	struct bc_overview *o, const struct unit *u, unsigned level)
 {
@@ -168,7 +179,7 @@ static const struct bc_page_counts *node_counts(
 		       : NULL;
 }
 
-/* Reads the node of a whole segment, which doesn't need its list of chunks. */
+/* Reads the root node of a segment, which does not need its list of chunks. */
 static const struct bc_page_counts *segment_counts(
 	struct bc_overview *o, const struct bc_overview_segment *s)
 {
@@ -192,20 +203,18 @@ static uint64_t work_of(uint64_t records, uint64_t chunks)
 	return records + BC_OVERVIEW_CHUNK * chunks;
 }
 
-/* Leaves a unit for the second pass. */
-static int leave(struct drawing *d, uint32_t column, const struct unit *u, unsigned level,
+/* Defers a unit to step 3. */
+static int defer_unit(struct drawing *d, uint32_t column, const struct unit *u, unsigned level,
 	const struct bc_page_counts *counts)
 {
-	if (d->left_count == d->left_capacity) {
-		size_t capacity = d->left_capacity != 0 ? 2 * d->left_capacity : 64;
-		struct left *grown = reallocarray(d->left, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		d->left = grown;
-		d->left_capacity = capacity;
-	}
-	struct left *left = &d->left[d->left_count++];
-	*left = (struct left){.segment = u->segment,
+	struct deferred *grown = bc_grow(
+		d->deferred, &d->deferred_capacity, d->deferred_count, sizeof(*grown));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	d->deferred = grown;
+	struct deferred *deferred = &d->deferred[d->deferred_count++];
+	*deferred = (struct deferred){.segment = u->segment,
 		.records = unit_records(u),
 		.first = u->first,
 		.end = u->end,
@@ -214,14 +223,14 @@ static int leave(struct drawing *d, uint32_t column, const struct unit *u, unsig
 		.is_known = counts != NULL};
 	if (counts != NULL) {
 		struct bc_page_counts part = bc_overview_inside(d->overview, counts);
-		left->page_shift = part.page_shift;
-		left->port_shift = part.port_shift;
+		deferred->page_shift = part.page_shift;
+		deferred->port_shift = part.port_shift;
 	}
 	return 0;
 }
 
-/* Adds a chunk by its records, or by these counts if they are too much work or damaged. NULL: they
- * are unknown. */
+/* Adds a chunk by its records; or by `counts`, NULL if unknown, if the records are damaged or too
+ * much work. */
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
 	const struct bc_page_counts *counts)
 {
@@ -243,8 +252,8 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 	return 0;
 }
 
-/* Adds chunks to a column: by the counts of this level, if they are known and as fine as the rows;
- * otherwise by those below it. */
+/* Adds chunks to a column: by the counts of this level if these are known and as fine as the rows,
+ * else by the counts of the level below. */
 static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, unsigned level)
 {
 	struct bc_overview *o = d->overview;
@@ -259,10 +268,10 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 
 	if (o->stop != 0)
 		return o->stop;
-	if (counts != NULL && bc_overview_note_places(o, counts) <= d->accepted)
+	if (counts != NULL && bc_overview_mark_places(o, counts) <= d->accepted)
 		return bc_overview_add_counts(o, column, counts);
 	if (!d->is_second && (counts != NULL || level == LEVEL_CHUNKS))
-		return unit_records(u) != 0 ? leave(d, column, u, level, counts) : 0;
+		return unit_records(u) != 0 ? defer_unit(d, column, u, level, counts) : 0;
 	if (level == LEVEL_CHUNKS)
 		return add_decoded(d, column, &u->rows[u->first], counts);
 	if (u->rows == NULL)
@@ -280,48 +289,48 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 	return rc;
 }
 
-/* How much coarser than the rows the counts of a unit are. */
-static unsigned excess_of(const struct bc_overview *o, const struct left *left)
+/* By how many doublings the counts of a unit are coarser than the rows. */
+static unsigned excess_of(const struct bc_overview *o, const struct deferred *deferred)
 {
-	return left->is_known ? bc_overview_excess(o, left->page_shift, left->port_shift)
-			      : UNKNOWN_EXCESS;
+	return deferred->is_known
+		       ? bc_overview_excess(o, deferred->page_shift, deferred->port_shift)
+		       : UNKNOWN_EXCESS;
 }
 
-/* The least excess that has to be accepted for the rest not to be too much work. */
+/* The smallest excess to accept so that the other deferred units are not too much work. */
 static unsigned accepted_excess(const struct drawing *d)
 {
 	uint64_t work[UNKNOWN_EXCESS + 1] = {0};
 	uint64_t sum = 0;
 	unsigned accepted = UNKNOWN_EXCESS;
 
-	for (size_t i = 0; i < d->left_count; i++) {
-		const struct left *left = &d->left[i];
-		work[excess_of(d->overview, left)] += work_of(
-			left->records, left->end - left->first);
+	for (size_t i = 0; i < d->deferred_count; i++) {
+		const struct deferred *deferred = &d->deferred[i];
+		work[excess_of(d->overview, deferred)] += work_of(
+			deferred->records, deferred->end - deferred->first);
 	}
 	for (; accepted != 0 && sum + work[accepted] <= d->work; accepted--)
 		sum += work[accepted];
 	return accepted;
 }
 
-/* The second pass: the size of the rows is known now, unless the units that were left make it
- * larger. */
-static int add_left(struct drawing *d)
+/* Step 3. The size of the rows is known now, unless the deferred units make it larger. */
+static int add_deferred(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
 	int rc = 0;
 
 	d->is_second = true;
 	d->accepted = accepted_excess(d);
-	for (size_t i = 0; rc == 0 && i < d->left_count; i++) {
-		const struct left *left = &d->left[i];
-		struct unit u = {left->segment, NULL, left->first, left->end};
-		if (left->level != LEVEL_SEGMENTS)
-			u.rows = bc_overview_load_rows(o, left->segment);
-		if (u.rows == NULL && left->level != LEVEL_SEGMENTS)
-			o->columns[left->column].uncounted += left->records;
+	for (size_t i = 0; rc == 0 && i < d->deferred_count; i++) {
+		const struct deferred *deferred = &d->deferred[i];
+		struct unit u = {deferred->segment, NULL, deferred->first, deferred->end};
+		if (deferred->level != LEVEL_SEGMENTS)
+			u.rows = bc_overview_load_rows(o, deferred->segment);
+		if (u.rows == NULL && deferred->level != LEVEL_SEGMENTS)
+			o->columns[deferred->column].uncounted += deferred->records;
 		else
-			rc = add_unit(d, left->column, &u, left->level);
+			rc = add_unit(d, deferred->column, &u, deferred->level);
 	}
 	return rc;
 }
@@ -334,7 +343,8 @@ static uint64_t column_of(const struct drawing *d, uint64_t unit)
 	return unit * d->options->columns / d->shared;
 }
 
-/* How long the last column is. The bus clock is exact where arrival times are not. */
+/* The length of the last column: by the bus clock if possible, which is exact where arrival times
+ * are not. */
 static uint64_t length_ns(const struct drawing *d, int64_t to_ns, uint64_t to_tick)
 {
 	const struct bc_overview *o = d->overview;
@@ -357,7 +367,7 @@ static void end_column(struct drawing *d, int64_t to_ns, uint64_t to_tick)
 }
 
 /* Ends the last column of a recording or epoch at its last record. If it is too short for a rate,
- * it joins the one before it; if there is none, it has no rate. */
+ * it joins the column before it, or has no rate if it is the first. */
 static int end_epoch(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
@@ -369,8 +379,8 @@ static int end_epoch(struct drawing *d)
 		return 0;
 	if (is_short && d->has_before) {
 		rc = bc_overview_join_columns(o);
-		for (size_t i = d->left_count; i != 0 && d->left[i - 1].column == last; i--)
-			d->left[i - 1].column--;
+		for (size_t i = d->deferred_count; i != 0 && d->deferred[i - 1].column == last; i--)
+			d->deferred[i - 1].column--;
 		d->first = d->before;
 		/* Times of day may go backwards. */
 		int64_t to_ns = o->columns[last - 1].to_ns;
@@ -415,7 +425,7 @@ static int next_column(
 	return rc;
 }
 
-/* Draws what is missing before a segment. */
+/* Draws the hole before a segment. */
 static int draw_hole(struct drawing *d, const struct bc_overview_segment *s)
 {
 	struct bc_overview *o = d->overview;
@@ -429,51 +439,57 @@ static int draw_hole(struct drawing *d, const struct bc_overview_segment *s)
 	return rc;
 }
 
-static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
+/* Adds a unit, from a moment to a moment, to its column. `gaps` are those known without reading. */
+static int draw_unit(struct drawing *d, const struct unit *u, const struct moment *first,
+	const struct moment *last, uint64_t lost, uint64_t gaps)
 {
 	struct bc_overview *o = d->overview;
-	struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
 
-	int rc = next_column(d, s, &first);
+	int rc = next_column(d, u->segment, first);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
-	c->first_record = d->is_new ? s->first_record : c->first_record;
-	c->missing += d->missing;
-	d->missing = 0;
-	c->records += s->records;
-	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
-	d->last = (struct moment){
-		s->to_ns > d->last.ns ? s->to_ns : d->last.ns, s->last_epoch, s->last_tick};
-	c->gaps += s->gaps;
-	if (rc != 0)
-		return rc;
-	return add_unit(d, column, &(struct unit){s, NULL, 0, s->rows}, LEVEL_SEGMENTS);
-}
-
-static int draw_unit(struct drawing *d, const struct unit *u)
-{
-	struct bc_overview *o = d->overview;
-	const struct bc_chunk_info *first = &u->rows[u->first].info;
-	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
-	struct moment start = {first->wall_ns, first->epoch, first->first_tick};
-
-	int rc = next_column(d, u->segment, &start);
-	uint32_t column = o->picture.column_count - 1;
-	struct bc_overview_column *c = &o->columns[column];
-	c->first_record = d->is_new ? first->first_record : c->first_record;
+	if (d->is_new)
+		c->first_record = u->rows != NULL ? u->rows[u->first].info.first_record
+						  : u->segment->first_record;
 	c->missing += d->missing;
 	d->missing = 0;
 	c->records += unit_records(u);
-	c->lost += bc_overview_lost_in(u->segment, u->rows, u->first, u->end);
-	d->last = (struct moment){d->last.ns, last->epoch, last->last_tick};
+	c->lost += lost;
+	c->gaps += gaps;
+	d->last = (struct moment){
+		last->ns > d->last.ns ? last->ns : d->last.ns, last->epoch, last->tick};
+	return rc != 0 ? rc : add_unit(d, column, u, d->level);
+}
+
+static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
+{
+	const struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
+	const struct moment last = {s->to_ns, s->last_epoch, s->last_tick};
+	const struct unit u = {s, NULL, 0, s->rows};
+
+	return draw_unit(d, &u, &first, &last,
+		s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0, s->gaps);
+}
+
+static int draw_rows(struct drawing *d, const struct unit *u)
+{
+	const struct bc_chunk_info *from = &u->rows[u->first].info;
+	const struct bc_chunk_info *to = &u->rows[u->end - 1].info;
+	const struct moment first = {from->wall_ns, from->epoch, from->first_tick};
+	struct moment last = {from->wall_ns, to->epoch, to->last_tick};
+	bool has_events = false;
+
 	for (uint32_t row = u->first; row < u->end; row++) {
 		const struct bc_chunk_info *info = &u->rows[row].info;
 		int64_t to_ns = bc_overview_row_to(info, u->segment->clock_hz);
-		d->last.ns = to_ns > d->last.ns ? to_ns : d->last.ns;
-		if (d->level != LEVEL_CHUNKS)
-			c->has_gaps = c->has_gaps && info->events == 0;
+		last.ns = to_ns > last.ns ? to_ns : last.ns;
+		has_events = has_events || info->events != 0;
 	}
-	return rc != 0 ? rc : add_unit(d, column, u, d->level);
+	int rc = draw_unit(
+		d, u, &first, &last, bc_overview_lost_in(u->segment, u->rows, u->first, u->end), 0);
+	if (d->level != LEVEL_CHUNKS && has_events)
+		d->overview->columns[d->overview->picture.column_count - 1].has_gaps = false;
+	return rc;
 }
 
 /* Draws the units of a segment that have chunks in the picture. */
@@ -488,7 +504,7 @@ static int draw_units(struct drawing *d, const struct bc_overview_segment *s)
 		uint64_t end = (node + 1) * each;
 		u.first = (uint32_t)(node * each);
 		u.end = end < s->rows ? (uint32_t)end : s->rows;
-		rc = draw_unit(d, &u);
+		rc = draw_rows(d, &u);
 	}
 	return rc;
 }
@@ -525,7 +541,7 @@ static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 	s->part = rows_records(rows, low, high + 1);
 }
 
-/* Changes which chunks of a segment are in the picture. */
+/* Sets which chunks of a segment are in the picture. */
 static void set_chunks(
 	struct bc_overview *o, struct bc_overview_segment *s, uint32_t low, uint32_t high)
 {
@@ -537,8 +553,9 @@ static void set_chunks(
 	s->part = rows != NULL ? rows_records(rows, low, high + 1) : s->records;
 }
 
-/* The chunks of a recording that are in the picture follow each other, even if some in between
- * would not be in it: chunks may overlap in time, as in a replay that was faster than the bus. */
+/* Adds the chunks between the first and the last one of a recording in the picture. Chunks may
+ * overlap in time, as those of a source that was faster than the bus, and columns need them in
+ * order. */
 static void join_chunks(struct bc_overview *o)
 {
 	struct bc_overview_segment *last = NULL;
@@ -566,7 +583,7 @@ static uint64_t units_of(const struct bc_overview_segment *s, unsigned level)
 	return level == LEVEL_SEGMENTS ? 1 : (s->high >> 4 * level) - (s->low >> 4 * level) + 1;
 }
 
-/* The number of columns, at most, if none has several recordings. A hole has one, and may divide
+/* The most columns that are needed if none has several recordings. A hole has one, and may divide
  * another. */
 static uint64_t count_columns(const struct drawing *d)
 {
@@ -586,7 +603,8 @@ static uint64_t count_columns(const struct drawing *d)
 	return columns;
 }
 
-/* Chooses the units, and how many of them share the columns. */
+/* Chooses the units: the finest that are not too many. Then chooses what may share columns: first
+ * holes join their neighbours, then recordings. `shared` grows until the columns suffice. */
 static void choose_units(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
@@ -604,10 +622,10 @@ static void choose_units(struct drawing *d)
 	}
 	while (d->level < LEVEL_SEGMENTS && units[d->level] > UNITS_PER_COLUMN * columns)
 		d->level++;
-	/* Where units are whole segments, those need less reading. */
+	/* If units are whole segments anyway, their root nodes need less reading. */
 	if (d->level != LEVEL_CHUNKS && most_rows <= UINT64_C(1) << 4 * d->level)
 		d->level = LEVEL_SEGMENTS;
-	/* With one column for each recording, are there too many? */
+	/* With one column for each recording, is there room? */
 	d->shared = UINT64_MAX;
 	d->has_holes = true;
 	d->has_holes = count_columns(d) <= columns;
@@ -625,7 +643,7 @@ static void choose_units(struct drawing *d)
 						       : BC_OVERVIEW_SUMMARY;
 }
 
-static int draw(struct drawing *d)
+static int draw_picture(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
 	int rc = 0;
@@ -649,7 +667,7 @@ static int draw(struct drawing *d)
 	}
 	if (rc == 0 && o->picture.column_count != 0)
 		rc = end_epoch(d);
-	return rc == 0 ? add_left(d) : rc;
+	return rc == 0 ? add_deferred(d) : rc;
 }
 
 int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *options)
@@ -669,14 +687,14 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	d->overview = o;
 	d->options = options;
 	d->work = options->work;
-	rc = draw(d);
+	rc = draw_picture(d);
 	if (o->stop != 0)
 		rc = o->stop;
 	if (rc == 0)
 		rc = bc_overview_make_rows(o);
 	if (rc != 0)
 		bc_overview_clear(o);
-	free(d->left);
+	free(d->deferred);
 	free(d);
 	return rc;
 }

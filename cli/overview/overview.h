@@ -1,24 +1,24 @@
 /* A picture of recordings: columns of time, rows of addresses, and how many records are in each
- * cell. docs/report.md describes it, and the JSON of it.
+ * cell. docs/report.md describes it and its JSON.
  *
  *     bc_overview_open()
  *     bc_overview_update()      reads what has changed: the index of each new file
- *     bc_overview_draw()        draws a part of time, by the page counts in the files
+ *     bc_overview_draw()        draws a range of time and places, by the page counts in the files
  *     bc_overview_picture(), bc_overview_json(), bc_overview_events(), ...
  *     bc_overview_update(), bc_overview_draw() ...
  *     bc_overview_close()
  *
- * A column consists of whole units of time: segments, nodes of their page summaries, or chunks. The
- * finest units are taken that are not too many. If there are only a few records, they are decoded
- * and sorted into columns of equal time. Where segments are missing, there is a column with nothing
- * in it, a hole; only if there are too many of them, or of recordings, they are part of others.
+ * A column consists of whole units of time: segments, nodes of their page summaries, or chunks,
+ * whichever are the finest that are not too many. If there are only a few records, they are decoded
+ * and sorted into columns of equal time. Missing segments have an empty column, a hole. If there
+ * are too many holes or recordings for this, they share columns with others.
  *
- * Rows are as fine as a picture of all records would have them. A unit whose counts are coarser
- * than that is replaced by those below it, down to its records.
+ * Rows are as fine as possible. A unit whose counts are coarser than the rows is replaced by the
+ * units below it, down to its records.
  *
  * Every count is exact. A record counts once, at its address, as in the page counts
- * (formats/bus/page_counts.h). Its time is the time of day of its tick, computed from its chunk;
- * if the clock rate is unknown, it is that of its chunk.
+ * (formats/bus/page_counts.h). Its time is the time of day of its tick, computed from its chunk, or
+ * the time of its chunk if the clock rate is unknown.
  *
  * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, and
  * about 500 bytes per segment. Not thread-safe: one thread at a time. */
@@ -42,16 +42,16 @@
 
 struct bc_overview;
 
-/* `io` is copied. If its open() returns -1, it sets errno too: EBADMSG or EXDEV if the file is not
- * this segment, ENOENT if it was deleted. Damage is reported once, unless its file changes, and
- * only that which is listed by bc_overview_damages(). Returns 0 or -ENOMEM. */
+/* `io` is copied. If its open() returns -1, it also sets errno: EBADMSG or EXDEV if the file is not
+ * this segment, ENOENT if it was deleted. Damage that bc_overview_damages() lists is reported once,
+ * and again if its file changes. Returns 0 or -ENOMEM. */
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
 
-/* Sets the files, in any order, and reads those that are new or have changed. One that is gone, or
- * can't be read, has no segments. A file ending in ".partial" that was sealed since it was listed
- * is found under its new name. The picture becomes empty. Returns 0; -ENOMEM; or -ECANCELED if
- * io->pace() returned false. Then only some of the files are known: call it again. */
+/* Sets the files, in any order, and reads those that are new or have changed. A file that is gone
+ * or unreadable has no segments. A file ending in ".partial" that was sealed since it was listed is
+ * found under its new name. The picture becomes empty. Returns 0; -ENOMEM; or -ECANCELED if
+ * io->pace() returned false: then only some of the files are known until it is called again. */
 int bc_overview_update(struct bc_overview *overview, char *const *paths, int count) BC_MUST_CHECK;
 
 /* ---- recordings */
@@ -66,20 +66,20 @@ enum bc_overview_state {
 struct bc_overview_recording {
 	const char *id; /* may be empty if segment headers are damaged */
 	const char *label;
-	const char *host;     /* that recorded it; may be empty */
+	const char *host;     /* may be empty */
 	const char *metadata; /* of the last segment's header: a JSON object, or empty */
 	enum bc_overview_state state;
 	int64_t from_ns;   /* of the first record, in ns since 1970 */
 	int64_t to_ns;     /* of the last record */
-	int64_t ended_ns;  /* of its end, after an idle bus; to_ns if unknown or earlier */
+	int64_t ended_ns;  /* when it ended, after an idle bus; to_ns if unknown or earlier */
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t segments;
-	uint32_t missing_segments; /* between them: not here */
+	uint32_t missing_segments; /* between its segments */
 	uint64_t missing;          /* records in these, as far as known */
 	uint64_t first_record;     /* not 0: its first segments were deleted */
 	uint64_t records;
 	uint64_t bytes; /* of the files */
-	uint64_t lost;  /* samples, in gaps or by the chunks' counts */
+	uint64_t lost;  /* samples, by the chunks' counts */
 	uint64_t gaps;
 };
 
@@ -91,8 +91,8 @@ const struct bc_overview_recording *bc_overview_recordings(
 int64_t bc_overview_from(const struct bc_overview *overview);
 int64_t bc_overview_to(const struct bc_overview *overview);
 
-/* What is wrong with the files. A file that can't be opened or read has an entry with neither
- * offset nor bytes. At most BC_OVERVIEW_DAMAGES are kept. */
+/* Damage in the files, at most BC_OVERVIEW_DAMAGES. A file that can't be opened or read has an
+ * entry with offset and bytes 0. */
 #define BC_OVERVIEW_DAMAGES 100u
 struct bc_overview_damage {
 	char *file;
@@ -103,8 +103,8 @@ struct bc_overview_damage {
 const struct bc_overview_damage *bc_overview_damages(
 	const struct bc_overview *overview, uint32_t *count);
 
-/* Segments that are missing between others, which is reported at each update: at most
- * BC_OVERVIEW_DAMAGES. */
+/* Segments that are missing between others, at most BC_OVERVIEW_DAMAGES. They are reported at each
+ * update. */
 struct bc_overview_hole {
 	uint32_t recording; /* index */
 	const char *file;   /* that follows */
@@ -122,12 +122,12 @@ struct bc_overview_options {
 	uint32_t place_to;   /* inclusive */
 	unsigned columns;    /* 1 .. BC_OVERVIEW_COLUMNS */
 	unsigned rows;       /* 2 .. BC_OVERVIEW_ROWS */
-	uint64_t work;       /* records that may be decoded; a chunk costs BC_OVERVIEW_CHUNK more */
+	uint64_t work; /* records that may be decoded; a chunk counts as BC_OVERVIEW_CHUNK more */
 };
 
 #define BC_OVERVIEW_CHUNK 4096u
 
-/* All of it, in 256 columns and 200 rows. */
+/* Everything, in 256 columns and 200 rows. */
 struct bc_overview_options bc_overview_options_default(void);
 
 enum bc_overview_unit {
@@ -137,22 +137,22 @@ enum bc_overview_unit {
 	BC_OVERVIEW_SEGMENTS,
 };
 
-/* A block of memory or of ports that has records. */
+/* A block of memory or ports that has records. */
 struct bc_overview_row {
-	uint32_t place; /* its first one */
-	uint32_t count; /* places */
+	uint32_t place; /* the first */
+	uint32_t count; /* of places */
 };
 
 struct bc_overview_column {
-	int64_t from_ns;       /* time of the first record */
-	int64_t to_ns;         /* that of the next column; or of the last record, before a pause */
+	int64_t from_ns; /* time of the first record */
+	int64_t to_ns;   /* start of the next column; before a pause, time of the last record */
 	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: too short */
-	uint32_t recording;    /* index; if there are more than columns: that of its first record */
+	uint32_t recording;    /* index; of its first record if recordings share columns */
 	uint64_t first_record; /* number in the recording */
-	bool is_hole;          /* it has only what is missing */
-	uint64_t missing;      /* records, in segments that are missing */
+	bool is_hole;          /* it stands for missing segments and has no records */
+	uint64_t missing;      /* records in missing segments */
 	uint64_t records;
-	uint64_t uncounted;               /* of these, records whose places are unknown */
+	uint64_t uncounted;               /* records whose class and place are unknown */
 	uint64_t counts[BC_PAGE_CLASSES]; /* at all places; they add up to records - uncounted */
 	uint64_t lost;                    /* samples */
 	bool has_gaps;                    /* `gaps` is known */
@@ -162,7 +162,7 @@ struct bc_overview_column {
 };
 
 struct bc_overview_picture {
-	int64_t from_ns; /* what was asked for, limited to what there is */
+	int64_t from_ns; /* of the options, limited to the recordings */
 	int64_t to_ns;
 	uint32_t place_from;
 	uint32_t place_to;
@@ -175,12 +175,11 @@ struct bc_overview_picture {
 	const struct bc_overview_column *columns; /* by recording, then time */
 };
 
-/* Draws a picture, in place of the previous one. Only touched blocks become rows; their size is
- * the smallest for which there are not too many: memory has what ports leave of them, at least
- * three quarters, and ports what memory leaves, at least one. So blocks of a part are never larger
- * than those of the whole. Only if that would need more work than allowed, they are as large as the
- * counts in the files. Returns 0; or, with an empty picture, -ENOMEM, or -ECANCELED if io->pace()
- * returned false. */
+/* Draws a picture, in place of the previous one. Only touched blocks become rows. Their size is the
+ * smallest of which there are not too many; memory and ports each get the rows that the other does
+ * not need, but memory at least three quarters, and ports at least one. So the blocks of a part are
+ * never larger than the blocks of the whole, unless finer counts would need more work than allowed.
+ * Returns 0; or, with an empty picture, -ENOMEM, or -ECANCELED if io->pace() returned false. */
 int bc_overview_draw(
 	struct bc_overview *overview, const struct bc_overview_options *options) BC_MUST_CHECK;
 
@@ -206,7 +205,7 @@ struct bc_overview_event {
 typedef bool (*bc_overview_event_cb)(void *context, const struct bc_overview_event *event);
 
 /* Reports the events from a time to a time (inclusive), by recording, in the order of the records.
- * Finding the time of an event in the middle of a chunk needs its records. They are decoded in up
+ * The time of an event in the middle of a chunk needs the chunk's records, which are decoded in up
  * to 512 chunks; in further ones, the time is estimated from the position. Returns 0, -ENOMEM or
  * -ECANCELED. */
 int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,

@@ -1,4 +1,13 @@
-/* The columns of a picture, the counts in them, and their rows. */
+/* The columns of a picture, the counts in them, and their rows.
+ *
+ * Rows are blocks of 2^shift pages or ports; one shift is for all memory, one for all ports. While
+ * counts are added, `places` has a bit for every block of every size that records touch, so it
+ * knows how many rows each size would need. fit_rows() takes the smallest size that fits. Adding
+ * counts can only make rows larger: cells that were added before are coarsened when their column
+ * is next used, or at the end.
+ *
+ * Invariant: the sizes only depend on which places are touched, and less is touched in a part of a
+ * picture, so zooming in never makes rows larger. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +15,7 @@
 
 #include "cli/overview/overview_internal.h"
 
-/* So few records touch few enough blocks for counts of any capacity. */
+/* Counts of this many records always fit without being coarsened. */
 #define FEW_RECORDS (BC_CHUNK_REGIONS / 2)
 
 void bc_overview_clear(struct bc_overview *o)
@@ -77,8 +86,8 @@ struct bc_page_counts bc_overview_inside(
 
 /* ---- the size of rows */
 
-/* Notes a block and all larger ones that it is in. If one is known, so are those. */
-static void note_block(
+/* Marks a block and all larger blocks that contain it. If one is marked, so are the larger ones. */
+static void mark_block(
 	uint64_t *bits, uint32_t *blocks, unsigned shifts, uint32_t place, unsigned shift)
 {
 	for (; shift <= shifts; shift++) {
@@ -91,7 +100,7 @@ static void note_block(
 	}
 }
 
-/* The number of single places, at least. */
+/* A lower bound of the number of single places. */
 static uint32_t most_blocks(const uint32_t *blocks, unsigned shifts)
 {
 	uint32_t most = 0;
@@ -101,7 +110,7 @@ static uint32_t most_blocks(const uint32_t *blocks, unsigned shifts)
 	return most;
 }
 
-/* The smallest size of which there are not too many. */
+/* The smallest block size with at most `room` blocks. */
 static unsigned fitting_shift(
 	const uint32_t *blocks, unsigned shifts, unsigned least, uint32_t room)
 {
@@ -112,8 +121,7 @@ static unsigned fitting_shift(
 	return shift;
 }
 
-/* Memory and ports each have what the other leaves, or their share. Either is larger for a part of
- * the records than for all, so zooming in never makes the rows larger. */
+/* Memory and ports each get the rows that the other does not need, but at least their share. */
 static void fit_rows(struct bc_overview *o)
 {
 	struct bc_overview_places *p = &o->places;
@@ -137,27 +145,27 @@ unsigned bc_overview_excess(const struct bc_overview *o, unsigned page_shift, un
 	return pages > ports ? pages : ports;
 }
 
-static unsigned note_part(struct bc_overview *o, const struct bc_page_counts *part)
+static unsigned mark_part(struct bc_overview *o, const struct bc_page_counts *part)
 {
 	struct bc_overview_places *p = &o->places;
 
 	for (uint32_t i = 0; i < part->count; i++) {
 		uint32_t place = part->regions[i].first;
 		if (place < BC_PORT_0)
-			note_block(p->page_bits, p->pages, BC_PAGE_SHIFTS, place, part->page_shift);
+			mark_block(p->page_bits, p->pages, BC_PAGE_SHIFTS, place, part->page_shift);
 		else
-			note_block(p->port_bits, p->ports, BC_PORT_SHIFTS, place - BC_PORT_0,
+			mark_block(p->port_bits, p->ports, BC_PORT_SHIFTS, place - BC_PORT_0,
 				part->port_shift);
 	}
 	fit_rows(o);
 	return bc_overview_excess(o, part->page_shift, part->port_shift);
 }
 
-unsigned bc_overview_note_places(struct bc_overview *o, const struct bc_page_counts *counts)
+unsigned bc_overview_mark_places(struct bc_overview *o, const struct bc_page_counts *counts)
 {
 	struct bc_page_counts part = bc_overview_inside(o, counts);
 
-	return note_part(o, &part);
+	return mark_part(o, &part);
 }
 
 /* ---- counts */
@@ -188,7 +196,7 @@ int bc_overview_add_counts(
 	struct bc_overview_places *places = &o->places;
 	struct bc_page_counts part = bc_overview_inside(o, counts);
 
-	if (note_part(o, &part) != 0) {
+	if (mark_part(o, &part) != 0) {
 		if (part.page_shift > places->page_shift)
 			places->page_least = part.page_shift;
 		if (part.port_shift > places->port_shift)
@@ -232,7 +240,7 @@ int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct
 	memcpy(run->records, chunk->records + (size_t)first * BC_RECORD_BYTES,
 		(size_t)records * BC_RECORD_BYTES);
 	bc_chunk_count(run, &o->pages);
-	if (records <= FEW_RECORDS || bc_overview_note_places(o, &o->pages.counts) == 0)
+	if (records <= FEW_RECORDS || bc_overview_mark_places(o, &o->pages.counts) == 0)
 		return bc_overview_add_counts(o, column, &o->pages.counts);
 	for (uint32_t next; rc == 0 && first < end; first = next) {
 		next = end - first > FEW_RECORDS ? first + FEW_RECORDS : end;

@@ -19,7 +19,7 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 
-/* ---- faults */
+/* ---- damage */
 
 static void drop_damages(struct bc_overview *o, const struct bc_overview_file *file)
 {
@@ -45,7 +45,7 @@ static bool is_listed(const struct bc_overview *o, const char *name, uint64_t of
 	return false;
 }
 
-/* Returns false if it was listed before, there are too many, or the overview is stopped. */
+/* Returns false if it was listed before, there are too many, or out of memory. */
 static bool list_damage(
 	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
 {
@@ -91,7 +91,7 @@ static void list_unreadable(struct bc_overview *o, const struct bc_overview_file
 		error == EBADMSG || error == EXDEV ? "not a segment" : strerror(error));
 }
 
-/* Out of memory and a stop are not the file's faults: they end the work. */
+/* Out of memory and a stop are not errors of the file: they stop the overview. */
 static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
 	if (error == -ENOMEM || error == -ECANCELED) {
@@ -248,7 +248,7 @@ static struct bc_overview_segment *add_segment(struct bc_overview_file *file)
 	return s;
 }
 
-/* `header` is NULL if it is damaged; then the name of the file may have the recording's id. */
+/* `header` is NULL if it is damaged; then the file's name may have the recording's id. */
 static void set_header(struct bc_overview_segment *s, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name;
@@ -288,7 +288,7 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
 }
 
-/* Subtracts what the first chunk lost itself. */
+/* Subtracts the samples that the first chunk itself lost. */
 static void set_first_gaps(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 {
 	uint64_t gaps;
@@ -386,7 +386,7 @@ static int scan_sealed(struct bc_overview *o, struct bc_overview_file *file)
 	return rc;
 }
 
-/* Adds a chunk of a file to its segment, which begins with it if it is another one. */
+/* Adds a chunk of a file to its last segment, or to a new one if the chunk is of another. */
 static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_t row)
 {
 	const struct bc_chunk_row *r = &o->table.rows[row];
@@ -430,7 +430,7 @@ static int scan_rows(struct bc_overview *o, struct bc_overview_file *file)
 		file->segments[0].bytes = (uint64_t)file->st.st_size;
 	if (rc != 0 || file->segment_count != 0 || o->table.header_count == 0)
 		return rc;
-	/* It has a header only. */
+	/* It has only a header. */
 	const struct bc_segment_header *header = &o->table.headers[0];
 	struct bc_overview_segment *s = add_segment(file);
 	if (s == NULL)
@@ -520,7 +520,7 @@ static int compare_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Makes o->files those of the sorted names. */
+/* Makes o->files the files of these sorted names. */
 static int set_files(struct bc_overview *o, char *const *names, uint32_t count)
 {
 	struct bc_overview_file **files = calloc((size_t)count + 1, sizeof(*files));
@@ -550,7 +550,7 @@ static int set_files(struct bc_overview *o, char *const *names, uint32_t count)
 	return i == count ? 0 : -ENOMEM;
 }
 
-/* ---- segments and recordings */
+/* ---- segments */
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -573,7 +573,7 @@ static int compare_tags(const void *x, const void *y)
 	return order != 0 ? order : compare_numbers(a, b);
 }
 
-/* By the first record of the recording, which `recording` has the tag's group of. */
+/* By the first record of the recording. */
 static int compare_starts(const void *x, const void *y, void *context)
 {
 	const struct bc_overview_recording *recordings = context;
@@ -665,8 +665,8 @@ static int compare_spans(const void *x, const void *y)
 	return order != 0 ? order : compare_u64(a->segment, b->segment);
 }
 
-/* Lists, sorted, the segments in files that are named as such and can't be read, or were deleted
- * after they had been listed. Returns NULL if out of memory. */
+/* Lists the segments, sorted, of files that have a segment's name but can't be read, or were
+ * deleted after they had been listed. Returns NULL if out of memory. */
 static struct bc_segment_span *list_unread(const struct bc_overview *o, size_t *count)
 {
 	struct bc_segment_span *unread = calloc((size_t)o->file_count + 1, sizeof(*unread));
@@ -702,8 +702,8 @@ static void report_hole(struct bc_overview *o, const struct bc_overview_segment 
 					   .what = bc_missing_write(what, &missing)});
 }
 
-/* Reports those that are not here between a segment and each one that can't be read up to number
- * `end`. Returns the last of these. */
+/* Reports the missing segments between `last`, each unreadable segment before number `end`, and so
+ * on. Returns the last unreadable one. */
 static struct bc_segment_span pass_unread(struct bc_overview *o,
 	const struct bc_overview_segment *s, struct bc_segment_span last, uint64_t end,
 	const struct bc_segment_span *unread, size_t count)
@@ -718,8 +718,8 @@ static struct bc_segment_span pass_unread(struct bc_overview *o,
 	return last;
 }
 
-/* Reports the segments that are not here. How many records these had is unknown next to one that
- * can't be read. */
+/* Reports the missing segments. Next to an unreadable segment, their number of records is unknown.
+ */
 static int report_holes(struct bc_overview *o)
 {
 	size_t count;
@@ -743,7 +743,7 @@ static int report_holes(struct bc_overview *o)
 	return unread != NULL ? 0 : -ENOMEM;
 }
 
-/* ---- */
+/* ---- recordings */
 
 /* Makes the recordings of the segments, which are sorted by tag or by recording. */
 static void make_recordings(struct bc_overview *o)
@@ -822,7 +822,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 	return rc != 0 ? rc : linked;
 }
 
-/* ---- */
+/* ---- open and close */
 
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io)
 {

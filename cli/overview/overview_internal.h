@@ -1,4 +1,4 @@
-/* What the files of an overview have in common. */
+/* The overview's structs, and the functions that its files share. */
 #ifndef BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
 #define BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
 
@@ -17,8 +17,8 @@ struct bc_overview_segment {
 	uint32_t recording;         /* index, after an update */
 	uint32_t first_row;         /* of the file's chunk table */
 	uint32_t rows;              /* chunks */
-	bool is_sealed;             /* the file has an index, and this segment only */
-	enum bc_overview_state end; /* BC_OVERVIEW_OPEN: the recording doesn't end here */
+	bool is_sealed;             /* the file has an index, and only this segment */
+	enum bc_overview_state end; /* BC_OVERVIEW_OPEN: the recording does not end here */
 	int64_t ended_ns;           /* when it did, if it ends here */
 	int64_t from_ns;
 	int64_t to_ns;
@@ -29,13 +29,13 @@ struct bc_overview_segment {
 	uint32_t last_epoch;
 	uint64_t first_tick;
 	uint64_t last_tick;
-	uint64_t lost_before; /* samples, before its first chunk, by that chunk */
+	uint64_t lost_before; /* samples lost before its first chunk, by that chunk */
 	uint64_t lost_after;
-	uint64_t lost_base; /* after the segment before it; or lost_before */
+	uint64_t lost_base; /* lost_after of the segment before it, or lost_before */
 	uint64_t gaps;
-	bool has_events;                 /* some chunk has */
-	uint64_t next_record;            /* after its last one */
-	struct bc_missing_segments hole; /* after an update: what is missing before it */
+	bool has_events;
+	uint64_t next_record;            /* number of its last record + 1 */
+	struct bc_missing_segments hole; /* after an update: the segments missing before it */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
 	char id[BC_RECORDING_ID_MAX];
@@ -54,22 +54,22 @@ struct bc_overview_file {
 	struct stat st;
 	char *metadata;   /* of its last header; NULL: none */
 	bool is_written;  /* it is locked by its writer */
-	bool is_foreign;  /* by its header it is another segment than by its name */
-	bool is_repeated; /* a segment is in another file too, which was reported */
+	bool is_foreign;  /* its header and its name are of different segments */
+	bool is_repeated; /* another file has the same segment, which was reported */
 	struct bc_overview_segment *segments;
 	uint32_t segment_count;
 };
 
-/* The blocks of each size that records of the picture touch, as far as they are known. */
+/* The blocks of each size that records of the picture touch, as far as known. */
 struct bc_overview_places {
 	uint64_t page_bits[(2u << BC_PAGE_SHIFTS) /
 			   64]; /* all blocks of one page, then of two ... */
 	uint64_t port_bits[(2u << BC_PORT_SHIFTS) / 64];
 	uint32_t pages[BC_PAGE_SHIFTS + 1]; /* blocks, by size */
 	uint32_t ports[BC_PORT_SHIFTS + 1];
-	unsigned page_shift; /* that of the rows; grows */
+	unsigned page_shift; /* of the rows; only grows */
 	unsigned port_shift;
-	unsigned page_least; /* because some counts are not finer */
+	unsigned page_least; /* lower bound: some counts are not finer */
 	unsigned port_least;
 };
 
@@ -93,7 +93,7 @@ struct bc_overview {
 	int fd;
 	bool has_table;
 	struct bc_chunk_table table;
-	bool has_search; /* tried to open it */
+	bool has_search; /* it was tried to open `search` */
 	bool is_searchable;
 	struct bc_page_search search;
 	struct bc_chunk *chunk;
@@ -110,8 +110,8 @@ struct bc_overview {
 
 /* ---- files: overview_files.c */
 
-/* Opens a file and closes the previous one. Returns false if it is gone, can't be read, which has
- * been reported, or the overview is stopped. */
+/* Opens a file and closes the previous one. Returns false if the file is gone; if it can't be read,
+ * which has been reported; or if the overview is stopped. */
 bool bc_overview_open_file(struct bc_overview *overview, struct bc_overview_file *file);
 void bc_overview_close_file(struct bc_overview *overview);
 
@@ -125,12 +125,11 @@ struct bc_chunk_row *bc_overview_load_rows(
 bool bc_overview_read_chunk(
 	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
 
-/* Reads only its header. Same result. */
+/* Reads only the header of a chunk. Same result. */
 bool bc_overview_read_header(
 	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
 
-/* Asks whether to go on before bytes are read. Returns false if the overview is stopped, then or
- * before. */
+/* Call before bytes are read. Returns false if the overview is stopped, now or earlier. */
 bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
 
 /* ---- columns: overview_columns.c */
@@ -141,50 +140,49 @@ void bc_overview_clear(struct bc_overview *overview);
 /* Adds an empty column. Returns its index. */
 uint32_t bc_overview_add_column(struct bc_overview *overview, uint32_t recording, int64_t from_ns);
 
-/* Adds a column for what is missing before a segment. Returns it. */
+/* Adds a column for the hole before a segment. Returns it. */
 struct bc_overview_column *bc_overview_add_hole(struct bc_overview *overview,
 	const struct bc_overview_segment *segment, int64_t from_ns, int64_t to_ns);
 
-/* The part of some counts that is in the picture's places. It has the same regions. */
+/* Returns the part of some counts that is in the picture's places. It shares their regions. */
 struct bc_page_counts bc_overview_inside(
 	const struct bc_overview *overview, const struct bc_page_counts *counts);
 
-/* How many times the picture's rows would have to be doubled to be as coarse as counts with these
- * shifts. */
+/* Returns how many times the picture's rows would have to be doubled to be as coarse as counts with
+ * these shifts. */
 unsigned bc_overview_excess(
 	const struct bc_overview *overview, unsigned page_shift, unsigned port_shift);
 
-/* Notes which of the picture's places some counts touch, which may make its rows larger. Returns by
- * how many doublings those counts are still coarser. */
-unsigned bc_overview_note_places(struct bc_overview *overview, const struct bc_page_counts *counts);
+/* Marks the picture's places that some counts touch, which may make its rows larger. Returns by how
+ * many doublings these counts are still coarser. */
+unsigned bc_overview_mark_places(struct bc_overview *overview, const struct bc_page_counts *counts);
 
-/* Adds counts to a column, and to its cells those in the picture's places. If they are coarser than
- * the rows, these become as coarse. Returns 0 or -ENOMEM. */
+/* Adds counts to a column, and those in the picture's places to its cells. If they are coarser than
+ * the rows, the rows become as coarse. Returns 0 or -ENOMEM. */
 int bc_overview_add_counts(struct bc_overview *overview, uint32_t column,
 	const struct bc_page_counts *counts) BC_MUST_CHECK;
 
 /* Adds the last column to the one before it. Returns 0 or -ENOMEM. */
 int bc_overview_join_columns(struct bc_overview *overview) BC_MUST_CHECK;
 
-/* The same as bc_overview_add_counts() with some records of a decoded chunk, whatever the places
- * that they touch. */
+/* Adds some records of a decoded chunk in the same way. */
 int bc_overview_add_records(struct bc_overview *overview, uint32_t column,
 	const struct bc_chunk *chunk, uint32_t first, uint32_t end) BC_MUST_CHECK;
 
-/* Finds the rows, and makes all cells as coarse. Returns 0 or -ENOMEM. */
+/* Makes the rows, and makes all cells as coarse. Returns 0 or -ENOMEM. */
 int bc_overview_make_rows(struct bc_overview *overview) BC_MUST_CHECK;
 
 /* ---- records: overview_records.c */
 
-/* Draws the records of the chunks that are in the picture, in at most `columns` columns; with
- * `is_mixed`, recordings share them; with `has_holes`, what is missing has its own. Returns 0,
- * -ENOMEM or -ECANCELED. */
+/* Draws the records of the chunks that are in the picture, in at most `columns` columns. With
+ * `is_mixed`, recordings share columns; with `has_holes`, holes have their own. Returns 0, -ENOMEM
+ * or -ECANCELED. */
 int bc_overview_draw_records(struct bc_overview *overview, unsigned columns, bool is_mixed,
 	bool has_holes) BC_MUST_CHECK;
 
 /* ---- times and losses */
 
-/* Whether segments are missing before this one, at a time that is in the picture. */
+/* True if segments are missing before this one, at a time in the picture. */
 static inline bool bc_overview_is_hole_in(
 	const struct bc_overview *overview, const struct bc_overview_segment *segment)
 {
@@ -194,7 +192,7 @@ static inline bool bc_overview_is_hole_in(
 	       segment->hole.to_ns >= p->from_ns;
 }
 
-/* The time of the last record of a chunk; that of the first one is info->wall_ns. */
+/* The time of the last record of a chunk. The time of the first one is info->wall_ns. */
 static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
 	return bc_chunk_wall(info, info->last_tick, clock_hz);

@@ -1,3 +1,9 @@
+/* An overview as JSON, written value by value into a buffer: as one tree, a picture would need more
+ * than 100 MB. Times are ns after the origin, the first record, because a page reads them as
+ * doubles, which are exact up to 104 days; the origin is a text.
+ *
+ * Invariant: after an error in w->rc, nothing more is written, so the callers check only the last
+ * result. */
 #include "cli/overview/overview.h"
 
 #include <errno.h>
@@ -16,6 +22,7 @@ struct writer {
 	struct bc_byte_buffer *text;
 	int rc; /* the first error */
 	int64_t origin_ns;
+	bool is_in_array;
 	bool is_next; /* an item was written before */
 };
 
@@ -46,11 +53,20 @@ static void write_member(struct writer *w, const char *name, json_t *value)
 	write_value(w, value);
 }
 
-static void write_array(struct writer *w, const char *name)
+static void end_array(struct writer *w)
 {
+	write_text(w, w->is_in_array ? "]" : "");
+	w->is_in_array = false;
+}
+
+/* Starts an array, and ends the one before it. */
+static void start_array(struct writer *w, const char *name)
+{
+	end_array(w);
 	write_text(w, ",\"");
 	write_text(w, name);
 	write_text(w, "\":[");
+	w->is_in_array = true;
 	w->is_next = false;
 }
 
@@ -150,41 +166,27 @@ static json_t *row_json(const struct bc_overview_row *row, const struct bc_name_
 	});
 }
 
-/* Appends a number. Returns false if out of memory. */
-static bool append(json_t *array, uint64_t number)
+/* Appends numbers to an array, which is NULL if out of memory. Returns it, or NULL and frees it. */
+static json_t *append_numbers(json_t *array, const uint64_t *numbers, unsigned count)
 {
-	return json_array_append_new(array, bc_json_u64(number)) == 0;
-}
-
-static json_t *array_or_null(json_t *array, bool ok)
-{
-	if (ok)
-		return array;
-	json_decref(array);
-	return NULL;
-}
-
-static json_t *counts_json(const uint64_t counts[BC_PAGE_CLASSES])
-{
-	json_t *array = json_array();
-	bool ok = array != NULL;
-
-	for (unsigned i = 0; ok && i < BC_PAGE_CLASSES; i++)
-		ok = append(array, counts[i]);
-	return array_or_null(array, ok);
+	for (unsigned i = 0; array != NULL && i < count; i++)
+		if (json_array_append_new(array, bc_json_u64(numbers[i])) != 0) {
+			json_decref(array);
+			array = NULL;
+		}
+	return array;
 }
 
 static json_t *cells_json(const struct bc_overview_column *c)
 {
 	json_t *array = json_array();
-	bool ok = array != NULL;
 
-	for (uint32_t i = 0; ok && i < c->cell_count; i++) {
-		ok = append(array, c->cells[i].first);
-		for (unsigned class = 0; ok && class < BC_PAGE_CLASSES; class ++)
-			ok = append(array, c->cells[i].counts[class]);
+	for (uint32_t i = 0; i < c->cell_count; i++) {
+		const uint64_t row = c->cells[i].first;
+		array = append_numbers(array, &row, 1);
+		array = append_numbers(array, c->cells[i].counts, BC_PAGE_CLASSES);
 	}
-	return array_or_null(array, ok);
+	return array;
 }
 
 static json_t *column_json(const struct writer *w, const struct bc_overview_column *c)
@@ -199,7 +201,7 @@ static json_t *column_json(const struct writer *w, const struct bc_overview_colu
 		{"missing", bc_json_u64(c->missing)},
 		{"records", bc_json_u64(c->records)},
 		{"uncounted", bc_json_u64(c->uncounted)},
-		{"counts", counts_json(c->counts)},
+		{"counts", append_numbers(json_array(), c->counts, BC_PAGE_CLASSES)},
 		{"lost", bc_json_u64(c->lost)},
 		{"gaps", c->has_gaps ? bc_json_u64(c->gaps) : json_null()},
 		{"cells", cells_json(c)},
@@ -214,30 +216,24 @@ static void write_lists(
 	uint32_t count;
 	const struct bc_overview_recording *recordings = bc_overview_recordings(o, &count);
 
-	write_array(w, "recordings");
+	start_array(w, "recordings");
 	for (uint32_t i = 0; i < count && w->rc == 0; i++)
 		write_item(w, recording_json(w, &recordings[i]));
-	write_text(w, "]");
 	const struct bc_overview_damage *damages = bc_overview_damages(o, &count);
-	write_array(w, "damage");
+	start_array(w, "damage");
 	for (uint32_t i = 0; i < count && w->rc == 0; i++)
 		write_item(w, damage_json(&damages[i]));
-	write_text(w, "]");
 	const struct bc_overview_hole *holes = bc_overview_holes(o, &count);
-	write_array(w, "holes");
+	start_array(w, "holes");
 	for (uint32_t i = 0; i < count && w->rc == 0; i++)
 		write_item(w, hole_json(&holes[i]));
-	write_text(w, "]");
-	write_member(w, "page_shift", json_integer(p->page_shift));
-	write_member(w, "port_shift", json_integer(p->port_shift));
-	write_array(w, "rows");
+	start_array(w, "rows");
 	for (uint32_t i = 0; i < p->row_count && w->rc == 0; i++)
 		write_item(w, row_json(&p->rows[i], names));
-	write_text(w, "]");
-	write_array(w, "columns");
+	start_array(w, "columns");
 	for (uint32_t i = 0; i < p->column_count && w->rc == 0; i++)
 		write_item(w, column_json(w, &p->columns[i]));
-	write_text(w, "]}");
+	end_array(w);
 }
 
 int bc_overview_json(
@@ -265,7 +261,10 @@ int bc_overview_json(
 	write_member(&w, "place_from", json_integer(p->place_from));
 	write_member(&w, "place_to", json_integer(p->place_to));
 	write_member(&w, "unit", json_string(units[p->unit]));
+	write_member(&w, "page_shift", json_integer(p->page_shift));
+	write_member(&w, "port_shift", json_integer(p->port_shift));
 	write_lists(&w, o, names);
+	write_text(&w, "}");
 	return w.rc;
 }
 
@@ -301,7 +300,7 @@ static json_t *event_json(const struct writer *w, const struct bc_overview_event
 	});
 }
 
-static bool on_event(void *context, const struct bc_overview_event *event)
+static bool add_event(void *context, const struct bc_overview_event *event)
 {
 	struct event_writer *e = context;
 
@@ -322,9 +321,9 @@ int bc_overview_events_json(struct bc_overview *o, int64_t from_ns, int64_t to_n
 
 	write_text(w, "{\"origin_ns\":");
 	write_value(w, origin_json(w));
-	write_array(w, "events");
-	int rc = w->rc == 0 ? bc_overview_events(o, from_ns, to_ns, on_event, &e) : w->rc;
-	write_text(w, "]");
+	start_array(w, "events");
+	int rc = w->rc == 0 ? bc_overview_events(o, from_ns, to_ns, add_event, &e) : w->rc;
+	end_array(w);
 	write_member(w, "cut_off", json_boolean(e.is_cut_off));
 	write_text(w, "}");
 	return rc != 0 ? rc : w->rc;

@@ -1,9 +1,14 @@
-/* Draws single records: decodes chunks, and sorts their records into columns of equal time, the
- * bins.
+/* What needs single records: pictures of a few records, and the times of events.
  *
- * Bins are of the time of day, rates are by the bus clock. Both pass equally fast within a chunk,
- * but each chunk starts when it arrived: a delay leaves a pause before the chunk and makes it
- * overlap the next one. So where two chunks meet, the bins' durations get the difference. */
+ * A picture is made of bins, columns of equal time. Chunks are decoded in the order of the
+ * recording, and each record is added to the bin of its time; a bin becomes a column when its first
+ * record arrives, so at the end the columns are sorted. Recordings that overlap in time have their
+ * own columns, and there are fewer bins if these would be too many.
+ *
+ * Bins are by time of day, rates by the bus clock. Both pass equally fast within a chunk, but each
+ * chunk starts when it arrived: a delay leaves a pause before the chunk and makes it overlap the
+ * next one. So where two chunks meet, the difference is added to the durations of the bins there.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +17,7 @@
 
 #define NONE UINT32_MAX
 
-/* The time of events in the middle of further chunks is estimated. */
+/* Chunks that bc_overview_events() decodes. In further ones, times of events are estimated. */
 #define DECODED_CHUNKS 512u
 
 /* ---- columns */
@@ -20,10 +25,11 @@
 struct sorting {
 	struct bc_overview *overview;
 	bool is_mixed;  /* a column may have several recordings */
-	bool has_holes; /* what is missing has columns of its own */
+	bool has_holes; /* holes have their own columns */
 	unsigned bin_count;
-	uint32_t bins[BC_OVERVIEW_COLUMNS];    /* columns of this recording's bins; or NONE */
-	__int128 more_ns[BC_OVERVIEW_COLUMNS]; /* of the bus clock than of the time of day */
+	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* the column of each of this recording's bins, or NONE
+					     */
+	__int128 more_ns[BC_OVERVIEW_COLUMNS]; /* by the bus clock than by time of day, per bin */
 	struct bc_chunk_info before;           /* the last chunk of this recording */
 	bool has_before;
 	uint64_t ticks[BC_CHUNK_RECORDS]; /* scratch */
@@ -38,7 +44,7 @@ static uint32_t bin_of(const struct sorting *s, int64_t ns)
 	return span != 0 ? (uint32_t)((unsigned __int128)at * s->bin_count / span) : 0;
 }
 
-/* The first time of a bin. */
+/* The start of a bin. */
 static int64_t bin_from(const struct sorting *s, uint32_t bin)
 {
 	const struct bc_overview_picture *p = &s->overview->picture;
@@ -54,8 +60,9 @@ static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
 	return ns >= p->from_ns && ns <= p->to_ns;
 }
 
-/* Finds the column of a time in the picture. The columns of a recording are counted by the times in
- * its chunk headers; deltas that lead beyond those stay in the first or last one. */
+/* Returns the column of a time in the picture, new if need be. The bins of a recording are counted
+ * by the times in its chunk headers; records beyond these, by their deltas, are in the first or
+ * last bin. */
 static struct bc_overview_column *bin_column(struct sorting *s, uint32_t recording, int64_t ns)
 {
 	struct bc_overview *o = s->overview;
@@ -76,7 +83,7 @@ static struct bc_overview_column *bin_column(struct sorting *s, uint32_t recordi
 	return &o->columns[s->bins[bin]];
 }
 
-static void note_record(struct bc_overview_column *c, uint64_t record)
+static void set_first_record(struct bc_overview_column *c, uint64_t record)
 {
 	c->first_record = record < c->first_record ? record : c->first_record;
 }
@@ -97,26 +104,26 @@ static int64_t time_of(const struct sorting *s, const struct sorted_chunk *c, ui
 	return bc_chunk_wall(c->info, tick, c->segment->clock_hz);
 }
 
-/* A time's bin; one before or after the picture is -1 or INT64_MAX. */
-static int64_t place_of(const struct sorting *s, int64_t ns)
+/* The bin of a time; -1 before the picture, INT64_MAX after it. */
+static int64_t bin_or_edge(const struct sorting *s, int64_t ns)
 {
 	const struct bc_overview_picture *p = &s->overview->picture;
 
 	return ns < p->from_ns ? -1 : ns > p->to_ns ? INT64_MAX : bin_of(s, ns);
 }
 
-/* The end of the run of records from `at` that are in the same bin. */
+/* Returns the end of the run of records from `at` that are in the same bin. */
 static uint32_t run_end(const struct sorting *s, const struct sorted_chunk *c, uint32_t at)
 {
-	int64_t place = place_of(s, time_of(s, c, at));
+	int64_t bin = bin_or_edge(s, time_of(s, c, at));
 	uint32_t low = at + 1;
 	uint32_t high = c->info->records;
 
-	while (!c->is_sorted && low < high && place_of(s, time_of(s, c, low)) == place)
+	while (!c->is_sorted && low < high && bin_or_edge(s, time_of(s, c, low)) == bin)
 		low++;
 	while (c->is_sorted && low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (place_of(s, time_of(s, c, middle)) == place)
+		if (bin_or_edge(s, time_of(s, c, middle)) == bin)
 			low = middle + 1;
 		else
 			high = middle;
@@ -137,13 +144,13 @@ static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struc
 			continue;
 		struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
 		column->records += end - at;
-		note_record(column, chunk->info.first_record + at);
+		set_first_record(column, chunk->info.first_record + at);
 		rc = bc_overview_add_records(o, (uint32_t)(column - o->columns), chunk, at, end);
 	}
 	return rc;
 }
 
-/* Adds what was lost before a record of a chunk. */
+/* Adds the samples that were lost before a record of a chunk. */
 static void add_lost(
 	struct sorting *s, const struct sorted_chunk *c, uint32_t at, uint64_t lost, bool is_gap)
 {
@@ -154,7 +161,7 @@ static void add_lost(
 	struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
 	column->lost += lost;
 	column->gaps += is_gap;
-	note_record(column, c->info->first_record + at);
+	set_first_record(column, c->info->first_record + at);
 }
 
 /* Adds a chunk that can't be read, at the time of its first record. */
@@ -169,16 +176,16 @@ static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, uint
 	column->uncounted += c->info->records;
 	column->lost += lost;
 	column->has_gaps = column->has_gaps && c->info->events == 0;
-	note_record(column, c->info->first_record);
+	set_first_record(column, c->info->first_record);
 }
 
 /* ---- durations by the bus clock */
 
-/* A bin is not shorter than this part of its time: a few records at the edge of a pause would have
- * the rate of their burst. */
+/* A duration is at least this part of the bin: otherwise a few records at the edge of a pause would
+ * have the rate of their burst. */
 #define SHORT_PART 4
 
-/* Spreads a difference evenly over some time. */
+/* Spreads a difference evenly over the bins of a time. */
 static void add_difference(struct sorting *s, int64_t from_ns, int64_t to_ns, __int128 more_ns)
 {
 	const struct bc_overview_picture *p = &s->overview->picture;
@@ -202,8 +209,9 @@ static void add_difference(struct sorting *s, int64_t from_ns, int64_t to_ns, __
 	}
 }
 
-/* Notes how much more time passed on the bus clock between a chunk and the one before it. */
-static void note_difference(struct sorting *s, const struct bc_chunk_info *info, uint64_t clock_hz)
+/* Adds how much more time passed by the bus clock between a chunk and the one before it. */
+static void add_clock_difference(
+	struct sorting *s, const struct bc_chunk_info *info, uint64_t clock_hz)
 {
 	const struct bc_chunk_info *before = &s->before;
 
@@ -222,8 +230,9 @@ static void note_difference(struct sorting *s, const struct bc_chunk_info *info,
 	s->has_before = true;
 }
 
-/* Adds a column for what is missing before a segment. The bins of the records before and after it
- * end and begin there, and those between are it. If both are the same, it is divided. */
+/* Adds a column for the hole before a segment. The bin of the records before it ends there, the bin
+ * of the records after it begins there, and the bins in between become the hole. If both are the
+ * same bin, it is divided. */
 static void add_hole(struct sorting *s, const struct bc_overview_segment *segment)
 {
 	struct bc_overview *o = s->overview;
@@ -259,7 +268,7 @@ static void add_hole(struct sorting *s, const struct bc_overview_segment *segmen
 		s->bins[bin] = s->bins[bin] == NONE ? column : s->bins[bin];
 }
 
-/* Ends a recording: its bins get their durations. */
+/* Ends a recording: sets the durations of its bins. */
 static void end_bins(struct sorting *s)
 {
 	for (uint32_t bin = 0; bin < s->bin_count; bin++) {
@@ -285,7 +294,7 @@ static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segme
 	struct sorted_chunk c = {.segment = segment, .info = &row->info, .is_sorted = true};
 	uint64_t lost = bc_overview_lost_in(segment, rows, at, at + 1);
 
-	note_difference(s, &row->info, segment->clock_hz);
+	add_clock_difference(s, &row->info, segment->clock_hz);
 	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 		return -ECANCELED;
 	if (!bc_overview_read_chunk(o, row, chunk)) {
@@ -395,7 +404,7 @@ int bc_overview_draw_records(struct bc_overview *o, unsigned columns, bool is_mi
 
 /* ---- marks, triggers and gaps */
 
-struct listing {
+struct event_listing {
 	struct bc_overview *overview;
 	int64_t from_ns;
 	int64_t to_ns;
@@ -406,24 +415,24 @@ struct listing {
 	uint64_t ticks[BC_CHUNK_RECORDS];
 };
 
-static bool is_listed(const struct bc_event *event)
+static bool is_listed_kind(const struct bc_event *event)
 {
 	return event->kind == BC_EVENT_MARK || event->kind == BC_EVENT_TRIGGER ||
 	       event->kind == BC_EVENT_GAP;
 }
 
-/* Whether the tick of some event is not in the chunk's header. */
+/* True if an event is in the middle of the chunk: then its tick is not in the header. */
 static bool needs_records(const struct bc_chunk *chunk)
 {
 	for (uint32_t i = 0; i < chunk->info.events; i++)
-		if (is_listed(&chunk->events[i]) && chunk->events[i].position != 0 &&
+		if (is_listed_kind(&chunk->events[i]) && chunk->events[i].position != 0 &&
 			chunk->events[i].position < chunk->info.records)
 			return true;
 	return false;
 }
 
-static uint64_t tick_of(
-	const struct listing *l, const struct bc_chunk *chunk, uint32_t position, bool is_decoded)
+static uint64_t tick_of(const struct event_listing *l, const struct bc_chunk *chunk,
+	uint32_t position, bool is_decoded)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t span = info->last_tick - info->first_tick;
@@ -437,13 +446,13 @@ static uint64_t tick_of(
 	return info->first_tick + (uint64_t)((unsigned __int128)span * position / info->records);
 }
 
-static void list_events(struct listing *l, const struct bc_overview_segment *s,
+static void list_events(struct event_listing *l, const struct bc_overview_segment *s,
 	const struct bc_chunk *chunk, bool is_decoded)
 {
 	for (uint32_t i = 0; i < chunk->info.events && !l->is_over; i++) {
 		const struct bc_event *event = &chunk->events[i];
 		bool is_gap = event->kind == BC_EVENT_GAP;
-		if (!is_listed(event))
+		if (!is_listed_kind(event))
 			continue;
 		struct bc_overview_event out = {.kind = event->kind,
 			.recording = s->recording,
@@ -462,7 +471,7 @@ static void list_events(struct listing *l, const struct bc_overview_segment *s,
 }
 
 static int list_row(
-	struct listing *l, const struct bc_overview_segment *s, struct bc_chunk_row *row)
+	struct event_listing *l, const struct bc_overview_segment *s, struct bc_chunk_row *row)
 {
 	struct bc_overview *o = l->overview;
 	struct bc_chunk *chunk = o->chunk;
@@ -484,7 +493,7 @@ static int list_row(
 	return 0;
 }
 
-static int list_segment(struct listing *l, const struct bc_overview_segment *s)
+static int list_segment(struct event_listing *l, const struct bc_overview_segment *s)
 {
 	struct bc_chunk_row *rows = bc_overview_load_rows(l->overview, s);
 	int rc = 0;
@@ -499,7 +508,7 @@ static int list_segment(struct listing *l, const struct bc_overview_segment *s)
 int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 	bc_overview_event_cb on_event, void *context)
 {
-	struct listing *l = calloc(1, sizeof(*l));
+	struct event_listing *l = calloc(1, sizeof(*l));
 	int rc = 0;
 
 	if (l == NULL)
