@@ -1,3 +1,8 @@
+/* `buscap report`: a picture of recordings as a page, as JSON or as text for a terminal. The page
+ * is the page of `buscap web` with the JSON in it.
+ *
+ * The report is made in memory first. If it is longer than --max-size, the resolution is halved and
+ * it is made again. Only a report that fits, and has records, replaces a file. */
 #include "cli/term/commands.h"
 
 #include <assert.h>
@@ -58,11 +63,10 @@ const struct bc_usage bc_report_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "draw recordings: traffic over time, and which addresses",
-	.text = "Draws recordings; without an operand, those in the daemon's directory: the "
-		"traffic "
-		"over time, with gaps and marks, and how often each block of addresses is used. It "
-		"reads the page "
-		"counts in the segments; records are decoded only if there are few.",
+	.text = "Draws the traffic over time, with gaps and marks, and how often each block of "
+		"addresses is used. Without an operand, draws the recordings in the daemon's "
+		"directory. It reads the page counts in the segments; records are decoded only if "
+		"there are few.",
 	.options = options,
 	.more = "FILE ends in .html (a page for a browser, which can be printed), .json or .txt.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn, "
@@ -70,12 +74,12 @@ const struct bc_usage bc_report_usage = {
 	.example = "buscap report -o run.html --map pc *.byu.lz4",
 };
 
-struct state {
+struct report_command {
 	const struct bc_console *console;
 	struct bc_segment_input input;
 	struct bc_filter_args args;
 	struct bc_name_map *names;
-	const char *output; /* NULL: the console's */
+	const char *output; /* a file; NULL: standard output */
 	enum kind kind;
 	uint64_t columns; /* 0: default */
 	uint64_t rows;
@@ -97,7 +101,7 @@ static bool read_count(
 	return false;
 }
 
-static bool set_kind(struct state *s, enum kind kind)
+static bool set_kind(struct report_command *s, enum kind kind)
 {
 	if (s->kind != KIND_UNKNOWN && s->kind != kind) {
 		s->input.exit = bc_print_usage_error(
@@ -108,7 +112,7 @@ static bool set_kind(struct state *s, enum kind kind)
 	return true;
 }
 
-static bool read_option(struct state *s, int letter)
+static bool read_report_option(struct report_command *s, int letter)
 {
 	switch (letter) {
 	case 'o':
@@ -134,7 +138,7 @@ static bool read_option(struct state *s, int letter)
 	}
 }
 
-/* The kind of report that a file name asks for. */
+/* The kind of report that a file name stands for. */
 static enum kind kind_of(const char *path)
 {
 	static const struct {
@@ -152,7 +156,7 @@ static enum kind kind_of(const char *path)
 	return KIND_UNKNOWN;
 }
 
-static bool choose_kind(struct state *s)
+static bool choose_kind(struct report_command *s)
 {
 	enum kind named = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
 
@@ -226,7 +230,7 @@ static int write_json(struct bc_report *r, struct bc_byte_buffer *t)
 
 static const char element[] = "<script type=\"application/json\" id=\"report\">";
 
-/* Adds JSON, in which only strings can have a '<'. Escaped, it can't end the element. */
+/* Adds JSON with every '<' escaped, which only strings can have. So nothing ends the element. */
 static void add_escaped(struct bc_byte_buffer *t, const char *text, size_t bytes)
 {
 	while (bytes != 0) {
@@ -244,16 +248,16 @@ static void add_escaped(struct bc_byte_buffer *t, const char *text, size_t bytes
 static int write_html(struct bc_report *r, struct bc_byte_buffer *t)
 {
 	struct bc_byte_buffer json = {.max = t->max};
-	const char *place = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
+	const char *at = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
 
-	assert(place != NULL);
-	place += sizeof(element) - 1;
-	bc_byte_buffer_add(t, bc_page_html, (size_t)(place - bc_page_html));
+	assert(at != NULL);
+	at += sizeof(element) - 1;
+	bc_byte_buffer_add(t, bc_page_html, (size_t)(at - bc_page_html));
 	int rc = text_result(&json, write_json(r, &json));
 	if (rc == 0)
 		add_escaped(t, json.bytes, json.used - 1); /* without the end of the line */
 	free(json.bytes);
-	bc_byte_buffer_add(t, place, bc_page_html_bytes - (size_t)(place - bc_page_html));
+	bc_byte_buffer_add(t, at, bc_page_html_bytes - (size_t)(at - bc_page_html));
 	return rc;
 }
 
@@ -270,7 +274,7 @@ static const struct {
 	[KIND_HTML] = {write_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
 };
 
-static enum bc_exit print_failure(struct state *s, int rc)
+static enum bc_exit print_failure(struct report_command *s, int rc)
 {
 	if (rc == -ENOMEM)
 		return bc_print_no_memory(s->console);
@@ -281,7 +285,7 @@ static enum bc_exit print_failure(struct state *s, int rc)
 /* Draws with a resolution, and writes the report. Returns 0, -EFBIG if it is too long, or another
  * negative errno. */
 static int try_report(
-	struct state *s, struct bc_overview_options *picture, struct bc_byte_buffer *text)
+	struct report_command *s, struct bc_overview_options *picture, struct bc_byte_buffer *text)
 {
 	int rc = bc_overview_draw(s->report.overview, picture);
 
@@ -292,14 +296,14 @@ static int try_report(
 	return text_result(text, kinds[s->kind].write(&s->report, text));
 }
 
-/* Half of a number, but at least `min` unless it is less already. */
+/* Half of a number, but not below `min`. */
 static unsigned halve(unsigned n, unsigned min)
 {
 	return n <= min ? n : n / 2 > min ? n / 2 : min;
 }
 
 /* Reduces the resolution until the report is short enough. */
-static enum bc_exit make_report(struct state *s, struct bc_byte_buffer *text)
+static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer *text)
 {
 	struct bc_overview_options picture = bc_overview_options_default();
 	char size[BC_HUMANIZE_MAX];
@@ -333,8 +337,8 @@ static enum bc_exit make_report(struct state *s, struct bc_byte_buffer *text)
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
-/* A picture without records would be blank. */
-static enum bc_exit check_records(const struct state *s)
+/* Without records, the picture would be blank. */
+static enum bc_exit check_records(const struct report_command *s)
 {
 	const struct bc_overview *overview = s->report.overview;
 	char from[BC_RFC3339_BYTES];
@@ -368,8 +372,8 @@ static unsigned terminal_width(const struct bc_console *console)
 	return width <= 0 ? 100 : width < (long)WIDTH_MAX ? (unsigned)width : WIDTH_MAX;
 }
 
-/* Makes the report, and only then its file. */
-static enum bc_exit write_report(struct state *s, const struct bc_files *files)
+/* Makes the report, then its file. */
+static enum bc_exit write_report(struct report_command *s, const struct bc_files *files)
 {
 	struct bc_byte_buffer text = {.bytes = NULL};
 	struct bc_output_file file;
@@ -396,7 +400,7 @@ out:
 	return code;
 }
 
-static enum bc_exit report(struct state *s, int argc, char **argv)
+static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 {
 	const struct bc_search_io io = bc_segment_input_io(&s->input);
 	struct bc_files files;
@@ -418,7 +422,7 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 	else if (code == BC_EXIT_OK)
 		bc_overview_recordings(s->report.overview, &recordings);
 	if (recordings != 0 && s->input.exit != BC_EXIT_OK)
-		s->input.exit = BC_EXIT_DAMAGED; /* the others are drawn */
+		s->input.exit = BC_EXIT_DAMAGED; /* the other files are drawn */
 	if (code == BC_EXIT_OK && s->input.exit != BC_EXIT_FAILED &&
 		s->input.exit != BC_EXIT_USAGE) {
 		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
@@ -435,7 +439,7 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 
 int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 {
-	struct state s = {.console = console, .max_bytes = MAX_BYTES_DEFAULT};
+	struct report_command s = {.console = console, .max_bytes = MAX_BYTES_DEFAULT};
 	struct bc_options o;
 	enum bc_exit code;
 	int letter;
@@ -443,9 +447,9 @@ int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	bc_filter_args_init(&s.args);
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
-	while ((letter = bc_options_next(&o)) != -1 && read_option(&s, letter))
+	while ((letter = bc_options_next(&o)) != -1 && read_report_option(&s, letter))
 		;
-	code = letter == -1                 ? report(&s, argc, argv)
+	code = letter == -1                 ? run_report(&s, argc, argv)
 	       : s.input.exit != BC_EXIT_OK ? s.input.exit
 					    : o.exit;
 	bc_name_map_close(s.names);

@@ -1,11 +1,12 @@
-/* A report for a terminal: traffic by class, gaps and marks over time, and a map of addresses.
- * Everything is readable without colour.
+/* A report for a terminal: a summary, traffic by class, gaps and marks over time, and a map of
+ * addresses. Everything is readable without colour.
  *
- * A line of the plot is `cells`, counts for each column of the terminal. Columns of the overview
- * are spread over the cells that their time covers, so that a line has the sum of its columns. A
- * cell of the map has one of nine blocks, by the logarithm of its records per time.
+ * A line of the plot has `width` cells, one for each column of the terminal. A column of the
+ * overview is spread over the cells that its time covers, so the cells of a line add up to its
+ * columns. Bars are linear, up to the highest cell of their line; the map has nine shades, by the
+ * logarithm of the count, which are the same for all of its rows.
  *
- * Words from files are made safe where they are added, never before. */
+ * Invariant: texts from files are unsafe until add_safe() prints them. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -77,22 +78,20 @@ static struct axis make_axis(int64_t from_ns, int64_t to_ns, unsigned ticks)
 /* The position of a time, from 0 to 1. */
 static double axis_at(const struct axis *axis, int64_t ns)
 {
-	double at = ((double)ns - (double)axis->from_ns) / (double)axis->span_ns;
-
-	if (ns >= axis->from_ns) /* exact where doubles are not */
-		at = (double)((uint64_t)ns - (uint64_t)axis->from_ns) / (double)axis->span_ns;
-	return fmin(fmax(at, 0), 1);
+	if (ns <= axis->from_ns)
+		return 0;
+	return fmin((double)((uint64_t)ns - (uint64_t)axis->from_ns) / (double)axis->span_ns, 1);
 }
 
 /* ---- events */
 
-struct listed {
+struct listed_event {
 	struct bc_overview_event event;
-	char text[64]; /* or its start and "..."; as in the file, so it must be escaped */
+	char text[64]; /* or its start and "..."; unsafe */
 };
 
-struct events {
-	struct listed *events;
+struct event_list {
+	struct listed_event *events;
 	uint32_t count;
 	size_t capacity;
 	uint32_t max;
@@ -100,19 +99,19 @@ struct events {
 	bool is_out_of_memory;
 };
 
-static bool on_event(void *context, const struct bc_overview_event *event)
+static bool copy_event(void *context, const struct bc_overview_event *event)
 {
-	struct events *e = context;
+	struct event_list *e = context;
 
 	e->is_cut_off = e->count == e->max;
 	if (e->is_cut_off)
 		return false;
-	struct listed *events = bc_grow(e->events, &e->capacity, e->count, sizeof(*events));
+	struct listed_event *events = bc_grow(e->events, &e->capacity, e->count, sizeof(*events));
 	e->is_out_of_memory = events == NULL;
 	if (events == NULL)
 		return false;
 	e->events = events;
-	struct listed *copy = &e->events[e->count++];
+	struct listed_event *copy = &e->events[e->count++];
 	copy->event = *event;
 	copy->event.text = NULL;
 	snprintf(copy->text, sizeof(copy->text), "%.*s", (int)event->text_bytes, event->text);
@@ -121,24 +120,15 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	return true;
 }
 
-/* Lists the events in the picture. Returns 0 or a negative errno. Free `e->events` in either case.
+/* Copies the events in the picture. Returns 0 or a negative errno. Free e->events in either case.
  */
-static int list_all(struct events *e, struct bc_report *r)
+static int collect_events(struct event_list *e, struct bc_report *r)
 {
 	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
 
-	*e = (struct events){.max = r->max_events};
-	int rc = bc_overview_events(r->overview, p->from_ns, p->to_ns, on_event, e);
+	*e = (struct event_list){.max = r->max_events};
+	int rc = bc_overview_events(r->overview, p->from_ns, p->to_ns, copy_event, e);
 	return e->is_out_of_memory ? -ENOMEM : rc;
-}
-
-/* Describes a gap. Returns `out`. */
-static const char *gap_words(char out[BC_GAP_TEXT_MAX], const struct bc_overview_event *gap)
-{
-	return bc_gap_text(out, &(struct bc_event){.cause = gap->cause,
-					.exact = gap->is_exact,
-					.value = gap->lost,
-					.duration_ns = gap->duration_ns});
 }
 
 /* ---- words */
@@ -161,24 +151,26 @@ static const char *title_of(char out[WORDS_MAX], const struct bc_report *r)
 	return out;
 }
 
-/* What is drawn. */
-struct drawn {
+/* Sums of the picture. */
+struct totals {
 	uint64_t records;
 	uint64_t missing;
+	uint64_t uncounted;
 	uint64_t lost;
 	uint64_t gaps;
-	bool is_exact; /* `lost`: it is that of the gaps, and the size of each is known */
+	bool is_exact; /* the size of each gap is known, and `lost` is their sum */
 };
 
-static struct drawn drawn_of(const struct bc_report *r, const struct events *e)
+static struct totals totals_of(const struct bc_report *r, const struct event_list *e)
 {
 	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
-	struct drawn drawn = {.is_exact = true};
+	struct totals drawn = {.is_exact = true};
 	uint64_t known = 0;
 
 	for (uint32_t i = 0; i < p->column_count; i++) {
 		drawn.records += p->columns[i].records;
 		drawn.missing += p->columns[i].missing;
+		drawn.uncounted += p->columns[i].uncounted;
 		drawn.lost += p->columns[i].lost;
 	}
 	for (uint32_t i = 0; i < e->count; i++) {
@@ -204,11 +196,10 @@ static void count_text(char out[64], uint64_t drawn, uint64_t all, const char *w
 }
 
 /* How much was recorded, and how much of it is drawn: "sealed, 29,490 of 999,948 records, 3.48 MB,
- * 2 of 9 gaps, at least 6,462 samples lost". Records and lost samples are those of the columns,
- * gaps those in `events`. "at least": the size of one of these gaps is unknown, or the columns have
- * losses that none of them reports. Returns `out`. */
-static const char *facts_of(
-	char out[WORDS_MAX], const struct bc_report *r, const struct events *events)
+ * 2 of 9 gaps, at least 6,462 samples lost". "at least": the size of a gap is unknown, or the
+ * columns have losses that no gap reports. Returns `out`. */
+static const char *summary_of(char out[WORDS_MAX], const struct bc_report *r,
+	const struct event_list *events, struct totals drawn)
 {
 	static const char *const states[] = {
 		[BC_OVERVIEW_OPEN] = "no end recorded",
@@ -225,7 +216,6 @@ static const char *facts_of(
 	char start[BC_HUMANIZE_MAX + 32] = "";
 	char missing[80] = "";
 	bool is_clock_unknown = false;
-	struct drawn drawn = drawn_of(r, events);
 	uint32_t count;
 	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
 
@@ -284,10 +274,11 @@ static const char *addresses_of(char out[ADDRESSES_MAX], const struct bc_overvie
 struct plot {
 	struct bc_report *report;
 	struct bc_byte_buffer *text;
+	struct totals totals;
 	struct axis axis;
 	unsigned width;
 	double *cells;
-	bool *holes; /* by cell: segments are missing there */
+	bool *holes; /* cells where segments are missing */
 };
 
 static const char *block(const struct plot *p, unsigned level, bool is_bar)
@@ -340,7 +331,7 @@ static double share_of(
 	return overlap > 0 ? overlap / (high - low) : 0;
 }
 
-/* The cell of a position on the axis; the end of the axis is in the last one. */
+/* The cell of a position (0 to 1) on the axis. */
 static unsigned cell_at(const struct plot *p, double at)
 {
 	double x = at * p->width;
@@ -361,7 +352,7 @@ static void spread(struct plot *p, const struct bc_overview_column *column, doub
 		p->cells[p->width - 1] += count;
 }
 
-/* Finds the cells of the columns where segments are missing: at least one for each. */
+/* Finds the cells where segments are missing: at least one for each hole. */
 static void find_holes(struct plot *p)
 {
 	const struct bc_overview_picture *picture = bc_overview_picture(p->report->overview);
@@ -375,7 +366,7 @@ static void find_holes(struct plot *p)
 	}
 }
 
-/* Adds the cells: bars, or shades of which the lightest is for `least`. */
+/* Adds the cells as bars, or as shades from `least` (lightest) to `most`. */
 static void add_cells(struct plot *p, double least, double most, bool is_bar)
 {
 	for (unsigned x = 0; x < p->width; x++) {
@@ -409,7 +400,8 @@ static void add_label(struct plot *p, const char *label)
 	add_format(p->text, "%*s ", LABEL_COLUMNS, label);
 }
 
-/* A count such that the column, as long as it is drawn, has the rate of its duration. */
+/* Scales the count of a column so that its rate is right although it is drawn longer or shorter
+ * than its duration by the bus clock. */
 static double even_count(const struct bc_overview_column *c, unsigned class)
 {
 	double drawn_ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
@@ -441,37 +433,30 @@ static void add_classes(struct plot *p)
 		else
 			add_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
 	}
-	uint64_t uncounted = 0;
-	for (uint32_t i = 0; i < picture->column_count; i++)
-		uncounted += picture->columns[i].uncounted;
-	if (uncounted != 0)
+	if (p->totals.uncounted != 0)
 		add_format(p->text, "%s record%s not counted by class and address\n",
-			bc_humanize_count(rate, uncounted), bc_plural(uncounted));
+			bc_humanize_count(rate, p->totals.uncounted),
+			bc_plural(p->totals.uncounted));
 }
 
-/* Adds a line with the cells where segments are missing. */
+/* Adds a line that marks where segments are missing. */
 static void add_hole_line(struct plot *p)
 {
-	const struct bc_overview_picture *picture = bc_overview_picture(p->report->overview);
 	char number[BC_HUMANIZE_MAX];
-	uint64_t missing = 0;
 
-	for (uint32_t i = 0; i < picture->column_count; i++)
-		missing += picture->columns[i].missing;
-	if (missing == 0)
+	if (p->totals.missing == 0)
 		return;
 	add_label(p, "missing");
 	for (unsigned x = 0; x < p->width; x++) {
 		const char *text = p->holes[x] ? hatch(p) : " ";
 		bc_byte_buffer_add(p->text, text, strlen(text));
 	}
-	add_format(p->text, "  %s\n", bc_humanize_count(number, missing));
+	add_format(p->text, "  %s\n", bc_humanize_count(number, p->totals.missing));
 }
 
-/* Adds a line with a sign where there are events of a kind; a digit, or '+', if there are several.
- */
+/* Adds a line with a sign for each event of a kind; a digit, or '+', for several in a cell. */
 static void add_event_line(
-	struct plot *p, const struct events *events, uint8_t kind, const char *label, char sign)
+	struct plot *p, const struct event_list *events, uint8_t kind, const char *label, char sign)
 {
 	uint32_t count = 0;
 
@@ -600,7 +585,7 @@ static void add_map(struct plot *p)
 }
 
 /* Lists the first gaps, or the first marks and triggers. */
-static void list_events(struct plot *p, const struct events *events, bool is_gaps)
+static void list_events(struct plot *p, const struct event_list *events, bool is_gaps)
 {
 	const uint32_t max = 20;
 	char wall[BC_RFC3339_BYTES];
@@ -608,7 +593,7 @@ static void list_events(struct plot *p, const struct events *events, bool is_gap
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < events->count; i++) {
-		const struct listed *e = &events->events[i];
+		const struct listed_event *e = &events->events[i];
 		if ((e->event.kind == BC_EVENT_GAP) != is_gaps || ++count > max)
 			continue;
 		bc_rfc3339_write(wall, e->event.time_ns);
@@ -616,7 +601,12 @@ static void list_events(struct plot *p, const struct events *events, bool is_gap
 			is_gaps                          ? "gap    "
 			: e->event.kind == BC_EVENT_MARK ? "mark   "
 							 : "trigger");
-		add_safe(p->text, is_gaps ? gap_words(words, &e->event) : e->text);
+		if (is_gaps)
+			bc_gap_text(words, &(struct bc_event){.cause = e->event.cause,
+						   .exact = e->event.is_exact,
+						   .value = e->event.lost,
+						   .duration_ns = e->event.duration_ns});
+		add_safe(p->text, is_gaps ? words : e->text);
 		bc_byte_buffer_add(p->text, "\n", 1);
 	}
 	if (count > max)
@@ -653,16 +643,17 @@ int bc_report_plain(struct bc_report *r, struct bc_byte_buffer *t)
 	struct plot p = {.report = r,
 		.text = t,
 		.width = (r->width > least ? r->width : least) - LABEL_COLUMNS - names - 1};
-	struct events events;
+	struct event_list events;
 	char words[WORDS_MAX];
-	int rc = list_all(&events, r);
+	int rc = collect_events(&events, r);
 
+	p.totals = totals_of(r, &events);
 	p.axis = make_axis(picture->from_ns, picture->to_ns, p.width / 14);
 	p.cells = calloc(p.width, sizeof(*p.cells));
 	p.holes = calloc(p.width, sizeof(*p.holes));
 	t->is_out_of_memory = t->is_out_of_memory || p.cells == NULL || p.holes == NULL;
 	add_safe(t, title_of(words, r));
-	add_format(t, "\n%s\n\n", facts_of(words, r, &events));
+	add_format(t, "\n%s\n\n", summary_of(words, r, &events, p.totals));
 	if (!t->is_out_of_memory && picture->column_count != 0) {
 		find_holes(&p);
 		add_classes(&p);
