@@ -167,9 +167,3 @@ def can_write(name):
     done = run(need(BUSCAP), "convert", "-O", name, "-I", "raw6", data=b"")
     if b"can only be read" in done.stderr:
         pytest.skip(f"{name} can't be written")
-
-
-def can_read(name):
-    done = run(need(BUSCAP), "convert", "-I", name, "-O", "xdin", data=b"")
-    if b"can only be written" in done.stderr:
-        pytest.skip(f"{name} can't be read")

@@ -119,7 +119,6 @@ class Metrics:
 
 FIGURES = [row for row in tables.figures() if row.metric]
 NUMBERS = [row for row in FIGURES if not row.label and not row.states and not row.metric.endswith("_info") and row.type != "TIME"]
-COUNTERS = [row for row in NUMBERS if row.metric.endswith("_total")]
 
 
 def of(status, path):
