@@ -162,10 +162,10 @@ def everything():
     return commands_of("buscap") + commands_of("buscapd")
 
 
-def check(shell, cases):
+def check(shell, cases, directory=None):
     """`cases` maps a line to its completions."""
     lines = list(cases)
-    for line, got in zip(lines, shell.ask(lines)):
+    for line, got in zip(lines, shell.ask(lines, directory)):
         equal(sorted(set(got)), sorted(cases[line]), f"{line!r} is completed with")
 
 
@@ -294,33 +294,16 @@ def paths_cases():
 # ---- bash
 
 
-def test_bash_completes_exactly_the_options():
-    check(Bash(), options_cases())
-    check(Bash(), {before + "-": [word for row in rows for word in words_of(row)] for before, rows in everything()})
+CASES = {"options": lambda _: options_cases(), "words": words_cases, "commands": lambda _: commands_cases(),
+         "formats": formats_cases, "settings": lambda _: settings_cases(), "paths": lambda _: paths_cases()}
 
 
-def test_bash_completes_exactly_the_fixed_words():
-    check(Bash(), words_cases("bash"))
-
-
-def test_bash_completes_commands_and_verbs():
-    check(Bash(), commands_cases())
-
-
-def test_bash_completes_formats_and_their_options():
-    check(Bash(), formats_cases("bash"))
-
-
-def test_bash_completes_settings_and_their_words():
-    check(Bash(), settings_cases())
-
-
-def test_bash_completes_paths(tmp):
+@pytest.mark.parametrize("what", CASES)
+def test_bash_completes(tmp, what):
     make_paths(tmp)
-    cases = paths_cases()
-    lines = list(cases)
-    for line, got in zip(lines, Bash().ask(lines, tmp)):
-        equal(sorted(got), sorted(cases[line]), f"{line!r} is completed with")
+    check(Bash(), CASES[what]("bash"), tmp)
+    if what == "options":
+        check(Bash(), {before + "-": [word for row in rows for word in words_of(row)] for before, rows in everything()})
 
 
 def bash_types(directory, keys, before=""):
@@ -397,8 +380,8 @@ def test_bash_completes_typed_lines(tmp):
 def test_zsh_completes_all_of_it(tmp):
     make_paths(tmp)
     with Zsh(tmp) as zsh:
-        for cases in (options_cases(), words_cases("zsh"), commands_cases(), formats_cases("zsh"), settings_cases(), paths_cases()):
-            check(zsh, cases)
+        for cases in CASES.values():
+            check(zsh, cases("zsh"))
 
 
 # ---- the files
