@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "formats/bus/chunk.h"
-#include "formats/bus/dialect.h"
 #include "formats/bus/record.h"
 #include "formats/trace/entry.h"
 

@@ -9,7 +9,7 @@
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/trace/dump_print.h"
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "formats/trace/printer.h"
 
 /* ---- Files of all formats other than segments and bus formats, in their own text form. */

@@ -13,7 +13,7 @@
 #include "formats/base/clock.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/chunk.h"
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "formats/bus/stamp.h"
 
 /* How it works

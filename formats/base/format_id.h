@@ -13,7 +13,7 @@ enum bc_format {
 	BC_FORMAT_BCP1,    /* formats/bus/bcp1.h */
 	BC_FORMAT_RAW6,    /* formats/bus/sample.h */
 	BC_FORMAT_BYU,     /* formats/bus/record.h */
-	BC_FORMAT_BYU16,   /* dialects of BYU: formats/bus/dialect.h */
+	BC_FORMAT_BYU16,   /* dialects of BYU: formats/bus/record.h */
 	BC_FORMAT_BYU24,
 	BC_FORMAT_BYU_BE,
 	BC_FORMAT_LAPLACE, /* formats/codec/laplace.c */

@@ -1,11 +1,11 @@
 /* Parsers of the bus formats without frames: raw6 (formats/bus/sample.h) and BYU in its dialects
- * (formats/bus/dialect.h). */
+ * (formats/bus/record.h). */
 #include "formats/codec/codecs.h"
 
 #include <stdbool.h>
 
-#include "formats/bus/dialect.h"
 #include "formats/bus/mapping.h"
+#include "formats/bus/record.h"
 
 static void raw6_init(void *state, const struct bc_format_options *options)
 {

@@ -1,4 +1,4 @@
-/* Printers of the BYU address trace in its dialects (formats/bus/dialect.h).
+/* Printers of the BYU address trace in its dialects (formats/bus/record.h).
  * byu_row() defines the time of each record.
  *
  * An address, size, processor or time that does not fit its field is an error. */
@@ -26,7 +26,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/must_check.h"
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "formats/trace/printer.h"
 
 /* Converts entries to the fields of BYU records, for the printers of BYU and RowBinary.

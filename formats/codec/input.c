@@ -15,7 +15,7 @@
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "formats/bus/sample.h"
 #include "formats/codec/foreign.h"
 #include "formats/codec/format.h"

@@ -9,9 +9,9 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/utf8.h"
-#include "formats/bus/bcp1_file.h"
-#include "formats/bus/dialect.h"
+#include "formats/bus/bcp1.h"
 #include "formats/bus/mapping.h"
+#include "formats/bus/record.h"
 #include "formats/codec/reader_internal.h"
 #include "formats/trace/parser.h"
 

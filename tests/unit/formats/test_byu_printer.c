@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "tests/support/dice.h"
 #include "tests/support/print_run.h"
 #include "tests/support/test.h"

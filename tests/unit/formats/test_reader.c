@@ -3,7 +3,7 @@
 
 #include "tests/support/small_segment.h"
 
-#include "formats/bus/dialect.h"
+#include "formats/bus/record.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/parser.h"
 #include "tests/support/dice.h"
