@@ -10,7 +10,6 @@
 #include "cli/io/trace.h"
 #include "formats/base/text.h"
 #include "formats/bus/bcp1.h"
-#include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
 #include "formats/codec/format.h"

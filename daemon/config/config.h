@@ -17,7 +17,7 @@
 #include "daemon/ingest/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/base/tcp_address.h"
-#include "formats/bus/mapping.h"
+#include "formats/bus/sample.h"
 #include "formats/segment/record_encoder.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"

@@ -61,3 +61,92 @@ size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAM
 	memcpy(p, cycles[cycle].tail, TAIL_BYTES);
 	return (size_t)(p - out) + cycles[cycle].tail_bytes;
 }
+
+/* ---- mapping to records */
+
+struct bc_mapping_options bc_mapping_options_default(void)
+{
+	return (struct bc_mapping_options){
+		.attr =
+			{
+				[BC_CYCLE_I_FETCH] = 3,
+				[BC_CYCLE_D_READ] = 3,
+				[BC_CYCLE_WRITE_BACK] = 3,
+				[BC_CYCLE_D_WRITE] = 1,
+			},
+	};
+}
+
+static uint32_t special_entry(uint8_t be)
+{
+	switch (be) {
+	case BC_SPECIAL_SHUTDOWN:
+		return BC_REQ_SHUTDOWN;
+	case BC_SPECIAL_FLUSH:
+		return BC_REQ_FLUSH;
+	case BC_SPECIAL_HALT:
+		return BC_REQ_HALT | BC_MAP_HALT;
+	case BC_SPECIAL_WRITE_BACK:
+		return BC_REQ_SYNC;
+	case BC_SPECIAL_FLUSH_ACK:
+		return BC_REQ_FLUSHACK;
+	case BC_SPECIAL_BRANCH_TRACE:
+		return BC_REQ_BRTRACEREC;
+	default:
+		return BC_REQ_CNTRLAGNTRES | BC_MAP_UNKNOWN;
+	}
+}
+
+static uint32_t bytes_entry(uint8_t reqtype, uint8_t be)
+{
+	uint32_t size = 0;
+	uint32_t flags = 0;
+
+	for (uint32_t byte = 8; byte-- > 0;) {
+		if ((be >> byte & 1) == 0) {
+			size++;
+			flags = BC_MAP_ALIGN | byte << 24;
+		}
+	}
+	return reqtype | size << 8 | flags;
+}
+
+static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_options *options)
+{
+	uint32_t burst_size = (options->size_v1_0 ? 8u : 32u) << 8;
+
+	switch (cycle) {
+	case BC_CYCLE_INT_ACK:
+		return bytes_entry(BC_REQ_INTA, be);
+	case BC_CYCLE_SPECIAL:
+		return special_entry(be);
+	case BC_CYCLE_IO_READ:
+		return bytes_entry(BC_REQ_IOREAD, be);
+	case BC_CYCLE_IO_WRITE:
+		return bytes_entry(BC_REQ_IOWRITE, be);
+	case BC_CYCLE_I_FETCH:
+		return BC_REQ_FETCH | burst_size;
+	case BC_CYCLE_NC_I_FETCH:
+		return bytes_entry(BC_REQ_FETCH, be);
+	case BC_CYCLE_D_READ:
+		return BC_REQ_MEMREAD | burst_size;
+	case BC_CYCLE_NC_D_READ:
+		return bytes_entry(BC_REQ_MEMREAD, be);
+	case BC_CYCLE_WRITE_BACK:
+		return BC_REQ_MEMWRITE | burst_size;
+	case BC_CYCLE_D_WRITE:
+		return bytes_entry(BC_REQ_MEMWRITE, be);
+	default:
+		return bytes_entry((uint8_t)(BC_REQ_INVALID + cycle), be) |
+		       (options->keep_invalid ? 0 : BC_MAP_DROP);
+	}
+}
+
+void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options)
+{
+	mapping->options = *options;
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
+		for (unsigned be = 0; be < 256; be++)
+			mapping->entry[cycle << 8 | be] = entry_of(cycle, (uint8_t)be, options) |
+							  (uint32_t)options->attr[cycle] << 16;
+}

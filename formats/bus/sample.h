@@ -11,8 +11,12 @@
 #ifndef BC_FORMATS_BUS_SAMPLE_H
 #define BC_FORMATS_BUS_SAMPLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "formats/base/bytes.h"
+#include "formats/bus/record.h"
 
 #define BC_SAMPLE_BYTES 6
 
@@ -53,5 +57,77 @@ int bc_cycle_by_name(const char *name);
 /* Writes one line in the format of BYU's printer ("%08x %02x NAME\n"), without a terminating zero.
  * Returns the length. */
 size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAMPLE_BYTES]);
+
+/* ---- mapping to records
+ *
+ * Maps Pentium bus samples to BYU records with a table of 4096 entries: cycle type x byte enables.
+ *
+ * Set a struct bc_mapping_options, build the table once with bc_mapping_init(), and look up each
+ * sample with bc_map_entry() and bc_map_sample(). The table is then read-only, so threads can share
+ * it.
+ *
+ *   cycle         size            reqtype   attr  address
+ *   INT_ACK       zeros in BE     INTA      0     lowest enabled byte
+ *   SPECIAL       0               by BE     0     unchanged
+ *   IO_READ       zeros in BE     IOREAD    0     lowest enabled byte
+ *   IO_WRITE      zeros in BE     IOWRITE   0     lowest enabled byte
+ *   I_FETCH       32, a burst     FETCH     3     unchanged
+ *   NC_I_FETCH    zeros in BE     FETCH     0     lowest enabled byte
+ *   D_READ        32, a burst     MEMREAD   3     unchanged
+ *   NC_D_READ     zeros in BE     MEMREAD   0     lowest enabled byte
+ *   WRITE_BACK    32, a burst     MEMWRITE  3     unchanged
+ *   D_WRITE       zeros in BE     MEMWRITE  1     lowest enabled byte
+ *   invalid       zeros in BE     F0 + type 0     lowest enabled byte (dropped unless kept)
+ *
+ * "Lowest enabled byte": (sample address & ~7) + the number of the lowest zero in BE; if no byte is
+ * enabled, the unchanged address. Special cycles by BE: FE SHUTDOWN, FD FLUSH, FB HALT (with
+ * address bit 4 set: STOPCLKACK), F7 SYNC, EF FLUSHACK, DF BRTRACEREC, any other CNTRLAGNTRES,
+ * counted as unknown. */
+
+struct bc_mapping_options {
+	uint8_t attr[BC_CYCLE_TYPES]; /* the record's attr, by cycle type */
+	bool size_v1_0;               /* BYU v1.0: no size above 8 */
+	bool keep_invalid;            /* make records of invalid cycles instead of dropping them */
+};
+
+/* Table entry: reqtype in bits 0..7, size 8..15, attr 16..23, and these: */
+enum bc_map_flag {
+	BC_MAP_BYTE = 7 << 24,    /* number of the lowest enabled byte; 0 without BC_MAP_ALIGN */
+	BC_MAP_ALIGN = 1 << 27,   /* align the address to 8 and add that number */
+	BC_MAP_DROP = 1 << 28,    /* drop: an invalid cycle */
+	BC_MAP_UNKNOWN = 1 << 29, /* an undocumented special cycle */
+	BC_MAP_HALT = 1 << 30,    /* HALT, or STOPCLKACK if address bit 4 is set */
+};
+
+struct bc_mapping {
+	uint32_t entry[BC_CYCLE_TYPES * 256];
+	struct bc_mapping_options options;
+};
+
+struct bc_mapping_options bc_mapping_options_default(void);
+
+void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options);
+
+static inline uint32_t bc_map_entry(
+	const struct bc_mapping *mapping, const uint8_t sample[BC_SAMPLE_BYTES])
+{
+	return mapping->entry[(unsigned)(sample[5] >> 4) << 8 | sample[4]];
+}
+
+/* Writes a sample's record without its time (8 bytes). `entry` is bc_map_entry() of the sample. */
+static inline void bc_map_sample(
+	uint8_t *out, uint32_t entry, const uint8_t sample[BC_SAMPLE_BYTES], uint8_t proc)
+{
+	uint32_t addr = bc_be32(sample);
+	uint32_t meta = (entry & 0xFFFFFF) | (uint32_t)proc << 24;
+
+	if ((entry & BC_MAP_HALT) != 0 && (addr & 0x10) != 0)
+		meta = (meta & ~0xFFu) | BC_REQ_STOPCLKACK;
+	/* Branch-free: the order of bursts and single transfers is unpredictable. */
+	uint32_t low = (0u - (entry >> 27 & 1)) & 7;
+	addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
+	bc_write_le32(out, addr);
+	bc_write_le32(out + 4, meta);
+}
 
 #endif

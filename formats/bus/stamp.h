@@ -17,7 +17,7 @@
 
 #include "formats/bus/bcp1.h"
 #include "formats/bus/chunk.h"
-#include "formats/bus/mapping.h"
+#include "formats/bus/sample.h"
 
 struct bc_stamper {
 	const struct bc_mapping *mapping;

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
+#include "formats/bus/sample.h"
 
 static void raw6_init(void *state, const struct bc_format_options *options)
 {

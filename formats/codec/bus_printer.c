@@ -65,7 +65,7 @@ struct bc_bcp1_writer {
 	uint8_t frame[BC_BCP1_WRITER_FRAME];
 };
 
-/* Converts a reference to Pentium bus cycles: the inverse of formats/bus/mapping.h with its default
+/* Converts a reference to Pentium bus cycles: the inverse of formats/bus/sample.h with its default
  * attributes.
  *
  *     bus_encoder_start()          selects the cycles and determines what they cannot express

@@ -10,8 +10,8 @@
 #include "formats/base/bytes.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"
-#include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
+#include "formats/bus/sample.h"
 #include "formats/codec/reader_internal.h"
 #include "formats/trace/parser.h"
 

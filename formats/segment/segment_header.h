@@ -11,7 +11,7 @@
 #include "formats/base/json.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
-#include "formats/bus/mapping.h"
+#include "formats/bus/sample.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_name.h"

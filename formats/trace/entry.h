@@ -18,7 +18,6 @@
 
 #include "formats/base/fast_format.h"
 #include "formats/bus/chunk.h"
-#include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
 

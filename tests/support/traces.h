@@ -9,8 +9,8 @@
 
 #include "capture/sim/sim.h"
 #include "formats/base/bytes.h"
-#include "formats/bus/mapping.h"
 #include "formats/bus/record.h"
+#include "formats/bus/sample.h"
 #include "formats/codec/input.h"
 #include "tests/support/test.h"
 

@@ -14,7 +14,7 @@
 #include "daemon/ingest/pipeline.h"
 #include "daemon/store/catalogue.h"
 #include "daemon/store/recording_info.h"
-#include "formats/bus/mapping.h"
+#include "formats/bus/sample.h"
 #include "formats/bus/stamp.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/segments.h"

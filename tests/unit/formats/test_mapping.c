@@ -1,7 +1,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/bus/mapping.h"
+#include "formats/bus/sample.h"
 #include "tests/support/test.h"
 
 /* A slow reference made from the documentation: one case per cycle type, byte by byte. */
