@@ -14,7 +14,7 @@
 
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 #define NAME_BYTES_MAX 63u
 

@@ -10,7 +10,7 @@
 
 #include "cli/io/record_text.h"
 #include "formats/base/text.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 
 /* ---- gathering */

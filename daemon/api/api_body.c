@@ -10,7 +10,7 @@
 #include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 /* Error messages quote at most this many bytes of a client's text. */
 #define QUOTED_MAX 48

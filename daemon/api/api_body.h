@@ -66,8 +66,8 @@ bool bc_body_file_size(const struct bc_body *body, const char *name, uint64_t *b
 bool bc_body_seconds_or_text(
 	const struct bc_body *body, const char *name, char *out, size_t size) BC_MUST_CHECK;
 
-/* The user's metadata, an object of strings that follows the rules of formats/segment/metadata.h,
- * as JSON text; empty if there is none. */
+/* The user's metadata, an object of strings that follows the rules of
+ * formats/segment/segment_header.h, as JSON text; empty if there is none. */
 bool bc_body_metadata(
 	const struct bc_body *body, const char *name, char out[BC_METADATA_MAX]) BC_MUST_CHECK;
 

@@ -14,7 +14,7 @@
 
 #include "daemon/config/config_types.h"
 #include "formats/base/text.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 #define CONNECTIONS_MAX 4096u
 #define MS_NS           UINT64_C(1000000)

@@ -31,7 +31,7 @@
 #include "daemon/store/catalogue.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */
 #define CHUNKS_IN_PIPELINE 4u

@@ -9,7 +9,7 @@
 
 #include "capture/source/source.h"
 #include "formats/base/json.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 struct bc_recording_waiter {
 	struct bc_recording_waiter *next;

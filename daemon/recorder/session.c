@@ -16,7 +16,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
 #include "formats/bus/stamp.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 /* How often a paced replay continues. */
 #define PACE_MS 5

@@ -17,7 +17,7 @@
 #include "formats/base/figures.h"
 #include "formats/base/json.h"
 #include "formats/bus/record.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 /* Returns the bytes per second since the oldest poll known, a minute ago at most. */
 static double growth(const struct bc_rate_meter *m, uint64_t bytes_out, uint64_t now_ns)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 void bc_recording_info_init(struct bc_recording_info *recording)
 {

@@ -4,6 +4,7 @@
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_HEADER_H
 #define BC_FORMATS_SEGMENT_SEGMENT_HEADER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,9 +13,41 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/sample.h"
-#include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_name.h"
+
+/* ---- the user's metadata of a recording: a JSON object of strings in the headers of its segments
+ *
+ * Metadata set during the recording is also kept as a note at
+ * its place among the records (BC_EVENT_NOTE): an object with the members set there. */
+
+#define BC_METADATA_MAX       4096  /* with the terminating zero */
+#define BC_METADATA_VALUE_MAX 1024u /* bytes */
+
+/* Parses stored metadata; NULL and "" give {}. The caller releases the result. Returns NULL if the
+ * text is not JSON or if out of memory. */
+json_t *bc_metadata_parse(const char *text) BC_MUST_CHECK;
+
+/* Checks metadata given by a user: a JSON object of strings with valid keys and UTF-8 values of at
+ * most BC_METADATA_VALUE_MAX bytes, shorter than BC_METADATA_MAX in total. Writes the object
+ * without spaces to `out`; "" if it has no members. `text` may be `out`. On failure, returns false
+ * with an error message, and `out` is unchanged. */
+bool bc_metadata_read(
+	char out[BC_METADATA_MAX], const char *text, char *err, size_t errlen) BC_MUST_CHECK;
+bool bc_metadata_from_json(
+	char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Sets one member and moves it to the end; an empty value removes it. Same checks and results. */
+bool bc_metadata_set(char all[BC_METADATA_MAX], const char *key, const char *value, char *err,
+	size_t errlen) BC_MUST_CHECK;
+
+/* Adds the members of `more` to `all`. Existing members keep their position and get the new value.
+ * Both are JSON objects or "", and may have members that a user could not set. On failure (too long
+ * or out of memory), returns false with an error message, and `all` is unchanged. */
+bool bc_metadata_merge(
+	char all[BC_METADATA_MAX], const char *more, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* ---- the header */
 
 /* Maximum length of a header. */
 #define BC_SEGMENT_HEADER_MAX (1u << 16)

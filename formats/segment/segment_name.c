@@ -6,6 +6,15 @@
 #include <string.h>
 #include <time.h>
 
+bool bc_word_is_valid(const char *word)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t n = strspn(word, allowed);
+
+	return word[n] == '\0' && n >= 1 && n <= BC_WORD_MAX;
+}
+
 void bc_recording_id_write(
 	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label)
 {

@@ -16,7 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/segment/metadata.h"
+/* Whether a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as metadata keys and labels
+ * must be. */
+#define BC_WORD_MAX 64
+bool bc_word_is_valid(const char *word);
 
 #define BC_RECORDING_ID_MAX 112         /* with the terminating zero */
 #define BC_LABEL_MAX        BC_WORD_MAX /* characters; checked with bc_word_is_valid() */

@@ -5,7 +5,7 @@
 
 #include "daemon/store/recording_info.h"
 #include "formats/base/json.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;

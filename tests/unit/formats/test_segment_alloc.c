@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "formats/codec/input.h"
-#include "formats/segment/metadata.h"
 #include "formats/segment/segment.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
