@@ -22,11 +22,169 @@
 #include "formats/codec/codecs.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
-#include "formats/codec/cpu_names.h"
-#include "formats/codec/tarmac_access.h"
+#include "formats/base/fast_parse.h"
+#include "formats/base/hash.h"
 #include "formats/codec/tarmac_line.h"
+
+/* ---- the numbers of processors that are named: "cpu1", "cluster0.cpu1", "css.rse.cpu"
+ *
+ * A name has the number in it: the one after "cpu" or "core", or else the last. If it has none, or
+ * another name has the same, it gets the lowest number that no name has so far, which the parser's
+ * notes report. */
+
+#define CPU_NAMES 256u
+
+/* Zeroes are an empty list. */
+struct cpu_names {
+	unsigned count;
+	unsigned last; /* the name found last */
+	unsigned odd;  /* names whose number is not in them */
+	uint64_t unnumbered;
+	uint64_t used[(UINT16_MAX + 1) / 64];  /* bits: numbers of processors */
+	uint64_t named[(UINT16_MAX + 1) / 64]; /* those of names in the list */
+	struct cpu_name {
+		uint64_t hash;
+		uint16_t proc;
+		bool is_odd;
+		char end[BC_NOTES_NAME_BYTES];
+	} names[CPU_NAMES];
+};
+
+static bool has_bit(const uint64_t *bits, uint16_t number)
+{
+	return (bits[number / 64] >> number % 64 & 1) != 0;
+}
+
+static void set_bit(uint64_t *bits, uint16_t number)
+{
+	bits[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+static bool is_digit(char c)
+{
+	return (uint8_t)(c - '0') <= 9;
+}
+
+/* Reads the number at `at`, of up to 16 bits. */
+static bool read_number(const char *at, const char *end, uint16_t *number)
+{
+	uint32_t sum = 0;
+
+	if (at == end || !is_digit(*at))
+		return false;
+	for (; at < end && is_digit(*at); at++) {
+		sum = sum * 10 + (uint32_t)(*at - '0');
+		if (sum > UINT16_MAX)
+			return false;
+	}
+	*number = (uint16_t)sum;
+	return true;
+}
+
+/* Finds the number in a name: that after the last "cpu" or "core", or else the last one. */
+static bool find_number(const char *name, size_t bytes, uint16_t *number)
+{
+	const char *end = name + bytes;
+	bool has_word = false;
+	bool is_found = false;
+
+	for (const char *at = name; at < end; at++) {
+		size_t word = strncasecmp(at, "cpu", 3) == 0    ? 3
+			      : strncasecmp(at, "core", 4) == 0 ? 4
+								: 0;
+		if (word != 0 && (size_t)(end - at) > word) {
+			const char *digits = at + word;
+			digits += *digits == '_' || *digits == '[' || *digits == '-';
+			if (read_number(digits, end, number))
+				has_word = is_found = true;
+		} else if (!has_word && is_digit(*at) && (at == name || !is_digit(at[-1]))) {
+			is_found |= read_number(at, end, number);
+		}
+	}
+	return is_found;
+}
+
+static struct cpu_name *find_name(struct cpu_names *names, uint64_t hash)
+{
+	if (names->count != 0 && names->names[names->last].hash == hash)
+		return &names->names[names->last];
+	for (unsigned i = 0; i < names->count; i++)
+		if (names->names[i].hash == hash) {
+			names->last = i;
+			return &names->names[i];
+		}
+	return NULL;
+}
+
+static bool is_known_cpu(struct cpu_names *names, const char *name, size_t bytes)
+{
+	return find_name(names, bc_hash(name, bytes)) != NULL;
+}
+
+/* Sets *proc to the number of a name, which is added if it is new. Returns false, and counts the
+ * line, if there are too many names. */
+static bool number_cpu(struct cpu_names *names, const char *name, size_t bytes, uint16_t *proc)
+{
+	uint64_t hash = bc_hash(name, bytes);
+	const struct cpu_name *known = find_name(names, hash);
+	uint16_t number = 0;
+
+	if (known != NULL) {
+		*proc = known->proc;
+		return true;
+	}
+	if (names->count == CPU_NAMES) {
+		names->unnumbered++;
+		return false;
+	}
+	bool is_odd = !find_number(name, bytes, &number) || has_bit(names->used, number);
+	if (is_odd)
+		for (number = 0; number < UINT16_MAX && has_bit(names->used, number);)
+			number++;
+	set_bit(names->used, number);
+	set_bit(names->named, number);
+	struct cpu_name *added = &names->names[names->last = names->count++];
+	*added = (struct cpu_name){.hash = hash, .proc = number, .is_odd = is_odd};
+	names->odd += is_odd;
+	size_t cut = bytes < sizeof(added->end) ? 0 : bytes - (sizeof(added->end) - 1);
+	memcpy(added->end, name + cut, bytes - cut);
+	*proc = number;
+	return true;
+}
+
+/* The same for "cpu0" and the like, and for just a number. */
+static bool number_plain_cpu(struct cpu_names *names, uint16_t number, uint16_t *proc)
+{
+	char name[16];
+
+	if (has_bit(names->named, number)) {
+		snprintf(name, sizeof(name), "cpu%u", (unsigned)number);
+		return number_cpu(names, name, strlen(name), proc);
+	}
+	set_bit(names->used, number);
+	*proc = number;
+	return true;
+}
+
+static void get_cpu_notes(const struct cpu_names *names, struct bc_parse_notes *notes)
+{
+	unsigned n = 0;
+
+	notes->unnumbered = names->unnumbered;
+	notes->names = names->odd;
+	for (unsigned i = 0; i < names->count && n < BC_NOTES_NAMES; i++) {
+		if (!names->names[i].is_odd)
+			continue;
+		notes->named[n].proc = names->names[i].proc;
+		memcpy(notes->named[n++].name, names->names[i].end, BC_NOTES_NAME_BYTES);
+	}
+}
+
+/* ---- lines */
 
 /* State from previous lines. */
 struct tarmac {
@@ -38,7 +196,7 @@ struct tarmac {
 	uint16_t access; /* type of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS
 			  */
 	uint64_t unread; /* lines with more than was read */
-	struct bc_cpu_names cpus;
+	struct cpu_names cpus;
 };
 
 /* Length of the instruction set's name, or 0. */
@@ -480,7 +638,7 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 
 /* Parses "cpu0" or, after a time, just a number or the name of a component. */
 static const char *parse_cpu(
-	struct bc_tarmac_line *line, struct bc_cpu_names *cpus, const char *at, bool has_time)
+	struct bc_tarmac_line *line, struct cpu_names *cpus, const char *at, bool has_time)
 {
 	const char *p = at;
 	const char *end = bc_tarmac_word_end(at);
@@ -492,10 +650,10 @@ static const char *parse_cpu(
 		p += 3;
 	if ((is_cpu || has_time) && bc_tarmac_parse_decimal(&p, &cpu) && bc_is_space(*p) &&
 		cpu <= UINT16_MAX)
-		is_numbered = bc_cpu_plain(cpus, (uint16_t)cpu, &line->proc);
+		is_numbered = number_plain_cpu(cpus, (uint16_t)cpu, &line->proc);
 	else if (is_cpu ||
-		 (is_component(at) && (has_time || bc_cpu_is_known(cpus, at, (size_t)(end - at)))))
-		is_numbered = bc_cpu_number(cpus, at, (size_t)(end - at), &line->proc);
+		 (is_component(at) && (has_time || is_known_cpu(cpus, at, (size_t)(end - at)))))
+		is_numbered = number_cpu(cpus, at, (size_t)(end - at), &line->proc);
 	else
 		return at;
 	line->has |= is_numbered ? BC_HAS_PROC : 0;
@@ -664,7 +822,7 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 	const struct tarmac *t = state;
 
 	notes->unread = t->unread;
-	bc_cpu_notes(&t->cpus, notes);
+	get_cpu_notes(&t->cpus, notes);
 }
 
 const struct bc_parser bc_tarmac_parser = {.state_bytes = sizeof(struct tarmac),

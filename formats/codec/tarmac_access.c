@@ -1,4 +1,4 @@
-#include "formats/codec/tarmac_access.h"
+#include "formats/codec/tarmac_line.h"
 
 #include <byteswap.h>
 

@@ -58,4 +58,20 @@ ssize_t bc_unpack_head(uint8_t *out, size_t capacity, enum bc_packing packing, c
 /* Whether the compressed data may end here, between two frames or members. */
 bool bc_unpack_may_end(const struct bc_unpacker *unpacker);
 
+/* ---- files that can't be read
+ *
+ * Names what a file is that buscap can't read, so that a message can say how to get at the trace in
+ * it: other compressions, archives, UTF-16. */
+
+/* Describes the content of a file, which may be compressed with `packing`, from the first bytes of
+ * its content. Returns false if they are none of these; otherwise sets *err to a clause. Two bytes
+ * are enough for some, so call it only if no format fits. `may_be_records`: several do; then at
+ * least four bytes must be right. */
+bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,
+	size_t bytes, bool may_be_records);
+
+/* Whether a file is a program, library or object file. The tables of numbers in it may fit a format
+ * of records. */
+bool bc_is_elf(const uint8_t *head, size_t bytes);
+
 #endif
