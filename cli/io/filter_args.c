@@ -13,7 +13,7 @@
 #include "cli/term/options.h"
 #include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
-#include "formats/trace/name_file.h"
+#include "formats/trace/name_map.h"
 
 void bc_filter_args_init(struct bc_filter_args *s)
 {

@@ -18,7 +18,7 @@
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/codec/entry_convert.h"
+#include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/printer.h"
 

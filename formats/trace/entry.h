@@ -6,7 +6,7 @@
  * bc_entry_references() returns these references.
  *
  * Readers (formats/codec/reader.h) produce entries, and printers (formats/trace/printer.h) write
- * them. formats/codec/entry_convert.h, between the two, determines what a target format cannot
+ * them. formats/codec/format.h, between the two, determines what a target format cannot
  * hold. It works with traits: a trait is a property that an entry may have and that a format may be
  * able to hold. */
 #ifndef BC_FORMATS_TRACE_ENTRY_H

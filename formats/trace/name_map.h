@@ -2,7 +2,7 @@
  *
  * A map has layers. A name of a later layer hides those of earlier ones; within a layer, the
  * smallest range that has the address counts. A layer comes from the built-in map of the PC, from
- * the symbols of a program (formats/trace/name_file.h), or from a file with one name per line and
+ * the symbols of a program, or from a file with one name per line and
  * hexadecimal addresses:
  *
  *     # the test fixture
@@ -35,46 +35,6 @@ struct bc_name_region {
 	struct bc_name_range ranges[BC_NAME_REGION_RANGES];
 };
 
-/* A layer: ranges of addresses, each with a name.
- *
- *     bc_name_layer_add() ...   in any order
- *     bc_name_map_add_layer()   sorts it
- *
- * An empty layer is all zero. */
-
-struct bc_name_row {
-	uint64_t first;
-	uint64_t last;
-	size_t up;   /* just after the nearest earlier row of its kind that ends later; or its first
-		      */
-	size_t name; /* offset in the layer's text */
-	bool is_port;
-};
-
-struct bc_name_layer {
-	struct bc_name_row *rows; /* sorted by the first address, ports after memory */
-	size_t count;
-	size_t capacity;
-	size_t ports; /* index of the first port */
-	char *text;   /* the names, each with a terminating zero */
-	size_t text_used;
-	size_t text_capacity;
-	bool is_symbols;
-};
-
-/* Adds a range. Returns 0 or -ENOMEM. */
-int bc_name_layer_add(struct bc_name_layer *layer, const struct bc_name_range *range,
-	const char *name, size_t bytes) BC_MUST_CHECK;
-
-void bc_name_layer_sort(struct bc_name_layer *layer);
-void bc_name_layer_free(struct bc_name_layer *layer);
-
-static inline const char *bc_name_layer_text(
-	const struct bc_name_layer *layer, const struct bc_name_row *row)
-{
-	return layer->text + row->name;
-}
-
 struct bc_name_map;
 
 /* Returns a map without names, except that bc_name_map_region() knows those of the PC; or NULL if
@@ -82,15 +42,8 @@ struct bc_name_map;
 struct bc_name_map *bc_name_map_open(void) BC_MUST_CHECK;
 void bc_name_map_close(struct bc_name_map *map);
 
-/* Adds a layer: that of the PC, or the lines of a text. Returns 0; -ENOMEM; or -EINVAL with a
- * message such as "line 3: ...", and the map unchanged. */
+/* Adds the names of the PC. Returns 0 or -ENOMEM. */
 int bc_name_map_add_pc(struct bc_name_map *map) BC_MUST_CHECK;
-int bc_name_map_add_text(struct bc_name_map *map, const char *text, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-
-/* Sorts and adds a layer, which then belongs to the map. Returns 0, or -ENOMEM with the layer
- * freed. */
-int bc_name_map_add_layer(struct bc_name_map *map, struct bc_name_layer *layer) BC_MUST_CHECK;
 
 /* The name of an address. */
 struct bc_name {
@@ -114,7 +67,25 @@ json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t a
 bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	struct bc_name_region *region, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Returns the position of the first character that is not a blank, tab or carriage return. */
-const char *bc_name_skip_blanks(const char *at, const char *end);
+/* ---- files of names */
+
+/* Splits "FILE" or "FILE:OFFSET"; the offset is hexadecimal and may be negative,
+ * "vmlinux:-c0000000". Returns the length of the file's name. */
+size_t bc_symbols_split(const char *text, uint64_t *offset);
+
+/* Adds the names in a file as a layer. Returns 0; -EINVAL with a message such as "line 3: ..."; or
+ * another negative errno, -EFBIG for a text of more than 64 MiB. On failure the map is unchanged.
+ */
+int bc_name_file_add_map(struct bc_name_map *map, int fd, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Adds the symbols of a program, with `offset` (modulo 2^64) added to each address. Same results.
+ *
+ * Symbols come from an ELF file of 32 or 64 bits and of either byte order, or from lines such as
+ * "c0100000 T startup_32" (System.map, nm, /proc/kallsyms). Functions and objects with a size have
+ * that range. Others, such as labels in assembler, extend to the next symbol, at most 64 KiB and
+ * not beyond their section; they hide no symbol with a size. An ELF file without a symbol table is
+ * searched for dynamic symbols. */
+int bc_name_file_add_symbols(
+	struct bc_name_map *map, int fd, uint64_t offset, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* Printer interface: how a format's module turns entries into bytes.
  *
- * A printer only receives entries that its format can hold: formats/codec/entry_convert.h converts
+ * A printer only receives entries that its format can hold: formats/codec/format.h converts
  * the others or leaves them out, and counts what is lost. A printer ignores fields that its format
  * has no place for. It prints fields that the entry lacks as the format's value for unknown, or as
  * 0. Nothing is truncated: a value that is too large is an error. */

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/codec/entry_convert.h"
+#include "formats/codec/format.h"
 #include "formats/codec/input.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/filter_parse.h"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/trace/name_file.h"
+#include "formats/trace/name_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/codec/entry_convert.h"
+#include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/printer.h"
 #include "tests/support/test.h"

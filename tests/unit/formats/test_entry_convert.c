@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "formats/codec/entry_convert.h"
+#include "formats/codec/format.h"
 #include "tests/support/test.h"
 
 /* Converts entries for a target and collects the output in order. */

@@ -3,12 +3,25 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "formats/trace/name_map.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define LINES 60u
+
+static int add_text(struct bc_name_map *map, const char *text, size_t bytes, char err[128])
+{
+	int fd = memfd_create("names", MFD_CLOEXEC);
+
+	assert_true(fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	int rc = bc_name_file_add_map(map, fd, err, 128);
+	close(fd);
+	return rc;
+}
 
 /* The name of an address, or NULL. */
 static const char *find(const struct bc_name_map *map, bool is_port, uint64_t addr)
@@ -69,7 +82,7 @@ TEST(the_smallest_range_has_the_name)
 				l->is_port ? "port " : "", l->first, l->last, l->first,
 				l->last - l->first);
 		}
-		assert_int_equal(bc_name_map_add_text(map, text, used, err, sizeof(err)), 0);
+		assert_int_equal(add_text(map, text, used, err), 0);
 		for (uint64_t addr = 0; addr < 280; addr++)
 			for (int is_port = 0; is_port < 2; is_port++) {
 				char name[24];
@@ -88,7 +101,7 @@ static void add(struct bc_name_map *map, const char *text)
 {
 	char err[128] = "";
 
-	assert_int_equal(bc_name_map_add_text(map, text, strlen(text), err, sizeof(err)), 0);
+	assert_int_equal(add_text(map, text, strlen(text), err), 0);
 }
 
 TEST(a_later_layer_hides_an_earlier_one)
@@ -125,9 +138,7 @@ TEST(a_malformed_line_is_an_error_and_changes_nothing)
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		char err[128] = "";
-		assert_int_equal(bc_name_map_add_text(map, cases[i].text, strlen(cases[i].text),
-					 err, sizeof(err)),
-			-EINVAL);
+		assert_int_equal(add_text(map, cases[i].text, strlen(cases[i].text), err), -EINVAL);
 		assert_string_equal(err, cases[i].err);
 		assert_null(find(map, false, 0x10));
 	}

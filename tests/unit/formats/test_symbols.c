@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/trace/name_file.h"
+#include "formats/trace/name_map.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
@@ -349,7 +349,7 @@ TEST(symbols_of_a_system_map_extend_to_the_next_one)
 	char err[256];
 	uint64_t offset = 0;
 
-	assert_int_equal(bc_symbols_add_text(map, text, strlen(text), 0, err, sizeof(err)), 0);
+	assert_int_equal(load_bytes(map, (const uint8_t *)text, strlen(text), 0, err), 0);
 	assert_string_equal(name_at(map, 0, &offset), "");
 	assert_string_equal(name_at(map, 0xc00fffff, &offset), "");
 	assert_string_equal(name_at(map, 0xc0100000, &offset), "startup_32");
