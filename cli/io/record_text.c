@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/term/console.h"
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 
 _Static_assert(8 + 27 + 11 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/grow.h"
 #include "formats/bus/record.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 #include "formats/http/server.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/utf8.h"
 
 /* A word is shortened to no less, "..." included. */

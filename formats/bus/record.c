@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 
 static const char *const names[256] = {
 	[BC_REQ_FETCH] = "FETCH",

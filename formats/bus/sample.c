@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 
 /* Names, and " NAME\n" padded to a constant length, because copying a constant length is
  * fastest. */

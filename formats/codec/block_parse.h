@@ -1,4 +1,4 @@
-/* Branch-free parsing: like formats/base/fast_parse.h, but several bytes at once. It needs
+/* Branch-free parsing: like formats/base/fast_text.h, but several bytes at once. It needs
  * BC_PARSE_PADDING readable bytes after the line, which the block given to a parser has.
  *
  * A loop over the bytes of a word ends at a point that the processor cannot predict. Parsers
@@ -8,7 +8,7 @@
 #ifndef BC_FORMATS_CODEC_BLOCK_PARSE_H
 #define BC_FORMATS_CODEC_BLOCK_PARSE_H
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/trace/parser.h"
 
 #ifdef __SSE2__

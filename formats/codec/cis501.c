@@ -15,7 +15,7 @@
  * "Instruction Trace Format", 2011. */
 #include "formats/codec/codecs.h"
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
 
 struct cis501 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/utf8.h"
 #include "formats/trace/parser.h"
 

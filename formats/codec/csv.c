@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
 /* Columns that the fast path for references can print (all formats except Tarmac): common ones and

@@ -9,7 +9,7 @@
  * blank line is malformed, because Dinero IV stops at one. Source: the manual of Dinero IV. */
 #include "formats/codec/codecs.h"
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
 
 struct din {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
 
 static inline int type_of(char letter)

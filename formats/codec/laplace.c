@@ -35,7 +35,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
 
 static const char bad_type[] = "expected a type: one printable character";

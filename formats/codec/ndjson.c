@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
 /* Traits that the fast path for references can print (all formats except Tarmac): common ones and

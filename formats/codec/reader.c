@@ -1,19 +1,67 @@
-/* Reads bcp1, whose samples become entries, gaps and damage between frames events and faults; and
- * text lines and fixed-size records. Chunks are in chunk_reader.c. */
+/* Reads traces of three kinds: frames (bcp1), chunks (segments), and blocks of lines or of records
+ * of a fixed size. Each kind has a state and the functions of a struct reader_kind.
+ *
+ * A kind's next() returns a batch as soon as it has entries or a fault. Its state says where to go
+ * on, so whatever comes after a fault is found by the next call: entries come in order, and each
+ * fault once, where it is. Text in entries points into the state, which only the next call changes.
+ */
 #include "formats/codec/reader.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
-#include "formats/codec/reader_internal.h"
+#include "formats/codec/format.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
 #include "formats/trace/parser.h"
+
+#define READER_ENTRIES 192
+
+struct reader_kind {
+	int (*open)(struct bc_reader *reader); /* sets reader->state */
+	int (*next)(struct bc_reader *reader, struct bc_batch *batch);
+	void (*notes)(const struct bc_reader *reader, struct bc_parse_notes *notes); /* or NULL */
+	void (*close)(struct bc_reader *reader); /* state may be NULL */
+};
+
+struct bc_reader {
+	const struct reader_kind *kind;
+	struct bc_input *input;
+	enum bc_format format;
+	const struct bc_format_info *info;
+	struct bc_reader_options options;
+	void *state;
+	const struct bc_segment_header *header;
+	struct bc_fault fault;
+	struct bc_entry entries[READER_ENTRIES];
+};
+
+/* Ends a batch with a fault at an offset. Returns 1. */
+static int __attribute__((format(printf, 5, 6))) set_fault(struct bc_reader *r,
+	struct bc_batch *batch, uint64_t offset, uint64_t bytes, const char *format, ...)
+{
+	va_list args;
+
+	r->fault = (struct bc_fault){.offset = offset, .bytes = bytes};
+	va_start(args, format);
+	vsnprintf(r->fault.what, sizeof(r->fault.what), format, args);
+	va_end(args);
+	batch->fault = &r->fault;
+	return 1;
+}
+
+/* ---- frames: samples become entries, gaps and damage between frames events and faults */
 
 struct frame_state {
 	struct bc_frames *frames;
@@ -57,7 +105,7 @@ static void next_samples(struct bc_reader *r, struct frame_state *f, struct bc_b
 	const struct bc_bcp1_header *header = &f->frames->frame.header;
 	bool has_agent = (header->flags & BC_BCP1_AGENT) != 0;
 
-	while (f->next < header->samples && batch->count < BC_READER_ENTRIES) {
+	while (f->next < header->samples && batch->count < READER_ENTRIES) {
 		const uint8_t *sample = f->frames->frame.samples +
 					(size_t)f->next * BC_BCP1_SAMPLE_BYTES;
 		struct bc_entry *entry = &r->entries[batch->count++];
@@ -70,7 +118,7 @@ static void next_samples(struct bc_reader *r, struct frame_state *f, struct bc_b
 	f->has_frame = f->next < header->samples;
 }
 
-static void add_event(
+static void add_frame_event(
 	struct bc_reader *r, struct frame_state *f, struct bc_batch *batch, struct bc_event event)
 {
 	struct bc_entry *entry = &r->entries[batch->count++];
@@ -88,7 +136,7 @@ static void start_frame(struct bc_reader *r, struct frame_state *f, struct bc_ba
 	if (f->frames->frame.header.samples == 0)
 		return;
 	if (f->has_epoch && f->epoch != f->frames->epoch)
-		add_event(r, f, batch, (struct bc_event){.kind = 0});
+		add_frame_event(r, f, batch, (struct bc_event){.kind = 0});
 	f->has_epoch = true;
 	f->epoch = f->frames->epoch;
 	f->has_frame = true;
@@ -113,37 +161,28 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 			start_frame(r, f, batch);
 			break;
 		case BC_FRAMES_GAP:
-			add_event(r, f, batch,
+			add_frame_event(r, f, batch,
 				(struct bc_event){.kind = BC_EVENT_GAP,
 					.cause = (uint8_t)f->frames->gap.cause,
 					.exact = f->frames->gap.is_exact,
 					.value = f->frames->gap.lost});
 			if (f->frames->gap.cause != BC_GAP_SEQUENCE)
 				break;
-			r->fault = (struct bc_fault){.offset = f->frames->gap.offset};
-			snprintf(r->fault.what, sizeof(r->fault.what), "frames are missing here");
-			batch->fault = &r->fault;
-			return 1;
+			return set_fault(
+				r, batch, f->frames->gap.offset, 0, "frames are missing here");
 		case BC_FRAMES_TRIGGER:
-			add_event(r, f, batch, (struct bc_event){.kind = BC_EVENT_TRIGGER});
+			add_frame_event(r, f, batch, (struct bc_event){.kind = BC_EVENT_TRIGGER});
 			break;
 		case BC_FRAMES_DAMAGE:
-			r->fault = (struct bc_fault){.offset = f->frames->damage.offset,
-				.bytes = f->frames->damage.bytes};
-			snprintf(
-				r->fault.what, sizeof(r->fault.what), "%s", f->frames->damage.what);
-			batch->fault = &r->fault;
-			return 1;
+			return set_fault(r, batch, f->frames->damage.offset,
+				f->frames->damage.bytes, "%s", f->frames->damage.what);
 		case BC_FRAMES_END:
 			f->is_over = true;
 			break;
 		case -EBADMSG:
 			f->is_over = true;
-			r->fault = (struct bc_fault){.offset = f->frames->whole_end};
-			snprintf(r->fault.what, sizeof(r->fault.what),
+			return set_fault(r, batch, f->frames->whole_end, 0,
 				"the compressed data is damaged or torn here");
-			batch->fault = &r->fault;
-			return 1;
 		default:
 			return rc;
 		}
@@ -151,8 +190,415 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 	return 1;
 }
 
-static const struct bc_reader_kind frame_reader = {
+static const struct reader_kind frame_reader = {
 	.open = open_frames, .next = next_frame, .close = close_frames};
+
+/* ---- chunks
+ *
+ * Reads segments. The records of each chunk become entries, with the chunk's events between them.
+ * Missing and damaged chunks become faults, and so does each run of duplicates.
+ *
+ * If the caller filters chunks (needs_chunk) and the file has an index, only the runs of chunks
+ * that are needed are read. Otherwise the file is read from start to end. */
+
+/* A run of duplicate chunks that is still to be reported. */
+struct duplicates {
+	uint64_t offset;
+	uint64_t bytes;
+	uint64_t records;
+	uint32_t first; /* number of the first one */
+	uint32_t count; /* 0: none */
+};
+
+struct chunk_state {
+	struct bc_segment_reader *reader;
+	struct bc_segment_index index; /* rows is NULL: read from start to end */
+	uint32_t row;                  /* next row of the index */
+	bool is_open;                  /* reading from start to end: no index has been found yet */
+	bool has_started;
+	bool is_over;
+	bool has_chunk; /* records [next, info.records) of the chunk are still to be returned */
+	uint32_t next;
+	uint32_t event;  /* and events from this one on */
+	uint64_t tick;   /* of the previous record */
+	bool is_inexact; /* `tick` is only a lower bound */
+	bool has_epoch;
+	uint32_t epoch;
+	struct bc_sequence_check own;
+	struct bc_sequence_check *sequence;
+	struct duplicates duplicates;
+	int found;    /* by the last read: enum bc_segment_found or a negative errno */
+	bool is_held; /* it is not handled yet: duplicates before it are reported first */
+	int place;    /* of the chunk, if one was found: enum bc_sequence_place */
+	bool is_after_hole;
+	struct bc_missing missing;
+	struct bc_chunk chunk;
+};
+
+static int open_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	memset(c, 0, offsetof(struct chunk_state, chunk));
+	r->state = c;
+	c->sequence = r->options.sequence != NULL ? r->options.sequence : &c->own;
+	if (r->options.needs_chunk != NULL && r->options.index_fd >= 0 &&
+		bc_segment_index_load(&c->index, r->options.index_fd) != 0)
+		c->index.rows = NULL;
+	c->is_open = c->index.rows == NULL;
+	int rc = bc_input_segments(r->input, &c->reader);
+	if (rc != 0 || c->index.rows == NULL)
+		return rc;
+	/* Read the header first, and nothing after it. */
+	struct bc_chunk_info info;
+	uint64_t end = c->index.head.offset;
+	if (c->index.head.rows != 0)
+		end = bc_segment_index_row(&c->index, 0, &info);
+	return bc_segment_reader_range(c->reader, 0, end);
+}
+
+static void close_chunks(struct bc_reader *r)
+{
+	struct chunk_state *c = r->state;
+
+	if (c == NULL)
+		return;
+	bc_segment_reader_close(c->reader);
+	bc_segment_index_free(&c->index);
+	bc_sequence_check_reset(&c->own);
+	free(c);
+}
+
+static bool is_needed(void *reader, const struct bc_chunk_info *info)
+{
+	const struct bc_reader *r = reader;
+
+	return r->options.needs_chunk == NULL || r->options.needs_chunk(r->options.context, info);
+}
+
+/* Whether needed records are missing between the chunks read before and this one. */
+static bool follows_hole(
+	struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
+{
+	uint64_t clock_hz = r->header != NULL ? r->header->clock_hz : 0;
+
+	/* First the chunk itself: times may be relative to the first one that is asked about. */
+	(void)is_needed(r, info);
+	return bc_sequence_check_misses(c->sequence, info, clock_hz, is_needed, r);
+}
+
+/* A chunk that is skipped is not missing. One before the expected record is a duplicate. */
+static void skip_chunk(struct chunk_state *c, const struct bc_chunk_info *info)
+{
+	const struct bc_sequence_check *check = c->sequence;
+
+	if (!check->has_recording || check->tag != info->recording_tag ||
+		check->next <= info->first_record)
+		bc_sequence_check_skip(c->sequence, info);
+}
+
+/* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
+ * negative errno. */
+static int next_range(struct bc_reader *r, struct chunk_state *c)
+{
+	struct bc_chunk_info info;
+
+	while (c->row < c->index.head.rows) {
+		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
+		uint64_t end = begin;
+		/* After missing records that are needed, the first chunk is read to report them. */
+		bool is_read = c->row == 0 && follows_hole(r, c, &info);
+		while (c->row < c->index.head.rows) {
+			bc_segment_index_row(&c->index, c->row, &info);
+			if (!is_read && !is_needed(r, &info))
+				break;
+			is_read = false;
+			end += bc_chunk_encoded_bytes(&info);
+			c->row++;
+		}
+		if (end == begin) {
+			skip_chunk(c, &info);
+			c->row++;
+			continue;
+		}
+		int rc = bc_segment_reader_range(c->reader, begin, end);
+		return rc < 0 ? rc : 1;
+	}
+	return 0;
+}
+
+/* Adds a gap at the start of a chunk for what is missing before it. */
+static void insert_gap(
+	struct bc_chunk *chunk, enum bc_gap_cause cause, uint64_t missing, bool is_exact)
+{
+	if (chunk->info.events == BC_CHUNK_EVENTS)
+		return; /* no room; the fault reports it anyway */
+	memmove(chunk->events + 1, chunk->events, chunk->info.events * sizeof(chunk->events[0]));
+	chunk->events[0] = (struct bc_event){
+		.kind = BC_EVENT_GAP, .cause = (uint8_t)cause, .exact = is_exact, .value = missing};
+	chunk->info.events++;
+}
+
+/* Reports what is missing before a chunk, and adds gaps for it. */
+static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	const struct bc_missing *missing = &c->missing;
+	char what[BC_MISSING_TEXT];
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (missing->lost[cause] != 0)
+			insert_gap(&c->chunk, cause, missing->lost[cause], false);
+	if (missing->records != 0)
+		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->records, true);
+	uint64_t offset = bc_segment_reader_offset(c->reader);
+	if (bc_is_missing(&missing->place))
+		set_fault(r, batch, offset, 0, "%s", bc_missing_write(what, &missing->place));
+	else
+		set_fault(r, batch, offset, 0,
+			"%" PRIu64 " sample%s lost before chunk %" PRIu32 ", but no gap reports %s",
+			missing->samples, missing->samples == 1 ? " was" : "s were", info->number,
+			missing->samples == 1 ? "it" : "them");
+	r->fault.is_before = missing->place.count != 0;
+}
+
+/* Reads on until it finds something other than a duplicate chunk. Sets `found`. */
+static void read_past_duplicates(struct bc_reader *r, struct chunk_state *c)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	struct duplicates *d = &c->duplicates;
+
+	for (;;) {
+		c->found = bc_segment_read(c->reader, &c->chunk);
+		r->header = bc_segment_reader_header(c->reader);
+		if (c->found != BC_FOUND_CHUNK)
+			return;
+		c->has_started = true;
+		c->is_after_hole = follows_hole(r, c, info);
+		c->place = bc_sequence_check_chunk(c->sequence, &c->chunk, &c->missing);
+		if (c->place < 0)
+			c->found = c->place;
+		if (c->place != BC_SEQUENCE_DUPLICATE)
+			return;
+		if (d->count++ == 0)
+			*d = (struct duplicates){.offset = bc_segment_reader_offset(c->reader),
+				.first = info->number,
+				.count = 1};
+		d->bytes += bc_chunk_encoded_bytes(info);
+		d->records += info->records;
+	}
+}
+
+static int report_duplicates(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct duplicates d = c->duplicates;
+
+	c->duplicates.count = 0;
+	if (d.count == 1)
+		return set_fault(r, batch, d.offset, d.bytes,
+			"chunk %" PRIu32 " (%" PRIu64 " record%s) is a duplicate; skipped", d.first,
+			d.records, bc_plural(d.records));
+	return set_fault(r, batch, d.offset, d.bytes,
+		"%" PRIu32 " chunks from chunk %" PRIu32 " on (%" PRIu64
+		" record%s) are duplicates; skipped",
+		d.count, d.first, d.records, bc_plural(d.records));
+}
+
+/* Starts a chunk, unless it is not needed. Returns 1 for a fault, or 0. */
+static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	const struct bc_missing *missing = &c->missing;
+
+	c->has_chunk = is_needed(r, info);
+	c->next = 0;
+	c->event = 0;
+	c->tick = info->first_tick;
+	if (c->place == BC_SEQUENCE_LATE)
+		return set_fault(r, batch, bc_segment_reader_offset(c->reader),
+			bc_chunk_encoded_bytes(info),
+			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
+	if (missing->records != 0
+			? !c->is_after_hole
+			: !c->has_chunk || (missing->samples == 0 && missing->place.count == 0))
+		return 0;
+	report_missing(r, c, batch);
+	c->has_chunk = is_needed(r, info); /* it has the gaps now */
+	return 1;
+}
+
+/* Reports a segment without an index, unless damage explains it. Returns 1 for a fault. */
+static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	bool was_open = c->is_open;
+
+	c->is_open = false;
+	if (!was_open || r->options.is_partial)
+		return 0;
+	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0,
+		"no index: the segment was cut off or is not sealed; all whole chunks were read");
+}
+
+/* Reads the next chunk. Returns 1 for a fault, 0, or a negative errno. */
+static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	bool is_whole = c->index.rows == NULL;
+	int rc = 0;
+
+	if (!c->is_held)
+		read_past_duplicates(r, c);
+	c->is_held = c->duplicates.count != 0;
+	if (c->is_held)
+		return report_duplicates(r, c, batch);
+	if (c->found < 0)
+		return c->found;
+	switch ((enum bc_segment_found)c->found) {
+	case BC_FOUND_SEGMENT:
+		bc_sequence_check_expect(c->sequence, r->header);
+		rc = c->has_started ? end_segment(r, c, batch) : 0;
+		/* Only now: needs_chunk() may ask for the header. */
+		if (!c->has_started && r->options.index_fd >= 0 && !r->options.is_one_of_many)
+			bc_segment_reader_decode_ahead(c->reader, r->options.index_fd,
+				r->options.needs_chunk, r->options.context);
+		c->has_started = true;
+		c->is_open = is_whole;
+		return rc;
+	case BC_FOUND_CHUNK:
+		return start_chunk(r, c, batch);
+	case BC_FOUND_INDEX:
+		c->is_open = false;
+		return 0;
+	case BC_FOUND_DAMAGE: {
+		const struct bc_segment_damage *d = bc_segment_reader_damage(c->reader);
+		c->is_open = false;
+		return set_fault(r, batch, d->offset, d->bytes, "%s", d->what);
+	}
+	case BC_FOUND_END:
+		break;
+	}
+	if (!is_whole) {
+		rc = next_range(r, c);
+		c->is_over = rc == 0;
+		return rc < 0 ? rc : 0;
+	}
+	c->is_over = true;
+	return end_segment(r, c, batch);
+}
+
+/* The tick of the next record, or at the end of the chunk, that of the previous one. `time` is the
+ * next record's. */
+static uint64_t next_tick(const struct chunk_state *c, uint32_t time)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+
+	if (c->next == 0 || c->next == info->records)
+		return c->tick;
+	if (time != BC_TIME_NONE)
+		return c->tick + time;
+	for (uint32_t i = c->event; i < info->events && c->chunk.events[i].position <= c->next; i++)
+		if (c->chunk.events[i].kind == BC_EVENT_ANCHOR)
+			return c->chunk.events[i].value;
+	return c->tick;
+}
+
+static void add_chunk_event(struct bc_reader *r, const struct chunk_state *c,
+	struct bc_batch *batch, const struct bc_event *event, uint32_t time)
+{
+	struct bc_entry *entry = &r->entries[batch->count++];
+
+	bc_entry_reference(entry, 0, 0, c->chunk.info.first_record + c->next);
+	entry->kind = BC_ENTRY_EVENT;
+	entry->tick = next_tick(c, time);
+	entry->epoch = c->chunk.info.epoch;
+	entry->is_inexact = c->is_inexact;
+	entry->note.event = *event;
+	entry->note.text = (struct bc_text){
+		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
+}
+
+/* An anchor holds the tick of a record without a delta. The first record's tick is in the
+ * header. */
+static void apply_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
+{
+	if (time != BC_TIME_NONE)
+		return;
+	if (c->next != 0)
+		c->tick = anchor->value;
+	c->is_inexact = !anchor->exact;
+}
+
+/* Returns as many records and events of the chunk as fit. */
+static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+
+	if (c->next == 0 && c->event == 0) {
+		if (c->has_epoch && c->epoch != info->epoch)
+			add_chunk_event(r, c, batch, &(struct bc_event){.kind = 0}, 0);
+		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
+		c->has_epoch = true;
+		c->epoch = info->epoch;
+	}
+	batch->chunk_info = info;
+	while (batch->count < READER_ENTRIES) {
+		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
+		const struct bc_event *event = &c->chunk.events[c->event];
+		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
+		if (c->event < info->events && event->position <= c->next) {
+			c->event++;
+			if (event->kind == BC_EVENT_ANCHOR)
+				apply_anchor(c, event, time);
+			else if (event->kind < BC_EVENT_END) /* that describes the file */
+				add_chunk_event(r, c, batch, event, time);
+			continue;
+		}
+		if (c->next == info->records) {
+			c->has_chunk = false;
+			return;
+		}
+		c->tick += c->next != 0 && time != BC_TIME_NONE ? time : 0;
+		struct bc_entry *entry = &r->entries[batch->count++];
+		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);
+		entry->epoch = info->epoch;
+		entry->is_inexact = c->is_inexact;
+		c->next++;
+	}
+}
+
+static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
+{
+	struct chunk_state *c = r->state;
+
+	while (batch->count == 0) {
+		if (c->has_chunk && r->options.as_records) {
+			c->has_chunk = false;
+			batch->records = c->chunk.records;
+			batch->record_count = c->chunk.info.records;
+			batch->first_number = c->chunk.info.first_record;
+			batch->tick = bc_chunk_tick_before(&c->chunk);
+			batch->chunk = &c->chunk;
+			batch->chunk_info = &c->chunk.info;
+			return 1;
+		}
+		if (c->has_chunk) {
+			next_entries(r, c, batch);
+			continue;
+		}
+		if (c->is_over)
+			return 0;
+		int rc = find_chunk(r, c, batch);
+		if (rc != 0)
+			return rc;
+	}
+	return 1;
+}
+
+static const struct reader_kind chunk_reader = {
+	.open = open_chunks, .next = next_chunk, .close = close_chunks};
+
+/* ---- blocks */
 
 /* Reads text lines and fixed-size records. The input is read in blocks. Whole lines or records go
  * to the format's parser; an incomplete one at the end of a block is kept for the next. */
@@ -160,7 +606,7 @@ static const struct bc_reader_kind frame_reader = {
 #define BLOCK_BYTES (256u << 10)
 
 _Static_assert(BLOCK_BYTES >= 2 * BC_LINE_MAX, "a block holds the longest line and more");
-_Static_assert(BC_READER_ENTRIES >= 2 * BC_LINE_ENTRIES, "a batch holds the longest line's");
+_Static_assert(READER_ENTRIES >= 2 * BC_LINE_ENTRIES, "a batch holds the longest line's");
 
 struct block_state {
 	uint64_t offset; /* of bytes[0] in the input */
@@ -212,11 +658,12 @@ static void close_blocks(struct bc_reader *r)
 	free(b);
 }
 
-static void set_line_fault(
-	struct bc_reader *r, const struct block_state *b, size_t column, const char *what)
+static void set_line_fault(struct bc_reader *r, const struct block_state *b, struct bc_batch *batch,
+	size_t column, const char *what)
 {
-	r->fault = (struct bc_fault){.line = b->number, .column = (uint32_t)column};
-	snprintf(r->fault.what, sizeof(r->fault.what), "%s", what);
+	set_fault(r, batch, 0, 0, "%s", what);
+	r->fault.line = b->number;
+	r->fault.column = (uint32_t)column;
 }
 
 /* Whether the line at `start` exceeds BC_LINE_MAX. */
@@ -228,7 +675,7 @@ static bool has_long_line(const struct bc_reader *r, const struct block_state *b
 
 /* Skips the buffered part of a line that is too long. Returns true if the line is to be
  * reported. */
-static bool skip_long_line(struct bc_reader *r, struct block_state *b)
+static bool skip_long_line(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	bool is_new = !b->is_long;
 	const uint8_t *newline = memchr(b->bytes + b->start, '\n', b->end - b->start);
@@ -236,7 +683,7 @@ static bool skip_long_line(struct bc_reader *r, struct block_state *b)
 
 	snprintf(what, sizeof(what), "line longer than %u bytes; skipped", BC_LINE_MAX - 1);
 	if (is_new)
-		set_line_fault(r, b, BC_LINE_MAX, what);
+		set_line_fault(r, b, batch, BC_LINE_MAX, what);
 	b->is_long = newline == NULL;
 	b->start = newline != NULL ? (size_t)(newline - b->bytes) + 1 : b->end;
 	b->whole = b->start;
@@ -245,7 +692,7 @@ static bool skip_long_line(struct bc_reader *r, struct block_state *b)
 }
 
 /* Handles an incomplete line or record at the end of the input. Returns true for a fault. */
-static bool finish_blocks(struct bc_reader *r, struct block_state *b)
+static bool finish_blocks(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	size_t record = r->info->parser->record_bytes;
 	size_t rest = b->end - b->start;
@@ -254,7 +701,7 @@ static bool finish_blocks(struct bc_reader *r, struct block_state *b)
 		return false;
 	if (record == 0 && b->error != 0) {
 		/* Do not parse it: a cut line may look like a valid one. */
-		set_line_fault(r, b, rest + 1, "the line is cut off; skipped");
+		set_line_fault(r, b, batch, rest + 1, "the line is cut off; skipped");
 		b->start = b->whole = b->end;
 		return true;
 	}
@@ -264,8 +711,7 @@ static bool finish_blocks(struct bc_reader *r, struct block_state *b)
 		b->has_added = true;
 		return false;
 	}
-	r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = rest};
-	snprintf(r->fault.what, sizeof(r->fault.what),
+	set_fault(r, batch, b->offset + b->start, rest,
 		"torn: %zu byte%s left over after %llu whole %s%s", rest, rest == 1 ? "" : "s",
 		(unsigned long long)b->number, r->format == BC_FORMAT_RAW6 ? "sample" : "record",
 		b->number == 1 ? "" : "s");
@@ -298,16 +744,16 @@ static void find_whole(const struct bc_reader *r, struct block_state *b)
 
 /* Reads until there is a whole line or record, or the input ends. Returns 1 for a fault, otherwise
  * 0. */
-static int fill_block(struct bc_reader *r, struct block_state *b)
+static int fill_block(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	while (b->start == b->whole) {
-		if ((b->is_long || has_long_line(r, b)) && skip_long_line(r, b))
+		if ((b->is_long || has_long_line(r, b)) && skip_long_line(r, b, batch))
 			return 1;
 		find_whole(r, b);
 		if (b->start != b->whole || (!b->is_long && has_long_line(r, b)))
 			continue;
 		if (b->is_over)
-			return finish_blocks(r, b);
+			return finish_blocks(r, b, batch);
 		memmove(b->bytes, b->bytes + b->start, b->end - b->start);
 		b->offset += b->start;
 		b->end -= b->start;
@@ -343,15 +789,15 @@ static void next_records(struct bc_reader *r, struct block_state *b, struct bc_b
 }
 
 /* Reports and skips a malformed line or record. */
-static void skip_malformed(struct bc_reader *r, struct block_state *b, const struct bc_parse *p)
+static void skip_malformed(struct bc_reader *r, struct block_state *b, struct bc_batch *batch,
+	const struct bc_parse *p)
 {
 	const char *line = (const char *)b->bytes + b->start;
 	size_t record = r->info->parser->record_bytes;
 	char what[160];
 
 	if (record != 0) {
-		r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = record};
-		snprintf(r->fault.what, sizeof(r->fault.what), "record %llu: %s; skipped",
+		set_fault(r, batch, b->offset + b->start, record, "record %llu: %s; skipped",
 			(unsigned long long)b->number, p->expected);
 		b->start += record;
 		b->number++;
@@ -361,7 +807,7 @@ static void skip_malformed(struct bc_reader *r, struct block_state *b, const str
 	bool is_torn = b->has_added && end + 1 == (const char *)b->bytes + b->end;
 	snprintf(what, sizeof(what), "%s%s", p->expected,
 		is_torn ? "; the file ends in this line" : "");
-	set_line_fault(r, b, (size_t)(p->bad - line) + 1, what);
+	set_line_fault(r, b, batch, (size_t)(p->bad - line) + 1, what);
 	b->start = (size_t)(end - (const char *)b->bytes) + 1;
 	b->number++;
 }
@@ -372,7 +818,7 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 		.end = (const char *)b->bytes + b->whole,
 		.number = b->number,
 		.entries = r->entries,
-		.capacity = BC_READER_ENTRIES};
+		.capacity = READER_ENTRIES};
 	enum bc_parse_end end = r->info->parser->parse(b->parser, &p);
 
 	b->start = (size_t)(p.at - (const char *)b->bytes);
@@ -380,8 +826,7 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 	batch->count = p.count;
 	if (end != BC_PARSE_BAD)
 		return;
-	skip_malformed(r, b, &p);
-	batch->fault = &r->fault;
+	skip_malformed(r, b, batch, &p);
 }
 
 static int next_block(struct bc_reader *r, struct bc_batch *batch)
@@ -389,10 +834,8 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	struct block_state *b = r->state;
 
 	for (;;) {
-		if (fill_block(r, b) != 0) {
-			batch->fault = &r->fault;
+		if (fill_block(r, b, batch) != 0)
 			return 1;
-		}
 		if (b->start == b->whole)
 			break;
 		if (b->as_records)
@@ -406,11 +849,8 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	b->error = 0;
 	if (error != -EBADMSG)
 		return error;
-	r->fault = (struct bc_fault){.offset = b->offset + b->end};
-	snprintf(r->fault.what, sizeof(r->fault.what),
+	return set_fault(r, batch, b->offset + b->end, 0,
 		"the compressed data is damaged or torn here; the rest cannot be read");
-	batch->fault = &r->fault;
-	return 1;
 }
 
 static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
@@ -421,16 +861,16 @@ static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
 		r->info->parser->notes(b->parser, notes);
 }
 
-static const struct bc_reader_kind block_reader = {
+static const struct reader_kind block_reader = {
 	.open = open_blocks, .next = next_block, .notes = get_notes, .close = close_blocks};
 
 /* ---- any */
 
-static const struct bc_reader_kind *kind_of(enum bc_format format)
+static const struct reader_kind *kind_of(enum bc_format format)
 {
 	switch (format) {
 	case BC_FORMAT_SEGMENT:
-		return &bc_chunk_reader;
+		return &chunk_reader;
 	case BC_FORMAT_BCP1:
 		return &frame_reader;
 	default:
@@ -441,7 +881,7 @@ static const struct bc_reader_kind *kind_of(enum bc_format format)
 int bc_reader_open(struct bc_reader **reader, struct bc_input *input, enum bc_format format,
 	const struct bc_reader_options *options)
 {
-	const struct bc_reader_kind *kind = kind_of(format);
+	const struct reader_kind *kind = kind_of(format);
 
 	if (kind == NULL)
 		return -ENOTSUP;

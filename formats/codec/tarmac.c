@@ -26,7 +26,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/hash.h"
 #include "formats/codec/tarmac_line.h"
 

@@ -3,7 +3,7 @@
 #ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/trace/parser.h"
 
 /* The longest supported memory access, in bytes. */

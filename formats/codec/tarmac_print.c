@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/tarmac_line.h"
 
 struct tarmac_printer {

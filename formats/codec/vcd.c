@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
 #define PS_PER_S  UINT64_C(1000000000000)

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"

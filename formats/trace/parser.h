@@ -6,7 +6,7 @@
  *
  * At least BC_PARSE_PADDING bytes are readable after the last newline of a block, so a parser may
  * load several bytes at once. Every line ends in '\n', so a loop over digits needs no other end
- * condition. formats/base/fast_parse.h has such loops. */
+ * condition. formats/base/fast_text.h has such loops. */
 #ifndef BC_FORMATS_TRACE_PARSER_H
 #define BC_FORMATS_TRACE_PARSER_H
 

@@ -15,7 +15,7 @@ GOAL = 80  # percent
 
 # Room: the files that count, or those that don't, after a "-".
 REACHABLE = {
-    "formats/base": "fast_parse.h json.c utf8.c",
+    "formats/base": "fast_text.h json.c utf8.c",
     "formats/bus": "-",
     "formats/segment": "- metadata.c",
     "formats/trace": "-",

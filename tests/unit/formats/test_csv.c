@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/format_id.h"
 #include "formats/trace/parser.h"
 #include "tests/support/dice.h"

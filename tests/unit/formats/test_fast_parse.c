@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fast_format.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/codecs.h"
 #include "formats/codec/format.h"
 #include "formats/codec/tarmac_line.h"

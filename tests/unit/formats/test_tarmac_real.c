@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/base/fast_parse.h"
+#include "formats/base/fast_text.h"
 #include "formats/codec/codecs.h"
 #include "tests/support/tarmac_lines.h"
 #include "tests/support/test.h"
