@@ -21,7 +21,7 @@
 #include "cli/diff/diff.h"
 #include "cli/term/options.h"
 #include "formats/base/json.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 #include "formats/trace/filter_parse.h"
 
 /* Returns the traits that the entries of a trace have after conversion. */

@@ -12,7 +12,7 @@
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
-#include "formats/codec/entry_convert.h"
+#include "formats/codec/format.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/filter.h"
 

@@ -22,7 +22,7 @@
 #include "daemon/ingest/pipeline.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment.h"
-#include "formats/trace/name_file.h"
+#include "formats/trace/name_map.h"
 
 /* A file being read. */
 struct loading {
