@@ -7,7 +7,7 @@
 
 #include "daemon/ingest/trigger_engine.h"
 #include "formats/base/json.h"
-#include "formats/segment/metadata.h"
+#include "formats/segment/segment_header.h"
 
 static json_t *count_or_null(uint64_t count)
 {
