@@ -105,7 +105,7 @@ check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (book
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/check_clickhouse.py
 
-bench: all $(BENCHES) ## print speed and size ratios against lz4, memcpy, scanf and printf
+bench: all $(BENCHES) ## print speed and size ratios against lz4, memcpy and scanf
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench.py
 
 bench-find: all ## search a recording of GIGABYTES (20) made on the spot; ratios to other ways

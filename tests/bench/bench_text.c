@@ -1,6 +1,5 @@
-/* Prints the CPU time of each text format compared with a simple loop over the same lines: the
- * reader of a file with fgets() and sscanf(), the printer with fprintf() to /dev/null. */
-#include <fcntl.h>
+/* Prints the CPU time of the reader of each text format, compared with a simple loop of fgets() and
+ * sscanf() over the same lines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +8,10 @@
 #include <unistd.h>
 
 #include "formats/codec/reader.h"
-#include "formats/trace/parser.h"
-#include "formats/trace/printer.h"
 #include "tests/support/cpu_time.h"
 #include "tests/support/dice.h"
 
 #define LINES  200000u
-#define BATCH  256u /* as in the readers */
 #define ROUNDS 5
 
 /* Results go here, so that the compiler keeps the loops. */
@@ -51,15 +47,6 @@ static uint64_t scan_din(const char *line)
 	return sscanf(line, "%u %" SCNx64, &label, &addr) == 2 ? label + addr : 0;
 }
 
-static void print_din(FILE *out, const struct bc_entry *e)
-{
-	fprintf(out, "%d %" PRIx64 "\n",
-		e->type == BC_REQ_MEMREAD    ? 0
-		: e->type == BC_REQ_MEMWRITE ? 1
-					     : 2,
-		e->addr);
-}
-
 static void make_xdin(FILE *out, unsigned i)
 {
 	fprintf(out, "%c %" PRIx64 " %x\n", "rwi"[i % 3], data_address(), 1u << i % 5);
@@ -72,15 +59,6 @@ static uint64_t scan_xdin(const char *line)
 	unsigned size;
 
 	return sscanf(line, "%c %" SCNx64 " %x", &letter, &addr, &size) == 3 ? addr + size : 0;
-}
-
-static void print_xdin(FILE *out, const struct bc_entry *e)
-{
-	fprintf(out, "%c %" PRIx64 " %" PRIx32 "\n",
-		e->type == BC_REQ_MEMREAD    ? 'r'
-		: e->type == BC_REQ_MEMWRITE ? 'w'
-					     : 'i',
-		e->addr, e->size);
 }
 
 static void make_lackey(FILE *out, unsigned i)
@@ -120,15 +98,6 @@ static uint64_t scan_laplace(const char *line)
 	return tick + size + space + addr;
 }
 
-static void print_laplace(FILE *out, const struct bc_entry *e)
-{
-	fprintf(out, "%c %" PRIx64 " %" PRIx32 " %" PRIx32 " %" PRIx64 "\n",
-		e->type == BC_REQ_MEMREAD    ? 'r'
-		: e->type == BC_REQ_MEMWRITE ? 'w'
-					     : 'f',
-		e->tick, e->size, e->space, e->addr);
-}
-
 static void make_cis501(FILE *out, unsigned i)
 {
 	static const char *const macros[] = {"SET", "CMP", "MOV", "XOR", "JMP", "J", "MOVSX"};
@@ -165,18 +134,6 @@ static uint64_t scan_cis501(const char *line)
 		    &letters[1], &letters[2], &immediate, &v[1], &v[2], &v[3], macro, micro) != 14)
 		return 0;
 	return v[0] + v[1] + v[2] + v[3];
-}
-
-static void print_cis501(FILE *out, const struct bc_entry *e)
-{
-	const struct bc_uop *u = &e->uop;
-
-	fprintf(out,
-		"%d %6" PRIx64 " %2d %2d %2d %c %c %c %9" PRId64 " %12" PRIx64 " %12" PRIx64
-		" %12" PRIx64 " %-8.*s %.*s\n",
-		u->step, e->addr, u->src1, u->src2, u->dest, u->flags, u->branch, u->access,
-		u->immediate, u->mem_addr, u->fallthrough, u->target, (int)u->macro.bytes,
-		u->macro.at, (int)u->micro.bytes, u->micro.at);
 }
 
 static void make_tarmac(FILE *out, unsigned i)
@@ -220,14 +177,13 @@ static const struct job {
 	enum bc_format format;
 	void (*make)(FILE *, unsigned);
 	uint64_t (*scan)(const char *);
-	void (*print)(FILE *, const struct bc_entry *);
 } jobs[] = {
-	{BC_FORMAT_DIN, make_din, scan_din, print_din},
-	{BC_FORMAT_XDIN, make_xdin, scan_xdin, print_xdin},
-	{BC_FORMAT_LACKEY, make_lackey, scan_lackey, NULL},
-	{BC_FORMAT_LAPLACE_TEXT, make_laplace, scan_laplace, print_laplace},
-	{BC_FORMAT_CIS501, make_cis501, scan_cis501, print_cis501},
-	{BC_FORMAT_TARMAC, make_tarmac, scan_tarmac, NULL},
+	{BC_FORMAT_DIN, make_din, scan_din},
+	{BC_FORMAT_XDIN, make_xdin, scan_xdin},
+	{BC_FORMAT_LACKEY, make_lackey, scan_lackey},
+	{BC_FORMAT_LAPLACE_TEXT, make_laplace, scan_laplace},
+	{BC_FORMAT_CIS501, make_cis501, scan_cis501},
+	{BC_FORMAT_TARMAC, make_tarmac, scan_tarmac},
 };
 
 static double read_ours(int fd, enum bc_format format)
@@ -279,106 +235,7 @@ static double lesser(double a, double b)
 	return a < b ? a : b;
 }
 
-static void print_result(
-	const char *name, const char *what, double ours, double simple, const char *peer)
-{
-	printf("%-15s %-6s %6.1f ns per line, %-13s %6.1f ns: 1/%.1f of its CPU time\n", name, what,
-		ours * 1e9 / LINES, peer, simple * 1e9 / LINES, simple / ours);
-}
-
-/* Parses up to `capacity` entries. Their texts stay in the block. */
-static size_t parse_batch(
-	enum bc_format format, char *block, size_t n, struct bc_entry *entries, size_t capacity)
-{
-	const struct bc_parser *parser = bc_format_info(format)->parser;
-	struct bc_format_options options = bc_format_options_default();
-	struct bc_parse p = {.at = block,
-		.end = block + n,
-		.number = 1,
-		.entries = entries,
-		.capacity = capacity};
-	void *state = bc_parser_start(parser, &options);
-
-	if (state == NULL)
-		exit(1);
-	if (parser->parse(state, &p) == BC_PARSE_BAD)
-		exit(1);
-	free(state);
-	return p.count;
-}
-
-static double print_ours(
-	enum bc_format format, const struct bc_entry *entries, size_t count, int fd)
-{
-	const struct bc_printer *printer = bc_format_info(format)->printer;
-	struct bc_format_options options = bc_format_options_default();
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
-	const size_t capacity = 2 * BC_PRINT_MAX;
-	char *out = malloc(capacity);
-	void *state = bc_printer_start(printer, &options);
-
-	if (out == NULL || state == NULL)
-		exit(1);
-	memset(out, 0, capacity);
-	double start = cpu_time_s();
-	size_t used = 0;
-	for (size_t left = LINES; left != 0;) {
-		size_t n = count < left ? count : left;
-		struct bc_print p = {.entries = entries,
-			.count = n,
-			.out = out,
-			.used = used,
-			.capacity = capacity,
-			.reduced = reduced};
-		if (printer->print(state, &p) != 0)
-			exit(1);
-		left -= n - p.count;
-		used = p.used;
-		if (!bc_print_has_room(&p)) {
-			if (write(fd, out, used) < 0)
-				exit(1);
-			used = 0;
-		}
-	}
-	double took = cpu_time_s() - start;
-	free(state);
-	free(out);
-	return took;
-}
-
-static double print_simple(void (*print)(FILE *, const struct bc_entry *),
-	const struct bc_entry *entries, size_t count)
-{
-	FILE *null = fopen("/dev/null", "w");
-	double start = cpu_time_s();
-
-	if (null == NULL)
-		exit(1);
-	for (size_t i = 0; i < LINES; i++)
-		print(null, &entries[i % count]);
-	fclose(null);
-	return cpu_time_s() - start;
-}
-
-static void bench_printing(const struct job *job, int fd, size_t bytes, int null_fd)
-{
-	static struct bc_entry entries[BATCH];
-	char *block = malloc(bytes + BC_PARSE_PADDING);
-	double ours = 1e9;
-	double simple = 1e9;
-
-	if (block == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
-		exit(1);
-	size_t count = parse_batch(job->format, block, bytes, entries, BATCH);
-	for (int round = 0; round < ROUNDS; round++) {
-		ours = lesser(ours, print_ours(job->format, entries, count, null_fd));
-		simple = lesser(simple, print_simple(job->print, entries, count));
-	}
-	print_result(bc_format_name(job->format), "print", ours, simple, "fprintf");
-	free(block);
-}
-
-static void bench_text(const struct job *job, int null_fd)
+static void bench_text(const struct job *job)
 {
 	double ours = 1e9;
 	double simple = 1e9;
@@ -389,28 +246,22 @@ static void bench_text(const struct job *job, int null_fd)
 		exit(1);
 	for (unsigned i = 0; i < LINES; i++)
 		job->make(file, i);
-	long bytes = ftell(file);
 	fclose(file);
 	for (int round = 0; round < ROUNDS; round++) {
 		ours = lesser(ours, read_ours(fd, job->format));
 		simple = lesser(simple, read_simple(fd, job->scan));
 	}
-	print_result(bc_format_name(job->format), "read", ours, simple, "fgets, sscanf");
-	if (job->print != NULL)
-		bench_printing(job, fd, (size_t)bytes, null_fd);
+	printf("%-15s %6.1f ns per line, sscanf %6.1f ns: 1/%.1f of its CPU time\n",
+		bc_format_name(job->format), ours * 1e9 / LINES, simple * 1e9 / LINES,
+		simple / ours);
 	close(fd);
 }
 
 int main(void)
 {
-	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-	if (null_fd < 0)
-		return 1;
 	printf("text, %u lines, CPU time per line, minimum of %d rounds\n", LINES, ROUNDS);
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		if (bc_format_info(jobs[i].format)->parser != NULL)
-			bench_text(&jobs[i], null_fd);
-	close(null_fd);
+			bench_text(&jobs[i]);
 	return 0;
 }
