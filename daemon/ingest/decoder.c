@@ -1,3 +1,21 @@
+/* Every format is reduced to a run: samples or records that are contiguous in memory. Samples of a
+ * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
+ * slices; a replayed chunk's records are a run already. drain_run() stamps the run into chunks. So
+ * all formats share one loop, with one set of rules for full chunks, limits and drops, and live
+ * samples are usually copied only once, by the stamper.
+ *
+ * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
+ * same piece again.
+ *
+ * Invariants:
+ *   - All progress is in struct bc_decoder, not on the stack: a piece may be offered again at any
+ *     point. The bytes of a run belong to the source until drain_run() has returned true.
+ *   - A loss is one gap, where it was detected: by a frame's header (board), a missing frame
+ *     (sequence), a damaged frame (crc), a record that does not fit or a hole in a recording
+ *     (damaged). What a break reports is counted only as far as no frame has reported it.
+ *   - The state of each format is separate, because a live stream that breaks settles the old one.
+ *
+ * Costs the stamping per sample, and a CRC and a few comparisons per frame. */
 #include "daemon/ingest/decoder.h"
 
 #include <errno.h>
@@ -16,19 +34,6 @@
 #include "formats/bus/record.h"
 #include "formats/bus/stamp.h"
 
-/* How it works
- *
- * Every format is reduced to a run: samples or records that are contiguous in memory. Samples of a
- * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
- * slices; a replayed chunk's records are a run already. drain_run() then stamps the run into
- * chunks. This way all formats share one loop, with one set of rules for full chunks, limits and
- * drops, and live samples are usually copied only once, by the stamper.
- *
- * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
- * same piece again, so all progress is in struct bc_decoder and not on the stack.
- *
- * Per sample this costs the stamping; per frame, a CRC and a few comparisons. */
-
 /* Records of a dialect are converted to BYU this many at a time. */
 #define SLICE_RECORDS 2048u
 
@@ -36,52 +41,48 @@
 
 enum run_kind { RUN_NONE, RUN_SAMPLES, RUN_RECORDS };
 
-struct bc_decoder {
-	struct bc_decoder_options options;
-	struct bc_stamper stamper;
-	uint64_t tick_limit;
-	bool is_over;
-	bool is_stopped;  /* bc_decoder_stop() */
-	bool has_started; /* on_epoch() has been called */
-
-	/* The run. Its bytes belong to the source or to fields below. */
-	enum run_kind run_kind;
+/* What is being stamped. Its bytes belong to the source, the bcp1 reader or plain_state. */
+struct run {
+	enum run_kind kind;
 	struct bc_samples samples;
 	struct bc_records records;
+};
 
-	/* The piece being decoded. */
-	bool in_piece;
+enum piece_state {
+	PIECE_NONE,    /* the next piece is a new one */
+	PIECE_STARTED, /* it is offered again until it is decoded */
+	PIECE_SETTLED, /* it is a break, and the input before it is decoded or reported */
+};
+
+struct piece {
+	enum piece_state state;
 	const uint8_t *at;
 	size_t left;
-	bool is_settled;     /* a break: the input before it is settled */
-	bool break_has_loss; /* and has an unreported loss, of at least `break_lost` samples */
-	uint64_t break_lost;
-	uint32_t next_event;     /* of its chunk, to be copied */
-	uint64_t clock_hz;       /* of its chunk's segment */
-	uint64_t first_clock_hz; /* of the first chunk's segment */
-	uint64_t reported_tag;   /* the recording whose clock rate was reported last */
-	uint64_t chunk_tag;      /* the recording of the latest chunk, and its epoch there */
-	uint32_t chunk_epoch;
+	bool has_loss; /* a break with a loss that no frame has reported, */
+	uint64_t lost; /* of at least so many samples */
+};
 
-	/* bcp1 */
-	bool is_bcp1;
+struct bcp1_state {
+	struct bc_bcp1_reader reader;
+	bool is_used;
 	bool has_sequence;
 	uint32_t sequence; /* expected next */
 	bool has_tick;
 	uint64_t seen_tick;     /* of the latest sample or heartbeat */
-	bool is_at_last;        /* the latest header is that of a last frame */
+	bool is_at_last;        /* the latest header is a last frame's */
 	bool has_trigger;       /* a trigger event is to be written */
 	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
 	uint64_t first_lost;    /* by the first header since the stream started or restarted */
 	uint64_t reported_lost; /* by later ones */
-	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
+	uint64_t skipped;       /* how many of reader.skipped_bytes are counted */
 	uint64_t skipped_reported; /* and how many are covered by a damage report */
 	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
-	bool has_torn;     /* after a stop: a damaged frame that is damage if a frame follows it */
+	bool has_torn; /* after a stop: a damaged frame, which is damage if a frame follows it */
 	struct bc_bcp1_frame torn;
-	struct bc_bcp1_reader bcp1;
+};
 
-	/* raw6 and the BYU dialects */
+/* raw6 and the BYU dialects */
+struct plain_state {
 	enum bc_format format;
 	uint64_t records_read;
 	uint64_t raw_tick;       /* raw6: of the last sample decoded */
@@ -89,6 +90,30 @@ struct bc_decoder {
 	size_t carried;          /* bytes of a record cut off at the end of the previous piece */
 	uint8_t carry[CARRY_BYTES];
 	uint8_t slice[SLICE_RECORDS * BC_RECORD_BYTES];
+};
+
+/* A chunk of a segment, and the recording it is from */
+struct chunk_state {
+	uint32_t next_event; /* to be copied */
+	uint64_t clock_hz;
+	uint64_t tag;
+	uint32_t epoch;
+	uint64_t first_clock_hz; /* of the first recording */
+	uint64_t reported_tag;   /* the recording whose clock rate was reported last */
+};
+
+struct bc_decoder {
+	struct bc_decoder_options options;
+	struct bc_stamper stamper;
+	uint64_t tick_limit;
+	bool has_started; /* on_epoch() has been called */
+	bool is_stopped;  /* bc_decoder_stop() */
+	bool is_over;     /* the rest of the stream is ignored */
+	struct run run;
+	struct piece piece;
+	struct bcp1_state bcp1;
+	struct plain_state plain;
+	struct chunk_state chunk;
 };
 
 /* Reports damage; the text includes the place. */
@@ -114,52 +139,54 @@ static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
 
 static uint32_t *run_count(struct bc_decoder *d)
 {
-	return d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
+	return d->run.kind == RUN_SAMPLES ? &d->run.samples.count : &d->run.records.count;
 }
 
 static enum bc_stamp_result stamp_run(
 	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
-	if (d->run_kind == RUN_SAMPLES)
-		return bc_stamp_samples(&d->stamper, &d->samples, d->tick_limit, chunk, stamped);
-	return bc_stamp_records(&d->stamper, &d->records, d->tick_limit, chunk, stamped);
+	if (d->run.kind == RUN_SAMPLES)
+		return bc_stamp_samples(
+			&d->stamper, &d->run.samples, d->tick_limit, chunk, stamped);
+	return bc_stamp_records(&d->stamper, &d->run.records, d->tick_limit, chunk, stamped);
 }
 
 static enum bc_stamp_result skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
 {
-	if (d->run_kind == RUN_SAMPLES)
-		return bc_stamp_skip_samples(&d->stamper, &d->samples, d->tick_limit, stamped);
-	return bc_stamp_skip_records(&d->stamper, &d->records, d->tick_limit, stamped);
+	if (d->run.kind == RUN_SAMPLES)
+		return bc_stamp_skip_samples(&d->stamper, &d->run.samples, d->tick_limit, stamped);
+	return bc_stamp_skip_records(&d->stamper, &d->run.records, d->tick_limit, stamped);
 }
 
-/* The tick of the run's next sample. */
+/* Returns the tick of the run's next sample. */
 static uint64_t next_run_tick(const struct bc_decoder *d)
 {
-	return d->run_kind == RUN_SAMPLES ? bc_samples_next_tick(&d->samples)
-					  : bc_records_next_tick(&d->stamper, &d->records);
+	return d->run.kind == RUN_SAMPLES ? bc_samples_next_tick(&d->run.samples)
+					  : bc_records_next_tick(&d->stamper, &d->run.records);
 }
 
-/* A source that can wait has no relation to the host's time: the wall time of its chunks is that
- * of the replayed chunk, or of the first record, plus the time on the bus since. */
+/* A source that can wait has no relation to the host's time: its chunks get the wall time of the
+ * replayed chunk or of the first record, plus the time on the bus since then. */
 static void set_wall(struct bc_decoder *d)
 {
-	const struct bc_chunk *source = d->run_kind == RUN_RECORDS ? d->records.source : NULL;
+	const struct bc_chunk *source = d->run.kind == RUN_RECORDS ? d->run.records.source : NULL;
 	struct bc_channel *channel = d->options.channel;
 
 	if (source != NULL)
 		bc_channel_set_wall(
-			channel, source->info.wall_ns, source->info.first_tick, d->clock_hz);
+			channel, source->info.wall_ns, source->info.first_tick, d->chunk.clock_hz);
 	else if (d->stamper.is_first && !d->options.is_live && d->options.clock_hz != 0)
 		bc_channel_set_wall(channel, bc_wall_ns(), next_run_tick(d), d->options.clock_hz);
 }
 
-/* Stamps the run, or drops it for lack of a chunk. Returns false when it must wait. */
+/* Stamps the run; a live source's samples are dropped while no chunk is free. Returns false when it
+ * must wait. */
 static bool drain_run(struct bc_decoder *d)
 {
 	struct bc_channel *channel = d->options.channel;
 	struct bc_stamped stamped;
 
-	while (!d->is_over && d->run_kind != RUN_NONE && *run_count(d) != 0) {
+	while (!d->is_over && d->run.kind != RUN_NONE && *run_count(d) != 0) {
 		if (!d->has_started)
 			start_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
@@ -196,12 +223,12 @@ static bool drain_run(struct bc_decoder *d)
 			}
 		}
 	}
-	if (d->run_kind == RUN_SAMPLES) {
-		d->seen_tick = d->samples.tick;
-		d->raw_tick = d->samples.tick;
-		d->raw_pace = d->samples.pace;
+	if (d->run.kind == RUN_SAMPLES) {
+		d->bcp1.seen_tick = d->run.samples.tick;
+		d->plain.raw_tick = d->run.samples.tick;
+		d->plain.raw_pace = d->run.samples.pace;
 	}
-	d->run_kind = RUN_NONE;
+	d->run.kind = RUN_NONE;
 	return true;
 }
 
@@ -209,8 +236,9 @@ static bool drain_run(struct bc_decoder *d)
 
 static void count_skipped(struct bc_decoder *d)
 {
-	bc_channel_counts(d->options.channel)->skipped_bytes += d->bcp1.skipped_bytes - d->skipped;
-	d->skipped = d->bcp1.skipped_bytes;
+	bc_channel_counts(d->options.channel)->skipped_bytes += d->bcp1.reader.skipped_bytes -
+								d->bcp1.skipped;
+	d->bcp1.skipped = d->bcp1.reader.skipped_bytes;
 }
 
 /* Processes a frame's header, which is valid even if the frame is damaged: losses, the end of the
@@ -219,46 +247,46 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 {
 	const struct bc_bcp1_header *h = &frame->header;
 	struct bc_channel *channel = d->options.channel;
-	bool is_first = !d->has_sequence;
+	bool is_first = !d->bcp1.has_sequence;
 
-	if (d->has_sequence && h->sequence != d->sequence) {
+	if (d->bcp1.has_sequence && h->sequence != d->bcp1.sequence) {
 		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
 		report_damage(d,
 			"offset %" PRIu64 ": expected frame %" PRIu32 ", found frame %" PRIu32,
-			frame->offset, d->sequence, h->sequence);
+			frame->offset, d->bcp1.sequence, h->sequence);
 	}
-	d->sequence = h->sequence + 1;
-	d->is_at_last = (h->flags & BC_BCP1_LAST) != 0;
-	d->has_sequence = !d->is_at_last;
+	d->bcp1.sequence = h->sequence + 1;
+	d->bcp1.is_at_last = (h->flags & BC_BCP1_LAST) != 0;
+	d->bcp1.has_sequence = !d->bcp1.is_at_last;
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		*(is_first ? &d->first_lost : &d->reported_lost) += h->lost;
+		*(is_first ? &d->bcp1.first_lost : &d->bcp1.reported_lost) += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
-	if (d->has_tick && (h->tick < d->seen_tick || d->needs_epoch)) {
+	if (d->bcp1.has_tick && (h->tick < d->bcp1.seen_tick || d->bcp1.needs_epoch)) {
 		bc_channel_submit(channel);
 		start_epoch(d, h->tick);
 		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
 	}
-	d->needs_epoch = false;
-	d->has_tick = true;
-	d->seen_tick = h->tick;
-	d->has_trigger = d->has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
+	d->bcp1.needs_epoch = false;
+	d->bcp1.has_tick = true;
+	d->bcp1.seen_tick = h->tick;
+	d->bcp1.has_trigger = d->bcp1.has_trigger || (h->flags & BC_BCP1_TRIGGER) != 0;
 }
 
 /* Reports skipped bytes before this offset that are not part of a damaged frame. */
 static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
-	if (d->skipped != d->skipped_reported && !d->is_in_damage)
+	if (d->bcp1.skipped != d->bcp1.skipped_reported && !d->bcp1.is_in_damage)
 		report_damage(d,
 			"before offset %" PRIu64 ": %" PRIu64 " bytes skipped (no valid frame)",
-			offset, d->skipped - d->skipped_reported);
-	d->skipped_reported = d->skipped;
-	d->is_in_damage = false;
+			offset, d->bcp1.skipped - d->bcp1.skipped_reported);
+	d->bcp1.skipped_reported = d->bcp1.skipped;
+	d->bcp1.is_in_damage = false;
 }
 
 static void report_torn(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 {
-	d->is_in_damage = true;
+	d->bcp1.is_in_damage = true;
 	process_header(d, frame);
 	bc_channel_gap(d->options.channel, BC_GAP_CRC, frame->header.samples, true);
 	report_damage(d,
@@ -269,19 +297,20 @@ static void report_torn(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
 /* Reports the damaged frame that was kept back: something follows it. */
 static void report_kept_back(struct bc_decoder *d)
 {
-	if (d->has_torn)
-		report_torn(d, &d->torn);
-	d->has_torn = false;
+	if (d->bcp1.has_torn)
+		report_torn(d, &d->bcp1.torn);
+	d->bcp1.has_torn = false;
 }
 
 /* Finds the next frame. Returns false when the input is exhausted.
  *
- * The stop may cut the stream anywhere and leave garbage at its end. So from then on, what is no
- * whole frame is damage only if a frame follows it. */
+ * A stop may cut the stream anywhere and leave garbage at its end. So after it, anything but a
+ * whole frame is damage only if a frame follows. */
 static bool next_frame(struct bc_decoder *d, bool is_last)
 {
 	struct bc_bcp1_frame frame;
-	enum bc_bcp1_found found = bc_bcp1_next(&d->bcp1, &d->at, &d->left, is_last, &frame);
+	enum bc_bcp1_found found = bc_bcp1_next(
+		&d->bcp1.reader, &d->piece.at, &d->piece.left, is_last, &frame);
 
 	if (found != BC_BCP1_MORE)
 		report_kept_back(d);
@@ -292,8 +321,8 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 		return false;
 	case BC_BCP1_DAMAGED:
 		if (d->is_stopped) {
-			d->has_torn = true;
-			d->torn = frame;
+			d->bcp1.has_torn = true;
+			d->bcp1.torn = frame;
 		} else {
 			report_torn(d, &frame);
 		}
@@ -301,8 +330,8 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	case BC_BCP1_FRAME:
 		report_skipped(d, frame.offset);
 		process_header(d, &frame);
-		d->samples = bc_samples_of_frame(&frame);
-		d->run_kind = RUN_SAMPLES;
+		d->run.samples = bc_samples_of_frame(&frame);
+		d->run.kind = RUN_SAMPLES;
 		return true;
 	}
 	return false;
@@ -313,26 +342,26 @@ static bool write_trigger(struct bc_decoder *d)
 {
 	const struct bc_event event = {.kind = BC_EVENT_TRIGGER};
 
-	if (!d->has_trigger || d->is_over)
+	if (!d->bcp1.has_trigger || d->is_over)
 		return true;
 	/* A live source does not wait: the event remains until a chunk is free. */
-	d->has_trigger = !bc_channel_event(d->options.channel, &d->stamper, &event, NULL);
-	return !d->has_trigger || d->options.is_live;
+	d->bcp1.has_trigger = !bc_channel_event(d->options.channel, &d->stamper, &event, NULL);
+	return !d->bcp1.has_trigger || d->options.is_live;
 }
 
 /* Decodes the piece's frames; is_last: nothing follows. Returns false when it must wait. */
 static bool decode_frames(struct bc_decoder *d, bool is_last)
 {
-	d->is_bcp1 = true;
+	d->bcp1.is_used = true;
 	do {
 		if (!write_trigger(d) || !drain_run(d))
 			return false;
 	} while (!d->is_over && next_frame(d, is_last));
-	/* Only if no frame follows it in this piece: a board can start with the last frame of an
+	/* Only if no frame follows in this piece: a board may start with the last frame of an
 	 * earlier stream. */
-	if (d->is_at_last && d->options.on_last != NULL)
+	if (d->bcp1.is_at_last && d->options.on_last != NULL)
 		d->options.on_last(d->options.context);
-	d->is_at_last = false;
+	d->bcp1.is_at_last = false;
 	return true;
 }
 
@@ -343,55 +372,56 @@ static size_t plain_bytes(enum bc_format format)
 	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 }
 
-/* Replaces a record whose values do not fit into 12 bytes with a gap. The clock runs on. */
+/* Replaces a record whose values do not fit into 12 bytes with a gap. Its time still passes. */
 static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
 	uint64_t addr;
 	uint64_t time;
 
-	bc_dialect_fields(in, d->format, &addr, &time);
+	bc_dialect_fields(in, d->plain.format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
 		": exceeds 32 bits; left out",
-		d->records_read, addr, time);
+		d->plain.records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	bc_stamp_skip_time(&d->stamper, time);
-	d->records_read++;
+	d->plain.records_read++;
 }
 
 /* Makes a run of up to n whole records at `in`. Returns how many it consumed. */
 static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 {
-	if (d->format == BC_FORMAT_RAW6) {
-		d->samples = bc_samples_of_raw6(in, (uint32_t)n, d->raw_tick, d->raw_pace);
-		d->run_kind = RUN_SAMPLES;
-		d->records_read += n;
+	if (d->plain.format == BC_FORMAT_RAW6) {
+		d->run.samples = bc_samples_of_raw6(
+			in, (uint32_t)n, d->plain.raw_tick, d->plain.raw_pace);
+		d->run.kind = RUN_SAMPLES;
+		d->plain.records_read += n;
 		return n;
 	}
 	n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
-	size_t read = bc_dialect_read(d->slice, in, n, d->format);
+	size_t read = bc_dialect_read(d->plain.slice, in, n, d->plain.format);
 	if (read == 0) {
 		leave_out_record(d, in);
 		return 1;
 	}
-	d->records = (struct bc_records){.at = d->slice, .count = (uint32_t)read};
-	d->run_kind = RUN_RECORDS;
-	d->records_read += read;
+	d->run.records = (struct bc_records){.at = d->plain.slice, .count = (uint32_t)read};
+	d->run.kind = RUN_RECORDS;
+	d->plain.records_read += read;
 	return read;
 }
 
-/* Completes the record that was cut off at the end of the previous piece. Returns whether it is
- * whole. */
+/* Continues the record that was cut off at the end of the previous piece. Returns true if it is
+ * complete. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
-	size_t missing = bytes - d->carried;
-	size_t n = missing < d->left ? missing : d->left;
+	size_t missing = bytes - d->plain.carried;
+	size_t n = missing < d->piece.left ? missing : d->piece.left;
 
-	memcpy(d->carry + d->carried, d->at, n);
-	d->carried += n;
-	d->at += n;
-	d->left -= n;
-	return d->carried == bytes;
+	memcpy(d->plain.carry + d->plain.carried, d->piece.at, n);
+	d->plain.carried += n;
+	d->piece.at += n;
+	d->piece.left -= n;
+	return d->plain.carried == bytes;
 }
 
 static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
@@ -401,43 +431,44 @@ static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
 	return ticks < BC_TICK_END ? ticks : BC_TICK_END - 1;
 }
 
-/* Sets the times of a raw6 piece's samples, which have none of their own: spread evenly from the
- * piece's first to its last arrival; one tick apart if that is unknown. */
+/* Sets the times of a raw6 piece's samples, which carry none: spread evenly from the piece's first
+ * to its last arrival, or one tick apart if these are unknown. */
 static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 {
-	size_t samples = (d->carried + data->count) / BC_SAMPLE_BYTES;
+	size_t samples = (d->plain.carried + data->count) / BC_SAMPLE_BYTES;
 
-	d->raw_tick = d->stamper.tick;
-	d->raw_pace = bc_pace_of(1, 1);
+	d->plain.raw_tick = d->stamper.tick;
+	d->plain.raw_pace = bc_pace_of(1, 1);
 	if (!data->has_times || samples == 0 || d->options.clock_hz == 0)
 		return;
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
-	d->raw_tick = since > d->raw_tick ? since : d->raw_tick;
-	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
+	d->plain.raw_tick = since > d->plain.raw_tick ? since : d->plain.raw_tick;
+	d->plain.raw_pace = bc_pace_of(
+		until > d->plain.raw_tick ? until - d->plain.raw_tick : 0, (uint32_t)samples);
 }
 
 /* Decodes the piece's records. Returns false when it must wait. */
 static bool decode_plain(struct bc_decoder *d)
 {
-	size_t bytes = plain_bytes(d->format);
+	size_t bytes = plain_bytes(d->plain.format);
 
 	for (;;) {
 		if (!drain_run(d))
 			return false;
-		if (d->is_over || d->left == 0)
+		if (d->is_over || d->piece.left == 0)
 			return true;
-		if (d->carried != 0) {
+		if (d->plain.carried != 0) {
 			if (complete_carry(d, bytes)) {
-				start_plain_run(d, d->carry, 1);
-				d->carried = 0;
+				start_plain_run(d, d->plain.carry, 1);
+				d->plain.carried = 0;
 			}
-		} else if (d->left < bytes) {
+		} else if (d->piece.left < bytes) {
 			complete_carry(d, bytes);
 		} else {
-			size_t n = start_plain_run(d, d->at, d->left / bytes) * bytes;
-			d->at += n;
-			d->left -= n;
+			size_t n = start_plain_run(d, d->piece.at, d->piece.left / bytes) * bytes;
+			d->piece.at += n;
+			d->piece.left -= n;
 		}
 	}
 }
@@ -459,7 +490,7 @@ static void report_unreported(
 		missing->samples, data->chunk->info.first_record);
 }
 
-/* Adds gaps for what is missing before a chunk. */
+/* Adds gaps for the records that are missing before a chunk. */
 static void report_missing(
 	struct bc_decoder *d, const struct bc_source_data *data, const struct bc_missing *missing)
 {
@@ -474,30 +505,30 @@ static void report_missing(
 		report_unreported(d, data, missing);
 }
 
-/* Whether a chunk starts an epoch: its own, another recording, or ticks that go back. */
+/* Returns whether a chunk starts an epoch: a new one, another recording, or ticks that go back. */
 static bool starts_epoch(const struct bc_decoder *d, const struct bc_chunk_info *info)
 {
-	return !d->has_started || info->recording_tag != d->chunk_tag ||
-	       info->epoch != d->chunk_epoch || info->first_tick < d->stamper.tick;
+	return !d->has_started || info->recording_tag != d->chunk.tag ||
+	       info->epoch != d->chunk.epoch || info->first_tick < d->stamper.tick;
 }
 
-/* The segments that are written have the clock rate of the first recording, unless one is given, so
- * the times of a recording with another rate are wrong. */
+/* The segments written get the clock rate of the first recording unless one is configured, so the
+ * times of a recording with another rate are wrong. */
 static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	uint64_t hz = data->header != NULL ? data->header->clock_hz : 0;
 
 	if (!d->has_started)
-		d->first_clock_hz = hz;
-	if (hz == 0 || d->first_clock_hz == 0 || hz == d->first_clock_hz ||
-		d->options.clock_hz != d->first_clock_hz ||
-		data->chunk->info.recording_tag == d->reported_tag)
+		d->chunk.first_clock_hz = hz;
+	if (hz == 0 || d->chunk.first_clock_hz == 0 || hz == d->chunk.first_clock_hz ||
+		d->options.clock_hz != d->chunk.first_clock_hz ||
+		data->chunk->info.recording_tag == d->chunk.reported_tag)
 		return;
-	d->reported_tag = data->chunk->info.recording_tag;
+	d->chunk.reported_tag = data->chunk->info.recording_tag;
 	report_damage(d,
-		"chunk %" PRIu32 ": clock rate is %" PRIu64
-		" Hz, but that of the first recording is %" PRIu64 " Hz: times are wrong",
-		data->chunk->info.number, hz, d->first_clock_hz);
+		"chunk %" PRIu32 ": clock rate is %" PRIu64 " Hz, not %" PRIu64
+		" Hz as in the first recording: times are wrong",
+		data->chunk->info.number, hz, d->chunk.first_clock_hz);
 }
 
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */
@@ -521,14 +552,15 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 			&d->stamper, chunk->info.epoch > next ? chunk->info.epoch : next);
 		d->stamper.record_tick = tick;
 	}
-	d->chunk_tag = chunk->info.recording_tag;
-	d->chunk_epoch = chunk->info.epoch;
+	d->chunk.tag = chunk->info.recording_tag;
+	d->chunk.epoch = chunk->info.epoch;
 	d->stamper.tick = tick;
-	d->next_event = 0;
-	d->clock_hz = data->header != NULL && data->header->clock_hz != 0 ? data->header->clock_hz
-									  : d->options.clock_hz;
-	d->records = (struct bc_records){.at = chunk->records, .source = chunk};
-	d->run_kind = RUN_RECORDS;
+	d->chunk.next_event = 0;
+	d->chunk.clock_hz = data->header != NULL && data->header->clock_hz != 0
+				    ? data->header->clock_hz
+				    : d->options.clock_hz;
+	d->run.records = (struct bc_records){.at = chunk->records, .source = chunk};
+	d->run.kind = RUN_RECORDS;
 }
 
 /* Writes an event. If no chunk is free, a live source does not wait: a gap is kept for the next
@@ -552,15 +584,15 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 {
 	const struct bc_chunk *chunk = data->chunk;
 
-	while (d->next_event < chunk->info.events &&
-		(chunk->events[d->next_event].kind == BC_EVENT_ANCHOR ||
-			chunk->events[d->next_event].kind == BC_EVENT_END))
-		d->next_event++;
-	bool has_event = d->next_event < chunk->info.events;
-	const struct bc_event *event = &chunk->events[d->next_event];
+	while (d->chunk.next_event < chunk->info.events &&
+		(chunk->events[d->chunk.next_event].kind == BC_EVENT_ANCHOR ||
+			chunk->events[d->chunk.next_event].kind == BC_EVENT_END))
+		d->chunk.next_event++;
+	bool has_event = d->chunk.next_event < chunk->info.events;
+	const struct bc_event *event = &chunk->events[d->chunk.next_event];
 	uint32_t until = has_event ? event->position : chunk->info.records;
-	d->run_kind = RUN_RECORDS;
-	d->records.count = until - d->records.position;
+	d->run.kind = RUN_RECORDS;
+	d->run.records.count = until - d->run.records.position;
 	if (!drain_run(d))
 		return false;
 	*is_done = d->is_over || !has_event;
@@ -568,7 +600,7 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 		return true;
 	if (!write_event(d, event, chunk->text + event->text))
 		return false;
-	d->next_event++;
+	d->chunk.next_event++;
 	return true;
 }
 
@@ -579,42 +611,43 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 	while (!is_done)
 		if (!push_event(d, data, &is_done))
 			return false;
-	d->run_kind = RUN_NONE;
+	d->run.kind = RUN_NONE;
 	return true;
 }
 
 /* Breaks and the end */
 
-/* Nothing follows the partial input: decodes it or reports it as damage. Returns false when it must
- * wait. */
+/* Decodes the partial input, or reports it as damage, because nothing follows it. Returns false
+ * when it must wait. */
 static bool settle_rest(struct bc_decoder *d, const char *place)
 {
-	if (d->is_bcp1) {
-		d->left = 0;
+	if (d->bcp1.is_used) {
+		d->piece.left = 0;
 		if (!decode_frames(d, true))
 			return false;
 		report_kept_back(d);
 		count_skipped(d);
-		report_skipped(d, d->bcp1.offset);
+		report_skipped(d, d->bcp1.reader.offset);
 	}
-	if (d->carried != 0) {
-		bc_channel_counts(d->options.channel)->skipped_bytes += d->carried;
+	if (d->plain.carried != 0) {
+		bc_channel_counts(d->options.channel)->skipped_bytes += d->plain.carried;
 		report_damage(d, "incomplete record %s: %zu bytes after record %" PRIu64, place,
-			d->carried, d->records_read);
-		d->carried = 0;
+			d->plain.carried, d->plain.records_read);
+		d->plain.carried = 0;
 	}
 	return true;
 }
 
-/* Finds the samples that the board counts as lost since START and its frames have not reported.
- * What the first frame reports is usually older, but may be a part of them. */
+/* Finds the samples that the board has counted as lost since START, but not reported in a frame.
+ * The first frame's count is usually older loss; it may overlap. */
 static void find_unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
-	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
+	uint64_t lost = broken->lost > d->bcp1.reported_lost ? broken->lost - d->bcp1.reported_lost
+							     : 0;
 
-	d->reported_lost += lost;
-	d->break_has_loss = lost != 0;
-	d->break_lost = lost > d->first_lost ? lost - d->first_lost : 0;
+	d->bcp1.reported_lost += lost;
+	d->piece.has_loss = lost != 0;
+	d->piece.lost = lost > d->bcp1.first_lost ? lost - d->bcp1.first_lost : 0;
 }
 
 /* Processes a break in the stream. Returns false when it must wait. */
@@ -627,26 +660,38 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		.duration_ns = broken->duration_ns,
 	};
 
-	if (!d->is_settled && broken->is_cut && !settle_rest(d, "before a break"))
-		return false;
-	if (!d->is_settled) {
-		d->is_settled = true;
-		d->break_lost = 0;
+	if (d->piece.state == PIECE_STARTED) {
+		if (broken->is_cut && !settle_rest(d, "before a break"))
+			return false;
+		d->piece.state = PIECE_SETTLED;
+		d->piece.lost = 0;
 		if (is_loss)
 			find_unreported_loss(d, broken);
 	}
-	gap.value = d->break_lost;
-	gap.exact = is_loss && d->first_lost == 0;
-	bool has_gap = !is_loss || d->break_has_loss;
+	gap.value = d->piece.lost;
+	gap.exact = is_loss && d->bcp1.first_lost == 0;
+	bool has_gap = !is_loss || d->piece.has_loss;
 	if (has_gap && !write_event(d, &gap, NULL))
 		return false;
 	if (broken->is_restart) {
-		d->has_sequence = false;
-		d->needs_epoch = d->is_bcp1;
-		d->first_lost = 0;
-		d->reported_lost = 0;
+		d->bcp1.has_sequence = false;
+		d->bcp1.needs_epoch = d->bcp1.is_used;
+		d->bcp1.first_lost = 0;
+		d->bcp1.reported_lost = 0;
 	}
 	return true;
+}
+
+static void start_piece(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	d->piece.state = PIECE_STARTED;
+	d->piece.at = data->bytes;
+	d->piece.left = data->count;
+	d->plain.format = data->format;
+	if (data->format == BC_FORMAT_SEGMENT)
+		start_chunk(d, data);
+	if (data->format == BC_FORMAT_RAW6 && data->broken == NULL)
+		pace_raw6(d, data);
 }
 
 bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
@@ -655,33 +700,18 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 	if (d->is_over)
 		return true;
-	if (!d->in_piece) {
-		d->in_piece = true;
-		d->at = data->bytes;
-		d->left = data->count;
-		d->format = data->format;
-		d->is_settled = false;
-		if (data->format == BC_FORMAT_SEGMENT)
-			start_chunk(d, data);
-		if (data->format == BC_FORMAT_RAW6 && data->broken == NULL)
-			pace_raw6(d, data);
-	}
-	if (data->broken != NULL) {
+	if (d->piece.state == PIECE_NONE)
+		start_piece(d, data);
+	if (data->broken != NULL)
 		is_done = push_break(d, data->broken);
-		d->in_piece = !is_done;
-		return is_done;
-	}
-	switch (data->format) {
-	case BC_FORMAT_SEGMENT:
+	else if (data->format == BC_FORMAT_SEGMENT)
 		is_done = decode_chunk(d, data);
-		break;
-	case BC_FORMAT_BCP1:
+	else if (data->format == BC_FORMAT_BCP1)
 		is_done = decode_frames(d, false);
-		break;
-	default:
+	else
 		is_done = decode_plain(d);
-	}
-	d->in_piece = !is_done;
+	if (is_done)
+		d->piece.state = PIECE_NONE;
 	return is_done;
 }
 
@@ -691,9 +721,9 @@ bool bc_decoder_finish(struct bc_decoder *d)
 		return true;
 	if (!d->is_stopped)
 		return settle_rest(d, "at the end");
-	/* What is incomplete was cut off, but may contain whole frames. */
-	d->left = 0;
-	return !d->is_bcp1 || decode_frames(d, true);
+	/* The rest was cut off, but may contain whole frames. */
+	d->piece.left = 0;
+	return !d->bcp1.is_used || decode_frames(d, true);
 }
 
 /* Open and close */
@@ -707,7 +737,7 @@ int bc_decoder_open(struct bc_decoder **decoder, const struct bc_decoder_options
 	d->options = *options;
 	d->tick_limit = BC_NO_TICK_LIMIT;
 	bc_stamper_init(&d->stamper, options->mapping);
-	bc_bcp1_reader_init(&d->bcp1);
+	bc_bcp1_reader_init(&d->bcp1.reader);
 	*decoder = d;
 	return 0;
 }

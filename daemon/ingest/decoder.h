@@ -2,8 +2,8 @@
  * records, reports damage, and detects gaps and new epochs. The stamper (formats/bus/stamp.h) turns
  * ticks into deltas.
  *
- * When the channel has no free chunk, a live source's samples are dropped and counted as a gap; any
- * other source waits. When a sample reaches the tick limit, the owner decides what happens.
+ * While no chunk is free, a live source's samples are dropped and counted as a gap; any other
+ * source waits. When a sample reaches the tick limit, the owner decides.
  *
  *     bc_decoder_open()
  *     bc_decoder_push()      for each piece, in order; the same piece again while it returns false
@@ -24,7 +24,7 @@ struct bc_channel;
 struct bc_mapping;
 struct bc_source_data;
 
-/* What to do with the sample that has reached the tick limit. */
+/* What to do with a sample that has reached the tick limit. */
 enum bc_limit_answer {
 	BC_LIMIT_CONTINUE, /* the limit was moved: decode it */
 	BC_LIMIT_WAIT,     /* later: the source waits for bc_source_resume() */
@@ -44,11 +44,10 @@ struct bc_decoder_options {
 	/* A sample with this tick has reached the tick limit. */
 	enum bc_limit_answer (*on_limit)(void *context, uint64_t tick);
 
-	/* The stream has announced its end: the piece ends with the board's last frame. May be
-	 * NULL. */
+	/* The piece ended with the board's last frame. May be NULL. */
 	void (*on_last)(void *context);
 
-	/* Part of the stream is unreadable: `what` is a phrase that includes the place. */
+	/* Part of the stream is unreadable: `what` is a phrase that says where. */
 	void (*on_damage)(void *context, const char *what);
 };
 
@@ -66,15 +65,15 @@ void bc_decoder_set_clock(struct bc_decoder *decoder, uint64_t clock_hz);
  * when a chunk is free. */
 bool bc_decoder_push(struct bc_decoder *decoder, const struct bc_source_data *data);
 
-/* Ends the stream: decodes what is left or reports it as damage. Returns false if it has to wait,
- * for a free chunk or because of BC_LIMIT_WAIT. */
+/* Ends the stream: decodes the rest or reports it as damage. Returns false if it has to wait for a
+ * free chunk or because of BC_LIMIT_WAIT: call it again. */
 bool bc_decoder_finish(struct bc_decoder *decoder);
 
 /* Stops before any sample at or after this tick. Initially BC_NO_TICK_LIMIT. */
 void bc_decoder_set_tick_limit(struct bc_decoder *decoder, uint64_t tick);
 
-/* The source was told to stop, or its recorder was: the stream may be cut anywhere. From now on,
- * what is no whole frame or record at its end is not damage. */
+/* The source or the recorder was told to stop, so the stream may be cut anywhere: from now on, an
+ * incomplete frame or record at its end is not damage. */
 void bc_decoder_stop(struct bc_decoder *decoder);
 
 /* Ignores everything from here on. May be called during bc_decoder_push(). */

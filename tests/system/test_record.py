@@ -388,7 +388,7 @@ def test_a_replayed_recording_with_another_clock_rate_is_reported(tmp):
         path.write_bytes(b"".join(parts))
         again = record(tmp, f"file:{path}")
         wanted = [(str(clock_hz), str(rates[0])) for clock_hz in rates if clock_hz != rates[0]]
-        reported = re.findall(r"clock rate is (\d+) Hz, but that of the first recording is (\d+) Hz", again.err)
+        reported = re.findall(r"clock rate is (\d+) Hz, not (\d+) Hz as in the first recording", again.err)
         equal(reported, wanted, again.err)
         equal(again.code, 3 if wanted else 0, again.err)
         equal(harness.info(again.segments)[0]["source"]["clock_hz"], rates[0], rates)
