@@ -6,24 +6,103 @@
 #include <string.h>
 
 #define MS_NS UINT64_C(1000000)
+#define MANY  (UINT64_C(1) << 62)
 
-/* Maximum samples per `lose`; the tick counter has room for them. */
-#define LOSE_MAX (UINT64_C(1) << 40)
+enum command_id {
+	RATE,
+	SEND,
+	FREEZE,
+	THAW,
+	HEARTBEAT,
+	FRAME,
+	SHORT,
+	STALL,
+	OVERFLOW,
+	PROTOCOL_ERROR,
+	TIMEOUT,
+	LOSE,
+	REST,
+	IDLE,
+	LOSE_FRAMES,
+	CORRUPT,
+	GARBAGE,
+	TRIGGER,
+	LAST,
+	REQUESTS,
+	SELF_POWERED,
+	SERIAL,
+	FIRMWARE,
+	LIE,
+	SENT,
+	FTDI,
+};
 
-/* Maximum ticks per `rest`. */
-#define REST_MAX (UINT64_C(1) << 48)
+/* What follows the name: nothing, a number, one of some words, or text. */
+enum command_value { NO_VALUE, NUMBER, WORDS, TEXT };
 
-#define MANY (UINT64_C(1) << 62)
+static const char *const switches[] = {"off", "on", NULL};
 
-/* Returns an error message, or NULL on success. */
-typedef const char *(*command_fn)(struct board *board, const char *value, char *answer);
+static const char *const requests[] = {
+	[BOARD_ANSWERS] = "answer", [BOARD_STALLS] = "stall", [BOARD_HANGS] = "hang", NULL};
 
-static const char not_a_number[] = "not a number in range";
-static const char not_on_off[] = "expected \"on\" or \"off\"";
-static const char no_frames[] = "raw6 has no frames";
+static const char *const lies[BOARD_LIES + 1] = {
+	[BOARD_LIE_NONE] = "none",
+	[BOARD_LIE_NO_ENDPOINT] = "no-endpoint",
+	[BOARD_LIE_ISO_ENDPOINT] = "iso-endpoint",
+	[BOARD_LIE_OUT_ENDPOINT] = "out-endpoint",
+	[BOARD_LIE_ZERO_PACKET] = "zero-packet",
+	[BOARD_LIE_HUGE_PACKET] = "huge-packet",
+	[BOARD_LIE_TRUNCATED_CONFIG] = "truncated-config",
+	[BOARD_LIE_LONG_CONFIG] = "long-config",
+	[BOARD_LIE_WRONG_CLASS] = "wrong-class",
+	[BOARD_LIE_MANY_INTERFACES] = "many-interfaces",
+	[BOARD_LIE_ALTERNATE] = "alternate",
+	[BOARD_LIE_SHORT_INFO] = "short-info",
+	[BOARD_LIE_WILD_INFO] = "wild-info",
+	[BOARD_LIE_WILD_SERIAL] = "wild-serial",
+};
 
-/* Parses a decimal number from `low` to `high`; the whole text must match. */
-static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number)
+static const struct command {
+	const char *name;
+	enum command_value value;
+	uint64_t low;
+	uint64_t high;
+	const char *word; /* in place of a number: it stands for `meaning` */
+	uint64_t meaning;
+	const char *const *words;
+	bool needs_frames;
+} commands[] = {
+	[RATE] = {"rate", NUMBER, 1, BOARD_RATE_MAX, .word = "max", .meaning = 0},
+	[SEND] = {"send", NUMBER, 0, MANY, .word = "all", .meaning = BOARD_ENDLESS},
+	[FREEZE] = {"freeze", NO_VALUE},
+	[THAW] = {"thaw", NO_VALUE},
+	[HEARTBEAT] = {"heartbeat", NUMBER, 1, UINT32_MAX, .word = "off", .meaning = 0},
+	[FRAME] = {"frame", NUMBER, 1, BC_SIM_FRAME_SAMPLES},
+	[SHORT] = {"short", WORDS, .words = switches},
+	[STALL] = {"stall", NO_VALUE},
+	[OVERFLOW] = {"overflow", NUMBER, 0, UINT32_MAX},
+	[PROTOCOL_ERROR] = {"protocol-error", NO_VALUE},
+	[TIMEOUT] = {"timeout", NUMBER, 0, UINT32_MAX},
+	/* The tick counter has room for these. */
+	[LOSE] = {"lose", NUMBER, 0, UINT64_C(1) << 40},
+	[REST] = {"rest", NUMBER, 1, UINT64_C(1) << 48},
+	[IDLE] = {"idle", NUMBER, 0, UINT64_C(1) << 48},
+	[LOSE_FRAMES] = {"lose-frames", NUMBER, 0, 1000000, .needs_frames = true},
+	[CORRUPT] = {"corrupt", NO_VALUE, .needs_frames = true},
+	[GARBAGE] = {"garbage", NUMBER, 0, UINT32_MAX, .needs_frames = true},
+	[TRIGGER] = {"trigger", NO_VALUE, .needs_frames = true},
+	[LAST] = {"last", NO_VALUE},
+	[REQUESTS] = {"requests", WORDS, .words = requests},
+	[SELF_POWERED] = {"self-powered", WORDS, .words = switches},
+	[SERIAL] = {"serial", TEXT},
+	[FIRMWARE] = {"firmware", TEXT},
+	[LIE] = {"lie", WORDS, .words = lies},
+	[SENT] = {"sent", NO_VALUE},
+	[FTDI] = {"ftdi", NO_VALUE},
+};
+
+/* Parses a decimal number; the whole text must match. */
+static bool read_number(const char *text, uint64_t *number)
 {
 	uint64_t n = 0;
 
@@ -35,86 +114,26 @@ static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t 
 		n = n * 10 + (uint64_t)(*text - '0');
 	}
 	*number = n;
-	return n >= low && n <= high;
+	return true;
 }
 
-static const char *set_switch(const char *value, bool *is_on)
+/* Parses the value of a command that is not text. Returns an error message, or NULL on success. */
+static const char *read_value(const struct command *command, const char *value, uint64_t *n)
 {
-	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return not_on_off;
-	*is_on = strcmp(value, "on") == 0;
-	return NULL;
-}
-
-static bool is_raw(const struct board *board)
-{
-	return board->options.form == BOARD_RAW6;
-}
-
-static const char *command_rate(struct board *board, const char *value, char *answer)
-{
-	uint64_t rate = 0;
-
-	(void)answer;
-	if (strcmp(value, "max") != 0 && !read_number(value, 1, BOARD_RATE_MAX, &rate))
-		return not_a_number;
-	board_stream_set_rate(board, rate);
-	return NULL;
-}
-
-static const char *command_send(struct board *board, const char *value, char *answer)
-{
-	uint64_t samples = BOARD_ENDLESS;
-
-	(void)answer;
-	if (strcmp(value, "all") != 0 && !read_number(value, 0, MANY, &samples))
-		return not_a_number;
-	board_stream_send(board, samples);
-	return NULL;
-}
-
-static const char *command_freeze(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	board->is_frozen = true;
-	return NULL;
-}
-
-static const char *command_thaw(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	board->is_frozen = false;
-	return NULL;
-}
-
-static const char *command_heartbeat(struct board *board, const char *value, char *answer)
-{
-	uint64_t ms = 0;
-
-	(void)answer;
-	if (strcmp(value, "off") != 0 && !read_number(value, 1, UINT32_MAX, &ms))
-		return not_a_number;
-	board->heartbeat_ns = ms * MS_NS;
-	return NULL;
-}
-
-static const char *command_frame(struct board *board, const char *value, char *answer)
-{
-	uint64_t samples;
-
-	(void)answer;
-	if (!read_number(value, 1, BC_SIM_FRAME_SAMPLES, &samples))
-		return not_a_number;
-	board->frame_samples = (uint32_t)samples;
-	return NULL;
-}
-
-static const char *command_short(struct board *board, const char *value, char *answer)
-{
-	(void)answer;
-	return set_switch(value, &board->is_short);
+	*n = 0;
+	if (command->value == NO_VALUE)
+		return *value != '\0' ? "the command takes no argument" : NULL;
+	if (command->value == WORDS) {
+		while (command->words[*n] != NULL && strcmp(value, command->words[*n]) != 0)
+			++*n;
+		return command->words[*n] == NULL ? "unknown word" : NULL;
+	}
+	if (command->word != NULL && strcmp(value, command->word) == 0) {
+		*n = command->meaning;
+		return NULL;
+	}
+	bool is_number = read_number(value, n) && *n >= command->low && *n <= command->high;
+	return is_number ? NULL : "not a number in range";
 }
 
 static const char *add_fault(struct board *board, enum board_fault_kind kind, uint64_t bytes)
@@ -123,143 +142,6 @@ static const char *add_fault(struct board *board, enum board_fault_kind kind, ui
 		return "too many pending faults";
 	board->faults[board->fault_count++] = (struct board_fault){kind, bytes};
 	return NULL;
-}
-
-static const char *command_stall(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	return add_fault(board, BOARD_STALL, 0);
-}
-
-static const char *command_protocol_error(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	return add_fault(board, BOARD_PROTOCOL_ERROR, 0);
-}
-
-static const char *command_overflow(struct board *board, const char *value, char *answer)
-{
-	uint64_t bytes;
-
-	(void)answer;
-	if (!read_number(value, 0, UINT32_MAX, &bytes))
-		return not_a_number;
-	return add_fault(board, BOARD_OVERFLOW, bytes);
-}
-
-static const char *command_timeout(struct board *board, const char *value, char *answer)
-{
-	uint64_t bytes;
-
-	(void)answer;
-	if (!read_number(value, 0, UINT32_MAX, &bytes))
-		return not_a_number;
-	return add_fault(board, BOARD_TIMEOUT, bytes);
-}
-
-static const char *command_lose(struct board *board, const char *value, char *answer)
-{
-	uint64_t samples;
-
-	(void)answer;
-	if (!read_number(value, 0, LOSE_MAX, &samples))
-		return not_a_number;
-	board_stream_lose(board, samples);
-	return NULL;
-}
-
-static const char *command_rest(struct board *board, const char *value, char *answer)
-{
-	uint64_t ticks;
-
-	(void)answer;
-	if (!read_number(value, 1, REST_MAX, &ticks))
-		return not_a_number;
-	board_bus_rest(&board->bus, ticks);
-	return NULL;
-}
-
-static const char *command_idle(struct board *board, const char *value, char *answer)
-{
-	(void)answer;
-	return read_number(value, 0, REST_MAX, &board->bus.idle) ? NULL : not_a_number;
-}
-
-static const char *command_lose_frames(struct board *board, const char *value, char *answer)
-{
-	uint64_t frames;
-
-	(void)answer;
-	if (is_raw(board))
-		return no_frames;
-	if (!read_number(value, 0, 1000000, &frames))
-		return not_a_number;
-	board->frames_to_lose += frames;
-	return NULL;
-}
-
-static const char *command_corrupt(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	if (is_raw(board))
-		return no_frames;
-	board->is_corruption_due = true;
-	return NULL;
-}
-
-static const char *command_garbage(struct board *board, const char *value, char *answer)
-{
-	uint64_t bytes;
-
-	(void)answer;
-	if (is_raw(board))
-		return no_frames;
-	if (!read_number(value, 0, UINT32_MAX, &bytes))
-		return not_a_number;
-	board->garbage_bytes += bytes;
-	return NULL;
-}
-
-static const char *command_trigger(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	if (is_raw(board))
-		return no_frames;
-	board->is_trigger_due = true;
-	return NULL;
-}
-
-static const char *command_last(struct board *board, const char *value, char *answer)
-{
-	(void)value;
-	(void)answer;
-	board_stream_stop(board);
-	return NULL;
-}
-
-static const char *command_requests(struct board *board, const char *value, char *answer)
-{
-	static const char *const names[] = {
-		[BOARD_ANSWERS] = "answer", [BOARD_STALLS] = "stall", [BOARD_HANGS] = "hang"};
-
-	(void)answer;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(value, names[i]) == 0) {
-			board->requests = (enum board_requests)i;
-			return NULL;
-		}
-	}
-	return "expected \"answer\", \"stall\" or \"hang\"";
-}
-
-static const char *command_self_powered(struct board *board, const char *value, char *answer)
-{
-	(void)answer;
-	return set_switch(value, &board->is_self_powered);
 }
 
 static int hex_digit(char c)
@@ -293,53 +175,11 @@ static const char *read_text(const char *value, struct board_text *text)
 	return NULL;
 }
 
-static const char *command_serial(struct board *board, const char *value, char *answer)
-{
-	(void)answer;
-	return read_text(value, &board->next_serial);
-}
-
-static const char *command_firmware(struct board *board, const char *value, char *answer)
-{
-	(void)answer;
-	return read_text(value, &board->next_firmware);
-}
-
-static const char *command_lie(struct board *board, const char *value, char *answer)
-{
-	static const char *const names[BOARD_LIES] = {
-		[BOARD_LIE_NONE] = "none",
-		[BOARD_LIE_NO_ENDPOINT] = "no-endpoint",
-		[BOARD_LIE_ISO_ENDPOINT] = "iso-endpoint",
-		[BOARD_LIE_OUT_ENDPOINT] = "out-endpoint",
-		[BOARD_LIE_ZERO_PACKET] = "zero-packet",
-		[BOARD_LIE_HUGE_PACKET] = "huge-packet",
-		[BOARD_LIE_TRUNCATED_CONFIG] = "truncated-config",
-		[BOARD_LIE_LONG_CONFIG] = "long-config",
-		[BOARD_LIE_WRONG_CLASS] = "wrong-class",
-		[BOARD_LIE_MANY_INTERFACES] = "many-interfaces",
-		[BOARD_LIE_ALTERNATE] = "alternate",
-		[BOARD_LIE_SHORT_INFO] = "short-info",
-		[BOARD_LIE_WILD_INFO] = "wild-info",
-		[BOARD_LIE_WILD_SERIAL] = "wild-serial",
-	};
-
-	(void)answer;
-	for (size_t i = 0; i < BOARD_LIES; i++) {
-		if (strcmp(value, names[i]) == 0) {
-			board->lie = (enum board_lie)i;
-			return NULL;
-		}
-	}
-	return "unknown lie";
-}
-
-static const char *command_sent(struct board *board, const char *value, char *answer)
+static void answer_sent(const struct board *board, char *answer)
 {
 	const struct board_sent *s = &board->ledger.sums;
 	bool is_idle = board_stream_is_idle(board);
 
-	(void)value;
 	snprintf(answer, BOARD_ANSWER,
 		"{\"bytes\":%" PRIu64 ",\"frames\":%" PRIu64 ",\"samples\":%" PRIu64
 		",\"torn_frames\":%" PRIu64 ",\"torn_samples\":%" PRIu64
@@ -349,68 +189,112 @@ static const char *command_sent(struct board *board, const char *value, char *an
 		s->bytes, s->frames, s->samples, s->torn_frames, s->torn_samples,
 		s->dropped_samples, s->lost, s->captured, s->captured_lost, s->starts, s->stops,
 		s->plugs, is_idle ? "true" : "false");
-	return NULL;
 }
 
-static const char *command_ftdi(struct board *board, const char *value, char *answer)
+static void answer_ftdi(const struct board *board, char *answer)
 {
 	const struct board_ftdi *f = &board->ftdi;
 
-	(void)value;
-	if (!board->options.is_ftdi)
-		return "not an FTDI board";
 	snprintf(answer, BOARD_ANSWER,
 		"{\"latency_ms\":%u,\"bit_mode\":%u,\"bit_mask\":%u"
 		",\"resets\":%" PRIu64 ",\"purges\":%" PRIu64 "}",
 		f->latency_ms, f->bit_mode, f->bit_mask, f->resets, f->purges);
+}
+
+/* Returns an error message, or NULL on success. */
+static const char *run_command(
+	struct board *board, enum command_id id, uint64_t n, const char *value, char *answer)
+{
+	switch (id) {
+	case RATE:
+		board_stream_set_rate(board, n);
+		break;
+	case SEND:
+		board_stream_send(board, n);
+		break;
+	case FREEZE:
+	case THAW:
+		board->is_frozen = id == FREEZE;
+		break;
+	case HEARTBEAT:
+		board->heartbeat_ns = n * MS_NS;
+		break;
+	case FRAME:
+		board->frame_samples = (uint32_t)n;
+		break;
+	case SHORT:
+		board->is_short = n != 0;
+		break;
+	case STALL:
+		return add_fault(board, BOARD_STALL, 0);
+	case OVERFLOW:
+		return add_fault(board, BOARD_OVERFLOW, n);
+	case PROTOCOL_ERROR:
+		return add_fault(board, BOARD_PROTOCOL_ERROR, 0);
+	case TIMEOUT:
+		return add_fault(board, BOARD_TIMEOUT, n);
+	case LOSE:
+		board_stream_lose(board, n);
+		break;
+	case REST:
+		board_bus_rest(&board->bus, n);
+		break;
+	case IDLE:
+		board->bus.idle = n;
+		break;
+	case LOSE_FRAMES:
+		board->frames_to_lose += n;
+		break;
+	case CORRUPT:
+		board->is_corruption_due = true;
+		break;
+	case GARBAGE:
+		board->garbage_bytes += n;
+		break;
+	case TRIGGER:
+		board->is_trigger_due = true;
+		break;
+	case LAST:
+		board_stream_stop(board);
+		break;
+	case REQUESTS:
+		board->requests = (enum board_requests)n;
+		break;
+	case SELF_POWERED:
+		board->is_self_powered = n != 0;
+		break;
+	case SERIAL:
+		return read_text(value, &board->next_serial);
+	case FIRMWARE:
+		return read_text(value, &board->next_firmware);
+	case LIE:
+		board->lie = (enum board_lie)n;
+		break;
+	case SENT:
+		answer_sent(board, answer);
+		break;
+	case FTDI:
+		answer_ftdi(board, answer);
+		break;
+	}
 	return NULL;
 }
 
-static const struct command {
-	const char *name;
-	bool has_value;
-	command_fn run;
-} commands[] = {
-	{"rate", true, command_rate},
-	{"send", true, command_send},
-	{"freeze", false, command_freeze},
-	{"thaw", false, command_thaw},
-	{"heartbeat", true, command_heartbeat},
-	{"frame", true, command_frame},
-	{"short", true, command_short},
-	{"stall", false, command_stall},
-	{"overflow", true, command_overflow},
-	{"protocol-error", false, command_protocol_error},
-	{"timeout", true, command_timeout},
-	{"lose", true, command_lose},
-	{"rest", true, command_rest},
-	{"idle", true, command_idle},
-	{"lose-frames", true, command_lose_frames},
-	{"corrupt", false, command_corrupt},
-	{"garbage", true, command_garbage},
-	{"trigger", false, command_trigger},
-	{"last", false, command_last},
-	{"requests", true, command_requests},
-	{"self-powered", true, command_self_powered},
-	{"serial", true, command_serial},
-	{"firmware", true, command_firmware},
-	{"lie", true, command_lie},
-	{"sent", false, command_sent},
-	{"ftdi", false, command_ftdi},
-};
-
-static const char *run_command(struct board *board, const char *line, char *answer)
+static const char *run_line(struct board *board, const char *line, char *answer)
 {
 	size_t length = strcspn(line, " ");
 	const char *value = line[length] == ' ' ? line + length + 1 : "";
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		const struct command *command = &commands[i];
 		if (strlen(command->name) != length || strncmp(command->name, line, length) != 0)
 			continue;
-		if (!command->has_value && *value != '\0')
-			return "the command takes no argument";
-		return command->run(board, value, answer);
+		if (command->needs_frames && board->options.form == BOARD_RAW6)
+			return "raw6 has no frames";
+		const char *error = command->value == TEXT ? NULL : read_value(command, value, &n);
+		return error != NULL ? error
+				     : run_command(board, (enum command_id)i, n, value, answer);
 	}
 	return "unknown command";
 }
@@ -419,7 +303,7 @@ bool board_command(struct board *board, const char *line, char *answer, uint64_t
 {
 	board_advance(board, now_ns);
 	snprintf(answer, BOARD_ANSWER, "ok");
-	const char *error = run_command(board, line, answer);
+	const char *error = run_line(board, line, answer);
 	if (error != NULL)
 		snprintf(answer, BOARD_ANSWER, "error: %s", error);
 	return error == NULL;
