@@ -104,49 +104,6 @@ static void assert_gave(const struct source_run *run, const uint8_t *bytes, size
 
 /* Whole files */
 
-TEST_F(every_format_arrives_whole_and_in_order_compressed_or_not)
-{
-	static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
-		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
-	struct trace bcp1 = trace_of_sim(1, 100000, 3);
-
-	for (size_t i = 0; i < COUNT_OF(formats); i++) {
-		struct trace trace = formats[i] == BC_FORMAT_BCP1 ? trace_of_sim(1, 100000, 3)
-				     : formats[i] == BC_FORMAT_RAW6
-					     ? trace_to_raw6(&bcp1)
-					     : trace_to_byu(&bcp1, formats[i]);
-		struct trace packed = trace_to_lz4(&trace, true);
-		for (int is_packed = 0; is_packed < 2; is_packed++) {
-			struct source_run run;
-			temp_write(&f->dir, "trace", is_packed ? packed.bytes : trace.bytes,
-				is_packed ? packed.n : trace.n);
-			open_run(f, &run, "trace", BC_FORMAT_UNKNOWN);
-			source_run_all(&run);
-			assert_int_equal(run.status, 0);
-			assert_int_equal(run.format, formats[i]);
-			assert_gave(&run, trace.bytes, trace.n);
-			assert_int_equal(run.damages, 0);
-			source_run_close(&run);
-		}
-		trace_free(&packed);
-		trace_free(&trace);
-	}
-	trace_free(&bcp1);
-}
-
-TEST_F(a_file_of_a_few_bytes_arrives_whole)
-{
-	for (size_t n = 0; n < 30; n++) {
-		struct source_run run;
-		temp_write(&f->dir, "few", f->large.bytes, n);
-		open_run(f, &run, "few", BC_FORMAT_RAW6);
-		source_run_all(&run);
-		assert_int_equal(run.status, 0);
-		assert_gave(&run, f->large.bytes, n);
-		source_run_close(&run);
-	}
-}
-
 TEST_F(files_arrive_whole_even_if_pieces_are_refused)
 {
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {

@@ -21,6 +21,8 @@ static void set_up(struct fixture *f)
 	f->good = json_load_file("tests/support/answers.json", 0, NULL);
 	if (f->good == NULL)
 		fail_msg("run it in the top folder of the project");
+	json_object_set_new(f->good, "mark",
+		json_pack("{s:s, s:i, s:i, s:i}", "text", "x", "record", 1, "tick", 2, "epoch", 0));
 	memset(text, 'x', sizeof(text) - 1);
 	f->odd = json_loads("[null, true, -1, 0.5, 1e308, 9223372036854775807, \"\", "
 			    "\"\\u001b[31m\\u0000\\u0085\\u2028\", [], [[]], {}, "
@@ -130,47 +132,36 @@ static void answer_oddly(struct fixture *f, const struct answered_command *comma
 	json_decref(answer);
 }
 
-/* Returns {"NAME": VALUE}, or {"NAME": [VALUE]} with is_list. */
-static json_t *answer_with(struct fixture *f, const char *name, const char *good, bool is_list)
-{
-	json_t *value = json_object_get(f->good, good);
+/* An answer: a good value, or {NAME: VALUE}, or {NAME: [VALUE]}. */
+static const struct form {
+	const char *line;
+	const char *name;
+	const char *good;
+	bool is_list;
+} forms[] = {
+	{"status", NULL, "status", false},
+	{"record list", "recordings", "recording", true},
+	{"record stop", "recording", "recording", false},
+	{"record show 20261120T091500Z-3f9a2c-boot", "recordings", "recording", true},
+	{"mark x", "mark", "mark", false},
+	{"trigger list", "triggers", "trigger", true},
+};
 
-	return is_list ? json_pack("{s:[O]}", name, value) : json_pack("{s:O}", name, value);
+static json_t *answer_of(struct fixture *f, const struct form *form)
+{
+	json_t *value = json_object_get(f->good, form->good);
+
+	if (form->name == NULL)
+		return json_deep_copy(value);
+	return json_pack(form->is_list ? "{s:[O]}" : "{s:O}", form->name, value);
 }
 
-TEST_F(a_status_with_odd_members_is_handled)
+TEST_F(answers_with_odd_members_are_handled)
 {
-	static const struct answered_command command = {.line = "status"};
-
-	answer_oddly(f, &command, json_deep_copy(json_object_get(f->good, "status")));
-}
-
-TEST_F(recordings_with_odd_members_are_handled)
-{
-	static const struct answered_command list = {.line = "record list"};
-	static const struct answered_command stop = {.line = "record stop"};
-	static const struct answered_command show = {
-		.line = "record show 20261120T091500Z-3f9a2c-boot"};
-
-	answer_oddly(f, &list, answer_with(f, "recordings", "recording", true));
-	answer_oddly(f, &stop, answer_with(f, "recording", "recording", false));
-	answer_oddly(f, &show, answer_with(f, "recordings", "recording", true));
-}
-
-TEST_F(a_mark_with_odd_members_is_handled)
-{
-	static const struct answered_command command = {.line = "mark x"};
-
-	answer_oddly(f, &command,
-		json_pack("{s:{s:s, s:i, s:i, s:i}}", "mark", "text", "x", "record", 1, "tick", 2,
-			"epoch", 0));
-}
-
-TEST_F(triggers_with_odd_members_are_handled)
-{
-	static const struct answered_command command = {.line = "trigger list"};
-
-	answer_oddly(f, &command, answer_with(f, "triggers", "trigger", true));
+	for (size_t i = 0; i < COUNT_OF(forms); i++) {
+		const struct answered_command command = {.line = forms[i].line};
+		answer_oddly(f, &command, answer_of(f, &forms[i]));
+	}
 }
 
 /* The record before an odd one is printed. */
@@ -293,7 +284,7 @@ TEST_F(the_daemons_error_text_is_printed)
 
 TEST_F(a_response_cut_at_any_byte_is_reported)
 {
-	json_t *list = answer_with(f, "recordings", "recording", true);
+	json_t *list = answer_of(f, &forms[1]);
 	char *body = text_of(list);
 	char *whole = response("200 OK", body);
 	size_t bytes = strlen(whole);

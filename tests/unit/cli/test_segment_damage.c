@@ -187,35 +187,6 @@ TEST_F(dump_and_verify_every_flipped_bit)
 	close(fd);
 }
 
-/* Copies the segment with `size` foreign bytes inserted at `at`. Returns the new size. */
-static size_t insert(struct fixture *f, size_t at, const uint8_t *bytes, size_t size)
-{
-	memcpy(f->copy, f->segment.bytes, at);
-	memcpy(f->copy + at, bytes, size);
-	memcpy(f->copy + at + size, f->segment.bytes + at, f->segment.size - at);
-	return f->segment.size + size;
-}
-
-TEST_F(inserted_garbage_costs_at_most_one_chunk)
-{
-	uint8_t garbage[64];
-	bool keep[SMALL_CHUNKS];
-
-	srandom(1);
-	for (size_t at = 0; at <= f->segment.size; at = test_next(at, 25, &f->segment.edges)) {
-		for (size_t i = 0; i < sizeof(garbage); i++)
-			garbage[i] = (uint8_t)random();
-		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
-		if (at % 3 == 0 && bytes >= 4) /* imitate the start of a chunk */
-			memcpy(garbage, "\x51\x2a\x4d\x18", 4);
-		struct findings found = read_bytes(f, f->copy, insert(f, at, garbage, bytes));
-		find_kept(&f->segment, at, at, keep);
-		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
-			assert_int_equal(found.has[i], keep[i]);
-		assert_true(found.damages != 0);
-	}
-}
-
 TEST_F(every_hole_costs_only_its_chunks)
 {
 	bool keep[SMALL_CHUNKS];

@@ -9,10 +9,11 @@
 #include "daemon/config/config_load.h"
 #include "daemon/config/options.h"
 #include "daemon/ingest/pipeline.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 struct fixture {
-	char dir[64];
+	struct temp_dir dir;
 	char file[128];
 	char err[4096]; /* one line per error */
 	struct bc_config config;
@@ -20,37 +21,22 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
-	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-config-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	snprintf(f->file, sizeof(f->file), "%s/buscapd.conf", f->dir);
+	temp_dir_make(&f->dir);
+	snprintf(f->file, sizeof(f->file), "%s/buscapd.conf", f->dir.path);
 	bc_config_default(&f->config);
 }
 
 static void tear_down(struct fixture *f)
 {
-	static const char *const files[] = {
-		"buscapd.conf", "conf.d/10.conf", "conf.d/20.conf", "conf.d/30.off", "conf.d", ""};
-
 	bc_name_map_close(f->config.names);
-	for (size_t i = 0; i < COUNT_OF(files); i++) {
-		char path[160];
-		snprintf(path, sizeof(path), "%s/%s", f->dir, files[i]);
-		if (remove(path) != 0)
-			continue;
-	}
+	temp_dir_remove(&f->dir);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void write_file(const struct fixture *f, const char *name, const char *text)
 {
-	char path[160];
-
-	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
+	temp_write(&f->dir, name, text, strlen(text));
 }
 
 static void on_error(void *context, const char *text)
@@ -213,7 +199,7 @@ TEST_F(conf_d_is_read_in_order_and_later_wins)
 {
 	char path[160];
 
-	snprintf(path, sizeof(path), "%s/conf.d", f->dir);
+	snprintf(path, sizeof(path), "%s/conf.d", f->dir.path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	write_file(f, "buscapd.conf", "[pipeline]\nworkers = 1\nflush = 5\n");
 	write_file(f, "conf.d/20.conf", "[pipeline]\nworkers = 20\n");
@@ -226,6 +212,12 @@ TEST_F(conf_d_is_read_in_order_and_later_wins)
 	write_file(f, "conf.d/20.conf", "[pipeline]\n\nworkers = 0\n");
 	assert_false(load(f));
 	assert_non_null(strstr(f->err, "conf.d/20.conf:3:"));
+	for (const char *const *name =
+			(const char *const[]){"10.conf", "20.conf", "30.off", "", NULL};
+		*name != NULL; name++) {
+		snprintf(path, sizeof(path), "%s/conf.d/%s", f->dir.path, *name);
+		assert_int_equal(remove(path), 0);
+	}
 }
 
 TEST_F(an_error_names_file_and_line)
@@ -504,7 +496,7 @@ TEST_F(only_an_optional_file_may_be_missing)
 	assert_false(load(f));
 	assert_non_null(strstr(f->err, "No such file"));
 	assert_true(load_from(f, f->file, true));
-	assert_false(load_from(f, f->dir, true));
+	assert_false(load_from(f, f->dir.path, true));
 }
 
 TEST_F(conflicting_settings_are_rejected)
@@ -540,21 +532,46 @@ static void assert_valid(struct fixture *f)
 		fail_msg("%s", f->err);
 }
 
+/* Settings, and what is wrong with all up to here; NULL: nothing. */
+struct step {
+	const char *settings[6];
+	const char *error;
+};
+
+/* Each setting is "SECTION.KEY=VALUE". */
+static void take_steps(struct fixture *f, const struct step *steps, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (const char *const *setting = steps[i].settings; *setting != NULL; setting++) {
+			char section[64];
+			snprintf(section, sizeof(section), "%s", *setting);
+			char *value = strchr(section, '=');
+			*value++ = '\0';
+			char *key = strchr(section, '.');
+			*key++ = '\0';
+			set(f, section, key, value);
+		}
+		if (steps[i].error == NULL)
+			assert_valid(f);
+		else
+			assert_invalid(f, steps[i].error);
+	}
+}
+
 TEST_F(recording_on_demand_needs_a_live_source)
 {
-	static const char *const modes[] = {"on-demand", "flight"};
+	static const struct step steps[] = {
+		{{"recording.record=on-demand", "source.source=usb"}, NULL},
+		{{"source.source=sim:rate=1M"}, NULL},
+		{{"source.source=sim:rate=max"}, "needs a live source"},
+		{{"source.source=file:x"}, "on-demand"},
+		{{"recording.record=flight"}, "flight"},
+		{{"source.source=sim:rate=max"}, "needs a live source"},
+		{{"source.source=sim:rate=1M"}, NULL},
+		{{"source.source=usb"}, NULL},
+	};
 
-	for (unsigned i = 0; i < 2; i++) {
-		set(f, "recording", "record", modes[i]);
-		set(f, "source", "source", "usb");
-		assert_valid(f);
-		set(f, "source", "source", "sim:rate=1M");
-		assert_valid(f);
-		set(f, "source", "source", "sim:rate=max");
-		assert_invalid(f, "needs a live source");
-		set(f, "source", "source", "file:x");
-		assert_invalid(f, modes[i]);
-	}
+	take_steps(f, steps, COUNT_OF(steps));
 }
 
 TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
@@ -576,82 +593,67 @@ TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
 
 TEST_F(incomplete_triggers_are_rejected)
 {
-	set(f, "source", "source", "usb");
-	set(f, "trigger x", "when", "gap");
-	assert_invalid(f, "trigger x: action is missing");
-	set(f, "trigger x", "action", "mark");
-	assert_valid(f);
-	set(f, "trigger x", "pre", "5s");
-	assert_invalid(f, "trigger x: pre requires action start");
-	set(f, "trigger x", "action", "start");
-	assert_invalid(f, "trigger x: pre needs record = flight");
-	set(f, "trigger x", "pre", "0");
-	assert_invalid(f, "trigger x: start never acts with record = always");
-	set(f, "stop", "records", "5");
-	assert_valid(f);
-	set(f, "trigger x", "action", "snapshot");
-	assert_invalid(f, "trigger x: snapshot needs record = flight");
-	set(f, "recording", "record", "flight");
-	set(f, "trigger x", "pre", "all");
-	set(f, "trigger x", "post", "1G");
-	assert_valid(f);
-	set(f, "trigger x", "action", "toggle");
-	assert_invalid(f, "trigger x: post requires action start");
-	set(f, "trigger y", "action", "mark");
-	set(f, "trigger x", "action", "start");
-	assert_invalid(f, "trigger y: when is missing");
-	set(f, "trigger y", "when", "proc=1");
-	assert_valid(f);
-	set(f, "recording", "record", "always");
-	set(f, "trigger x", "pre", "0");
-	set(f, "source", "source", "file:x");
-	assert_invalid(f, "trigger x: start needs a board");
-	set(f, "trigger x", "action", "stop");
-	assert_valid(f);
+	static const struct step steps[] = {
+		{{"source.source=usb", "trigger x.when=gap"}, "trigger x: action is missing"},
+		{{"trigger x.action=mark"}, NULL},
+		{{"trigger x.pre=5s"}, "trigger x: pre requires action start"},
+		{{"trigger x.action=start"}, "trigger x: pre needs record = flight"},
+		{{"trigger x.pre=0"}, "trigger x: start never acts with record = always"},
+		{{"stop.records=5"}, NULL},
+		{{"trigger x.action=snapshot"}, "trigger x: snapshot needs record = flight"},
+		{{"recording.record=flight", "trigger x.pre=all", "trigger x.post=1G"}, NULL},
+		{{"trigger x.action=toggle"}, "trigger x: post requires action start"},
+		{{"trigger y.action=mark", "trigger x.action=start"}, "trigger y: when is missing"},
+		{{"trigger y.when=proc=1"}, NULL},
+		{{"recording.record=always", "trigger x.pre=0", "source.source=file:x"},
+			"trigger x: start needs a board"},
+		{{"trigger x.action=stop"}, NULL},
+	};
+
+	take_steps(f, steps, COUNT_OF(steps));
 }
 
 TEST_F(conflicts_are_reported_together)
 {
-	set(f, "source", "source", "usb");
-	set(f, "space", "max_use", "1K");
-	set(f, "usb", "silence", "0");
-	set(f, "usb", "silence_action", "restart");
-	set(f, "trigger x", "when", "gap");
-	set(f, "trigger x", "action", "start");
-	set(f, "trigger y", "when", "gap");
-	assert_invalid(f, "max_use: too small; must be at least 2 MiB");
-	assert_invalid(f, "silence_action = restart: never happens with silence = 0");
-	assert_invalid(f, "trigger x: start never acts with record = always");
-	assert_invalid(f, "trigger y: action is missing");
+	static const struct step steps[] = {
+		{{"source.source=usb", "space.max_use=1K", "usb.silence=0",
+			 "usb.silence_action=restart"},
+			"max_use: too small; must be at least 2 MiB"},
+		{{"trigger x.when=gap", "trigger x.action=start", "trigger y.when=gap"},
+			"silence_action = restart: never happens with silence = 0"},
+		{{NULL}, "trigger x: start never acts with record = always"},
+		{{NULL}, "trigger y: action is missing"},
+	};
+
+	take_steps(f, steps, COUNT_OF(steps));
 }
 
 TEST_F(max_use_has_space_for_the_open_files)
 {
-	set(f, "source", "source", "usb");
-	set(f, "space", "max_use", "2M");
-	assert_valid(f);
-	set(f, "space", "max_use", "1M");
-	assert_invalid(f, "max_use: too small");
-	set(f, "space", "max_use", "8M");
-	set(f, "rotation", "filesize", "8M");
-	assert_invalid(f,
-		"max_use: too small; with rotation.filesize, the open segment takes up to 10 MiB");
-	set(f, "space", "max_use", "10M");
-	assert_valid(f);
+	static const struct step steps[] = {
+		{{"source.source=usb", "space.max_use=2M"}, NULL},
+		{{"space.max_use=1M"}, "max_use: too small"},
+		{{"space.max_use=8M", "rotation.filesize=8M"},
+			"max_use: too small; with rotation.filesize, the open segment takes up to "
+			"10 MiB"},
+		{{"space.max_use=10M"}, NULL},
+	};
+
+	take_steps(f, steps, COUNT_OF(steps));
 }
 
 TEST_F(once_removes_triggers_that_start_a_recording)
 {
-	set(f, "source", "source", "usb");
-	set(f, "recording", "record", "flight");
-	set(f, "trigger a", "when", "gap");
-	set(f, "trigger a", "action", "snapshot");
-	set(f, "trigger b", "when", "gap");
-	set(f, "trigger b", "action", "toggle");
-	set(f, "trigger b", "pre", "5s");
-	set(f, "trigger c", "when", "gap");
-	set(f, "trigger c", "action", "start");
-	assert_valid(f);
+	static const struct step steps[] = {
+		{{"source.source=usb", "recording.record=flight", "trigger a.when=gap",
+			 "trigger a.action=snapshot"},
+			NULL},
+		{{"trigger b.when=gap", "trigger b.action=toggle", "trigger b.pre=5s",
+			 "trigger c.when=gap", "trigger c.action=start"},
+			NULL},
+	};
+
+	take_steps(f, steps, COUNT_OF(steps));
 	bc_config_make_once(&f->config);
 	assert_valid(f);
 	assert_int_equal(f->config.recording.mode, BC_RECORD_ALWAYS);

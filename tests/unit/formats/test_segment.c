@@ -278,17 +278,6 @@ static void assert_sealed(struct fixture *f)
 
 /* Writing and reading back */
 
-TEST_F(a_sealed_segment_is_read_back)
-{
-	write_segment(f, NAME, 3, 1000, true);
-	assert_true(temp_exists(&f->dir, NAME));
-	assert_false(temp_exists(&f->dir, PARTIAL));
-	struct reading r = start_reading(f, NAME);
-	assert_segment(f, r.reader, 3, 1000, true);
-	assert_end(f, r.reader, true);
-	finish_reading(&r);
-}
-
 TEST_F(an_open_segment_is_read_to_its_last_chunk)
 {
 	struct bc_segment_writer writer;
@@ -391,55 +380,6 @@ TEST_F(head_bytes_are_read_first)
 		-EINVAL);
 	free(bytes);
 	bc_segment_reader_close(NULL);
-}
-
-TEST_F(full_chunks_are_read_back)
-{
-	struct bc_segment_header header = header_of(0, 0);
-	struct bc_segment_writer writer;
-	struct dice dice = {.state = 7};
-	size_t header_bytes;
-	enum { FULL = 5 };
-
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
-	uint64_t hashes[FULL];
-	for (uint32_t i = 0; i < FULL; i++) {
-		bc_chunk_reset(&f->chunk, i, 0);
-		f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
-		f->chunk.info.first_record = (uint64_t)i * BC_CHUNK_RECORDS;
-		f->chunk.info.records = BC_CHUNK_RECORDS;
-		if (i % 2 == 0)
-			dice_fill(&dice, f->chunk.records, BC_CHUNK_BYTES);
-		else
-			memset(f->chunk.records, (int)i, BC_CHUNK_BYTES);
-		char text[BC_CHUNK_TEXT_BYTES / BC_CHUNK_EVENTS];
-		memset(text, 't', sizeof(text));
-		struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = sizeof(text)};
-		while (bc_chunk_add_event(&f->chunk, &event, text))
-			event.position += 300;
-		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
-		size_t n = bc_chunk_encode(
-			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		assert_true(n <= BC_CHUNK_ENCODED_MAX);
-		hashes[i] = f->chunk.info.records_hash;
-		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
-					 &f->chunk.info, 0, 0, &chunk_pages.counts),
-			0);
-	}
-	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = start_reading(f, NAME);
-	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
-	for (uint32_t i = 0; i < FULL; i++) {
-		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
-		assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
-		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
-		bc_chunk_describe(&f->chunk, &chunk_pages);
-		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
-		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
-	}
-	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
-	assert_end(f, r.reader, true);
-	finish_reading(&r);
 }
 
 /* The index */

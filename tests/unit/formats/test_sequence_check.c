@@ -216,61 +216,6 @@ TEST(segments_in_any_order_with_damaged_copies_are_accepted_once)
 	free(s);
 }
 
-TEST(segments_in_order_are_duplicates_when_given_again)
-{
-	struct segments *s = test_alloc(sizeof(*s));
-	struct bc_missing missing;
-	uint32_t seed = 1;
-
-	for (unsigned round = 0; round < 1000; round++) {
-		struct bc_sequence_check c = {0};
-		make_segments(s, &seed);
-		for (unsigned i = 0; i < SEGMENTS; i++)
-			check_segment(s, &c, i, 0);
-		for (unsigned i = 0; i < SEGMENTS; i++)
-			for (unsigned k = 0; k < CHUNKS; k++)
-				assert_int_equal(
-					bc_sequence_check_chunk(&c, &s->chunks[i][k], &missing),
-					BC_SEQUENCE_DUPLICATE);
-		bc_sequence_check_reset(&c);
-	}
-	free(s);
-}
-
-TEST(chunks_before_the_first_one_are_late_and_skipped_ones_are_not)
-{
-	struct bc_sequence_check c = {0};
-	uint64_t missing;
-
-	assert_int_equal(check_chunk(&c, 100, 10, &missing), BC_SEQUENCE_NEXT);
-	assert_int_equal(missing, 0);
-	assert_int_equal(check_chunk(&c, 30, 10, &missing), BC_SEQUENCE_LATE);
-	assert_int_equal(check_chunk(&c, 0, 10, &missing), BC_SEQUENCE_LATE);
-	assert_int_equal(check_chunk(&c, 30, 10, &missing), BC_SEQUENCE_DUPLICATE);
-	assert_int_equal(check_chunk(&c, 40, 60, &missing), BC_SEQUENCE_LATE);
-	assert_int_equal(check_chunk(&c, 120, 10, &missing), BC_SEQUENCE_NEXT);
-	bc_sequence_check_jump(&c, TAG, 200);
-	assert_int_equal(check_chunk(&c, 200, 10, &missing), BC_SEQUENCE_NEXT);
-	assert_int_equal(check_chunk(&c, 110, 10, &missing), BC_SEQUENCE_LATE);
-	assert_int_equal(check_chunk(&c, 150, 10, &missing), BC_SEQUENCE_DUPLICATE);
-	bc_sequence_check_reset(&c);
-}
-
-TEST(holes_are_filled_once)
-{
-	struct bc_sequence_check c = {0};
-	uint64_t missing;
-
-	bc_sequence_check_jump(&c, TAG, 0);
-	for (uint64_t first = 10; first < 10000; first += 20) {
-		assert_int_equal(check_chunk(&c, first, 10, &missing), BC_SEQUENCE_NEXT);
-		assert_int_equal(missing, 10);
-		assert_int_equal(check_chunk(&c, first - 10, 10, &missing), BC_SEQUENCE_LATE);
-		assert_int_equal(check_chunk(&c, first - 10, 10, &missing), BC_SEQUENCE_DUPLICATE);
-	}
-	bc_sequence_check_reset(&c);
-}
-
 TEST(too_many_holes_are_forgotten_but_no_chunk_is_lost)
 {
 	const uint64_t holes = (test_stride(2) == 1 ? 5 : 2) * (uint64_t)BC_SEQUENCE_CHECK_HOLES;
