@@ -511,33 +511,6 @@ def test_events_report_all_changes_and_agree_with_the_status(tmp):
         equal(by_name["stopping"][0]["signal"], "SIGTERM")
 
 
-def test_events_report_losses_and_failed_commands(tmp):
-    with daemon_in(tmp, "--set", "output.sealed_command=/bin/false",
-                   source="sim:rate=200k,loss=0.3,corrupt=0.01") as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            api.good(*START, status=201)
-            wait_records(api)
-            events.until(lambda event: event["event"] == "gap")
-            ended = api.good("DELETE", "/v1/recordings/current")["recording"]
-            events.until(lambda event: event["event"] == "command-failed")
-            daemon.process.send_signal(signal.SIGHUP)
-            events.until(lambda event: event["event"] == "reload")
-            daemon.stop()
-            events.rest()
-        by_name = {}
-        for event in events.objects:
-            by_name.setdefault(event["event"], []).append(event)
-        assert {event["cause"] for event in by_name["gap"]} & {"board", "crc"}, by_name["gap"]
-        sealed = by_name["segment-sealed"][0]
-        assert ended["lost"] > 0 and sealed["gaps"] > 0 and sealed["lost"] > 0, sealed
-        hashed = run("xxhsum", "-H2", sealed["path"]).stdout.decode().split()[0]
-        equal((sealed["hash"], sealed["bytes"]), (hashed, os.path.getsize(sealed["path"])), sealed["path"])
-        failed = {event["path"]: event["exit_code"] for event in by_name["command-failed"]}
-        equal(failed[sealed["path"]], 1)
-
-
 FULL = "pwrite:ENOSPC,write:ENOSPC"
 
 

@@ -208,26 +208,3 @@ def test_what_was_not_read_is_in_json(tmp):
     equal(got["tarmac"]["partly_read_lines"], 1)
     equal(got["tarmac"]["processors"], [{"number": 0, "name": "soc.cpu"}, {"number": 1, "name": "soc.dsp"}])
     assert "skipped_lines" not in got["tarmac"] and "processors" not in got["lackey"]
-
-
-def test_a_trace_in_xz_is_read_and_damage_reported(tmp):
-    text = b"".join(b"%d %x\n" % (n % 3, n * 7919) for n in range(20000))
-    packed = lzma.compress(text)
-    path = tmp / "a.din.xz"
-    for data in (packed, lzma.compress(text[:999]) + bytes(4) + lzma.compress(text[999:])):
-        path.write_bytes(data)
-        done = run(need(BUSCAP), "convert", "-O", "din", path)
-        equal((done.returncode, done.stdout, done.stderr), (0, text, b""))
-    damaged = bytearray(packed)
-    damaged[len(packed) * 2 // 3] ^= 1
-    for data in (packed[: len(packed) * 2 // 3], packed[:-1], bytes(damaged)):
-        path.write_bytes(data)
-        done = run(BUSCAP, "convert", "-O", "din", path)
-        equal(done.returncode, 3, done.stderr.decode())
-        assert b"the compressed data is damaged or torn here" in done.stderr, done.stderr
-        if data != bytes(damaged):
-            assert text.startswith(done.stdout) and len(done.stdout) > 10000
-    path.write_bytes(lzma.compress(text, filters=[{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 28}]))
-    done = run(BUSCAP, "convert", "-O", "din", path)
-    equal(done.returncode, 1)
-    assert done.stderr.endswith(b": its xz streams need a dictionary of more than 128 MiB; decompress it first\n"), done.stderr

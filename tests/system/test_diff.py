@@ -390,33 +390,3 @@ def test_a_micro_op_is_compared_as_its_references(tmp):
     differences, _ = found("-I", "cis501", SJENG, other)
     equal([(d["fields"], d["a"]["first"]) for d in differences], [(["registers"], 101)], "a micro-op")
     found("-I", "cis501", "--only", "mem", SJENG, other, code=0)
-
-
-def test_tarmac_is_compared_like_trace_matcher(tmp):
-    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
-    found(QUICKSORT, QUICKSORT, code=0)
-    other = list(lines)
-    value = next(n for n in range(2000, 4000) if " R X21 " in lines[n])
-    other[value] = lines[value].rstrip()[:-1] + "f\n"
-    differences, _ = found(QUICKSORT, write_file(tmp / "b.tarmac", other))
-    equal([(d["kind"], d["fields"], d["a"]["first"]) for d in differences], [("changed", ["value"], value + 1)], "a value")
-    found("--only", "inst", QUICKSORT, tmp / "b.tarmac", code=0)
-    found("--only", "inst,mem", QUICKSORT, tmp / "b.tarmac", code=0)
-    found("--only", "reg", QUICKSORT, tmp / "b.tarmac", code=1)
-    found("--ignore", "value", QUICKSORT, tmp / "b.tarmac", code=0)
-    # Separators, leading zeros, case, and white space in a disassembly are ignored.
-    other = list(lines)
-    other[value] = lines[value].replace("0000000000000006", "00000000_00000006")
-    found(QUICKSORT, write_file(tmp / "b.tarmac", other), code=0)
-    # One instruction removed, 1,000 inserted elsewhere.
-    taken = next(n for n in range(1000, 2000) if " IT " in lines[n])
-    other = lines[:taken] + lines[taken + 1 : 3000] + [
-        f"1429 clk IT (1429) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(1000)] + lines[3000:]
-    differences, last = found(QUICKSORT, write_file(tmp / "b.tarmac", other))
-    equal([(d["kind"], d["a"]["count"], d["b"]["count"]) for d in differences],
-          [("only_a", 1, 0), ("only_b", 0, 1000)], "differences")
-    equal(differences[0]["a"]["first"], taken + 1, "line of the instruction")
-    equal(differences[1]["b"]["first"], 3000, "line of the first of the others")
-    text, _ = diff(QUICKSORT, tmp / "b.tarmac", code=1)
-    assert f"1 entry only in A: line {taken + 1} of A, after line {taken} of B" in text, text
-    assert "... and 980 more" in text, text
