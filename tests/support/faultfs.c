@@ -39,7 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT        __attribute__((visibility("default")))
+#define SAME_AS(name) __attribute__((alias(#name)))
 
 enum kind {
 	PWRITE,
@@ -67,7 +68,7 @@ static const struct {
 } errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO}, {"EROFS", EROFS},
 	{"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EPERM", EPERM}, {"EINVAL", EINVAL}};
 
-/* A positive action is an error number. */
+/* A positive action is an error number; others count down in `actions`. */
 #define ACTION_NONE    0
 #define ACTION_SHORT   (-1)
 #define ACTION_HOLD    (-2)
@@ -75,6 +76,8 @@ static const struct {
 #define ACTION_SKIP    (-4)
 #define ACTION_KILL    (-5)
 #define ACTION_UNKNOWN (-6)
+
+static const char *const actions[] = {"ok", "short", "hold", "slow", "skip", "kill", "unknown"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -148,18 +151,9 @@ static bool is_watched(const char *path)
 
 static int read_action(const char *text, size_t n)
 {
-	if (n == 5 && strncmp(text, "short", n) == 0)
-		return ACTION_SHORT;
-	if (n == 4 && strncmp(text, "hold", n) == 0)
-		return ACTION_HOLD;
-	if (n == 4 && strncmp(text, "slow", n) == 0)
-		return ACTION_SLOW;
-	if (n == 4 && strncmp(text, "skip", n) == 0)
-		return ACTION_SKIP;
-	if (n == 7 && strncmp(text, "unknown", n) == 0)
-		return ACTION_UNKNOWN;
-	if (n == 4 && strncmp(text, "kill", n) == 0)
-		return ACTION_KILL;
+	for (int i = 1; i < (int)(sizeof(actions) / sizeof(actions[0])); i++)
+		if (strlen(actions[i]) == n && strncmp(actions[i], text, n) == 0)
+			return -i;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strlen(errors[i].name) == n && strncmp(text, errors[i].name, n) == 0)
 			return errors[i].number;
@@ -226,14 +220,12 @@ static int find_action(enum kind kind, unsigned long number)
 static void log_call(enum kind kind, unsigned long number, int action, const char *path)
 {
 	const char *log = getenv("FAULTFS_LOG");
-	static const char *const done[] = {
-		"ok", "short", "hold", "slow", "skip", "kill", "unknown"};
 	char line[4096 + 64];
 
 	if (log == NULL)
 		return;
 	int n = snprintf(line, sizeof(line), "%s %lu %s %s\n", kind_names[kind], number,
-		action > 0 ? strerrorname_np(action) : done[-action], path);
+		action > 0 ? strerrorname_np(action) : actions[-action], path);
 	append_text(log, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 }
 
@@ -419,10 +411,7 @@ EXPORT ssize_t pwrite(int fd, const void *data, size_t count, off_t offset)
 	return n;
 }
 
-EXPORT ssize_t pwrite64(int fd, const void *data, size_t count, off_t offset)
-{
-	return pwrite(fd, data, count, offset);
-}
+EXPORT ssize_t pwrite64(int fd, const void *data, size_t count, off_t offset) SAME_AS(pwrite);
 
 EXPORT ssize_t write(int fd, const void *data, size_t count)
 {
@@ -454,10 +443,7 @@ EXPORT ssize_t pread(int fd, void *data, size_t count, off_t offset)
 	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count), offset);
 }
 
-EXPORT ssize_t pread64(int fd, void *data, size_t count, off_t offset)
-{
-	return pread(fd, data, count, offset);
-}
+EXPORT ssize_t pread64(int fd, void *data, size_t count, off_t offset) SAME_AS(pread);
 
 EXPORT int fdatasync(int fd)
 {
@@ -498,10 +484,7 @@ EXPORT int ftruncate(int fd, off_t length)
 	return rc;
 }
 
-EXPORT int ftruncate64(int fd, off_t length)
-{
-	return ftruncate(fd, length);
-}
+EXPORT int ftruncate64(int fd, off_t length) SAME_AS(ftruncate);
 
 EXPORT int fallocate(int fd, int mode, off_t offset, off_t length)
 {
@@ -516,20 +499,14 @@ EXPORT int fallocate(int fd, int mode, off_t offset, off_t length)
 	return rc;
 }
 
-EXPORT int fallocate64(int fd, int mode, off_t offset, off_t length)
-{
-	return fallocate(fd, mode, offset, length);
-}
+EXPORT int fallocate64(int fd, int mode, off_t offset, off_t length) SAME_AS(fallocate);
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t length)
 {
 	return fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
 }
 
-EXPORT int posix_fallocate64(int fd, off_t offset, off_t length)
-{
-	return posix_fallocate(fd, offset, length);
-}
+EXPORT int posix_fallocate64(int fd, off_t offset, off_t length) SAME_AS(posix_fallocate);
 
 EXPORT int fstatvfs(int fd, struct statvfs *out)
 {
