@@ -1,3 +1,12 @@
+/* Counters of what `stats` lists: strings, entries by kind, and references by their fields.
+ *
+ * String counter: open addressing with linear probing, at most half full. A slot has the number of
+ * a row; the strings lie one after the other in `text`, which moves as it grows, so a row has an
+ * offset until bc_string_counter_sort() sets the pointers.
+ *
+ * Tally: BYU records are counted by the four bytes that hold type, size, memory type and processor,
+ * which costs one increment a record; docs/stats.md. A slot's counts are added to the totals, field
+ * by field, when another combination takes its place and at the end (bc_tally_settle()). */
 #include "cli/stats/counts.h"
 
 #include <errno.h>
@@ -24,7 +33,7 @@ static uint32_t *find_slot(const struct bc_string_counter *n, struct bc_text nam
 			return slot;
 		const struct bc_string_count *row = &n->rows[*slot - 1];
 		if (row->text.bytes == name.bytes &&
-			memcmp(n->text + n->starts[*slot - 1], name.at, name.bytes) == 0)
+			memcmp(n->text + row->start, name.at, name.bytes) == 0)
 			return slot;
 	}
 }
@@ -38,10 +47,7 @@ static int grow_rows(struct bc_string_counter *n)
 
 	if (rows != NULL)
 		n->rows = rows;
-	uint32_t *starts = realloc(n->starts, slot_count / 2 * sizeof(*starts));
-	if (starts != NULL)
-		n->starts = starts;
-	if (slots == NULL || rows == NULL || starts == NULL) {
+	if (slots == NULL || rows == NULL) {
 		free(slots);
 		return -ENOMEM;
 	}
@@ -50,19 +56,9 @@ static int grow_rows(struct bc_string_counter *n)
 	n->slot_count = slot_count;
 	for (size_t i = 0; i < n->count; i++) {
 		struct bc_text name = {
-			.at = n->text + n->starts[i], .bytes = n->rows[i].text.bytes};
+			.at = n->text + n->rows[i].start, .bytes = n->rows[i].text.bytes};
 		*find_slot(n, name) = (uint32_t)i + 1;
 	}
-	return 0;
-}
-
-static int grow_text(struct bc_string_counter *n, size_t bytes)
-{
-	char *text = bc_grow(n->text, &n->text_capacity, n->text_used + bytes, 1);
-
-	if (text == NULL)
-		return -ENOMEM;
-	n->text = text;
 	return 0;
 }
 
@@ -87,11 +83,13 @@ int bc_string_counter_add(struct bc_string_counter *n, struct bc_text name)
 			return -ENOMEM;
 		slot = find_slot(n, name);
 	}
-	if (grow_text(n, name.bytes) != 0)
+	char *text = bc_grow(n->text, &n->text_capacity, n->text_used + name.bytes, 1);
+	if (text == NULL)
 		return -ENOMEM;
+	n->text = text;
 	memcpy(n->text + n->text_used, name.at, name.bytes);
-	n->starts[n->count] = (uint32_t)n->text_used;
-	n->rows[n->count] = (struct bc_string_count){.text.bytes = name.bytes, .count = 1};
+	n->rows[n->count] = (struct bc_string_count){
+		.text.bytes = name.bytes, .start = (uint32_t)n->text_used, .count = 1};
 	n->text_used += name.bytes;
 	n->total++;
 	*slot = (uint32_t)++n->count;
@@ -115,7 +113,7 @@ static int compare_counts(const void *a, const void *b)
 void bc_string_counter_sort(struct bc_string_counter *n)
 {
 	for (size_t i = 0; i < n->count; i++)
-		n->rows[i].text.at = n->text + n->starts[i];
+		n->rows[i].text.at = n->text + n->rows[i].start;
 	if (n->count != 0)
 		qsort(n->rows, n->count, sizeof(*n->rows), compare_counts);
 }
@@ -142,7 +140,6 @@ void bc_string_counter_free(struct bc_string_counter *n)
 {
 	free(n->rows);
 	free(n->text);
-	free(n->starts);
 	free(n->slots);
 	*n = (struct bc_string_counter){.rows = NULL};
 }

@@ -16,22 +16,20 @@
 #define BC_STRING_COUNTER_TEXT_MAX (4u << 20)
 
 struct bc_string_count {
-	struct bc_text text; /* valid until the next string is added */
+	struct bc_text text; /* its pointer is set by bc_string_counter_sort() */
+	uint32_t start;      /* offset in the counter's `text` */
 	uint64_t count;
 };
 
 /* An empty one is all zero. */
 struct bc_string_counter {
-	struct bc_string_count
-		*rows; /* `count` rows; their strings are set by bc_string_counter_sort() */
+	struct bc_string_count *rows; /* `count` rows */
 	size_t count;
 	uint64_t total;  /* sum of all counts */
 	uint64_t others; /* part of `total`: strings that did not fit */
-	/* The bytes of the strings, and the offset of each row's string. */
-	char *text;
+	char *text;      /* the strings' bytes */
 	size_t text_used;
 	size_t text_capacity;
-	uint32_t *starts;
 	uint32_t *slots; /* index of a row plus 1; 0: free */
 	size_t slot_count;
 };

@@ -1,3 +1,13 @@
+/* Interval statistics: one pass, constant memory and constant cost per reference.
+ *
+ * Each reference has a tick. The interval to it is known unless the clock was started, broken (a
+ * gap, an unknown delta) or has gone back since the previous one; only known intervals count as
+ * idle or extend a burst. `run` is the number of references since the last interval that was too
+ * long for a burst. Windows divide the sum of all steps forward; when the last one is used up,
+ * neighbours are joined (join_windows()).
+ *
+ * Nearly all records follow a known one within the current windows: add_plain_records() counts
+ * those in registers, and leaves the others to bc_interval_stats_tick(). */
 #include "cli/stats/interval_stats.h"
 
 #include <math.h>
@@ -36,11 +46,6 @@ void bc_interval_stats_start(struct bc_interval_stats *c)
 void bc_interval_stats_break(struct bc_interval_stats *c)
 {
 	c->is_broken = true;
-}
-
-void bc_interval_stats_end(struct bc_interval_stats *c)
-{
-	bc_interval_stats_start(c);
 }
 
 static void start_span(struct bc_interval_stats *c, uint64_t tick)
@@ -88,7 +93,7 @@ static inline void add_interval(struct bc_interval_stats *c, uint64_t ticks)
 	c->run++;
 }
 
-static void add_reference(struct bc_interval_stats *c, uint64_t tick)
+void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 {
 	if (!c->has_clock)
 		start_span(c, tick);
@@ -109,14 +114,10 @@ static void add_reference(struct bc_interval_stats *c, uint64_t tick)
 	c->is_broken = false;
 }
 
-void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
-{
-	add_reference(c, tick);
-}
-
-/* Adds records that follow one at span.last_tick, as add_reference() would, up to the first that
- * has no time, passes the last window, or overflows. Returns their number. Nearly all records are
- * added here: what changes with each is kept in registers, and what can be computed at the end is.
+/* Adds records that follow one at span.last_tick, as bc_interval_stats_tick() would, up to the
+ * first that has no time, passes the last window, or overflows. Returns their number. Nearly all
+ * records are added here: what changes with each is kept in registers, and what can be computed at
+ * the end is.
  */
 static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *records, size_t n)
 {
@@ -188,7 +189,7 @@ static uint64_t add_records_after(
 			tick += time;
 		else
 			c->is_broken = true;
-		add_reference(c, tick);
+		bc_interval_stats_tick(c, tick);
 	}
 	return tick;
 }
@@ -199,7 +200,7 @@ void bc_interval_stats_records(
 	if (n == 0)
 		return;
 	c->is_broken |= bc_le32(records + 8) == BC_TIME_NONE;
-	add_reference(c, tick);
+	bc_interval_stats_tick(c, tick);
 	add_records_after(c, records + BC_RECORD_BYTES, n - 1, tick);
 }
 
@@ -232,7 +233,7 @@ void bc_interval_stats_chunk(struct bc_interval_stats *c, const struct bc_chunk 
 			bc_interval_stats_break(c);
 		else if (!has_tick)
 			tick += time;
-		add_reference(c, tick);
+		bc_interval_stats_tick(c, tick);
 		tick = add_records_after(c, records + BC_RECORD_BYTES, end - next - 1, tick);
 		has_tick = has_anchor = false;
 		next = end;

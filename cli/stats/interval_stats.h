@@ -64,7 +64,8 @@ struct bc_interval_stats {
 void bc_interval_stats_init(
 	struct bc_interval_stats *stats, uint64_t idle_ticks, uint64_t burst_ticks);
 
-/* The next reference is the first of another clock. */
+/* Ends the current burst and epoch: the next reference is the first of another clock. Call it also
+ * before reading results. */
 void bc_interval_stats_start(struct bc_interval_stats *stats);
 
 /* The interval before the next reference is unknown. */
@@ -85,9 +86,6 @@ void bc_interval_stats_chunk(struct bc_interval_stats *stats, const struct bc_ch
  * counted. */
 void bc_interval_stats_skip(
 	struct bc_interval_stats *stats, uint64_t first_tick, uint64_t last_tick, uint64_t n);
-
-/* Ends the current burst and epoch. Call before reading results. */
-void bc_interval_stats_end(struct bc_interval_stats *stats);
 
 /* Complete windows: their number, and the number of references in the busiest and in the quietest.
  * bc_interval_stats_windows() returns false if there are fewer than two. */

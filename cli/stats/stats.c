@@ -1,14 +1,319 @@
-#include "cli/term/commands.h"
+/* `buscap stats`: reads a trace once, and passes each batch to the modules that count.
+ *
+ * The footprint takes as long as everything else together, so a second thread counts it, batch by
+ * batch; the main thread waits for it before it reads the next batch. Without a second core,
+ * second_thread_start() does the work itself.
+ *
+ * Times belong to a clock. It continues across the segments of a recording; a new recording, a new
+ * epoch and each file that is not a segment start another one. If rates or units differ, the whole
+ * trace has no rate. */
+#include "cli/stats/stats.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/stats/stats_gather.h"
-#include "cli/stats/stats_print.h"
+#include "cli/term/commands.h"
 #include "cli/term/options.h"
+#include "formats/base/host.h"
+#include "formats/bus/record.h"
+
+/* ---- a second thread */
+
+/* A thread for part of the work on each batch. */
+struct second_thread {
+	bool is_started;
+	bool is_over;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	void (*work)(void *context); /* NULL: none */
+	void *context;
+};
+
+static void *run_thread(void *context)
+{
+	struct second_thread *s = context;
+
+	pthread_mutex_lock(&s->mutex);
+	for (;;) {
+		while (s->work == NULL && !s->is_over)
+			pthread_cond_wait(&s->changed, &s->mutex);
+		if (s->work == NULL)
+			break;
+		pthread_mutex_unlock(&s->mutex);
+		s->work(s->context);
+		pthread_mutex_lock(&s->mutex);
+		s->work = NULL;
+		pthread_cond_signal(&s->changed);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+static void second_thread_open(struct second_thread *s)
+{
+	*s = (struct second_thread){.is_started = false};
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	if (bc_cores() > 1)
+		s->is_started = pthread_create(&s->thread, NULL, run_thread, s) == 0;
+}
+
+static void second_thread_close(struct second_thread *s)
+{
+	if (s->is_started) {
+		pthread_mutex_lock(&s->mutex);
+		s->is_over = true;
+		pthread_cond_signal(&s->changed);
+		pthread_mutex_unlock(&s->mutex);
+		pthread_join(s->thread, NULL);
+	}
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->mutex);
+}
+
+/* Runs work() in the thread. Wait for its end before starting the next. */
+static void second_thread_start(struct second_thread *s, void (*work)(void *context), void *context)
+{
+	if (!s->is_started) {
+		work(context);
+		return;
+	}
+	pthread_mutex_lock(&s->mutex);
+	s->work = work;
+	s->context = context;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static void second_thread_wait(struct second_thread *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	while (s->work != NULL)
+		pthread_cond_wait(&s->changed, &s->mutex);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+/* ---- counting */
+
+static void set_hz(struct bc_stats *s, uint64_t hz)
+{
+	if (s->options.clock_hz != 0)
+		hz = s->options.clock_hz;
+	if (s->intervals.references != 0 && hz != s->clock_hz)
+		s->is_hz_mixed = true;
+	s->clock_hz = s->is_hz_mixed ? 0 : hz;
+}
+
+static void set_unit(struct bc_stats *s, uint8_t unit)
+{
+	s->is_unit_mixed |= s->intervals.references != 0 && unit != s->unit;
+	s->unit = unit;
+}
+
+/* Continues the clock from the previous chunk of the recording, also across files; starts a new one
+ * for a new recording or epoch. */
+static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
+{
+	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
+		bc_interval_stats_start(&s->intervals);
+	else if (info->first_record != s->next_record)
+		bc_interval_stats_break(&s->intervals);
+	s->has_clock = true;
+	s->tag = info->recording_tag;
+	s->epoch = info->epoch;
+	s->next_record = info->first_record + info->records;
+}
+
+/* Adds the pair of host time and tick of the chunk's first record, unless that tick is only a lower
+ * bound (inexact anchor). */
+static void add_drift(struct bc_stats *s, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	for (uint32_t i = 0; i < info->events && chunk->events[i].position == 0; i++)
+		if (chunk->events[i].kind == BC_EVENT_ANCHOR && !chunk->events[i].exact)
+			return;
+	bc_drift_add(&s->drift, info->recording_tag, info->epoch, s->clock_hz, info->first_tick,
+		info->wall_ns);
+}
+
+static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t hz)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	if (info->records != 0) {
+		set_hz(s, hz);
+		follow_chunk(s, info);
+		add_drift(s, chunk);
+	}
+	if (s->options.is_totals)
+		bc_interval_stats_skip(
+			&s->intervals, info->first_tick, info->last_tick, info->records);
+	else
+		bc_interval_stats_chunk(&s->intervals, chunk);
+	for (uint32_t i = 0; i < info->events; i++)
+		bc_entry_counts_event(&s->counts, &chunk->events[i]);
+}
+
+static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
+{
+	uint32_t time = bc_le32(batch->records + 8);
+	uint64_t tick = batch->tick + (time != BC_TIME_NONE ? time : 0);
+
+	set_hz(s, 0);
+	if (!s->options.is_totals)
+		bc_interval_stats_records(&s->intervals, batch->records, batch->record_count, tick);
+	else
+		bc_interval_stats_skip(&s->intervals, tick,
+			bc_records_ticks(batch->records, batch->record_count, batch->tick),
+			batch->record_count);
+}
+
+/* Records whose footprint the second thread counts. */
+struct footprint_work {
+	struct bc_footprint *footprint;
+	const struct bc_batch *batch;
+};
+
+static void count_footprint(void *context)
+{
+	const struct footprint_work *work = context;
+
+	bc_footprint_records(work->footprint, work->batch->records, work->batch->record_count);
+}
+
+static void add_records(
+	struct bc_stats *s, const struct bc_trace *trace, const struct bc_batch *batch)
+{
+	struct footprint_work work = {&s->footprint, batch};
+	const struct bc_segment_header *header;
+
+	if (!s->options.is_totals && batch->record_count != 0)
+		second_thread_start(s->second, count_footprint, &work);
+	if (batch->chunk != NULL) {
+		header = bc_reader_header(trace->reader);
+		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
+	} else if (batch->record_count != 0) {
+		add_plain(s, batch);
+	}
+	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
+	bc_tally_records(&s->tally, batch->records, batch->record_count);
+	second_thread_wait(s->second);
+}
+
+/* Counts a reference by the name of its address. */
+static int add_name(struct bc_stats *s, unsigned type, uint64_t addr)
+{
+	struct bc_name name;
+
+	if (bc_name_map_find(s->options.names, bc_is_port_access(type), addr, &name))
+		return bc_string_counter_add(&s->names,
+			(struct bc_text){.at = name.text, .bytes = (uint32_t)strlen(name.text)});
+	s->unnamed++;
+	return 0;
+}
+
+static int add_names(struct bc_stats *s, const struct bc_batch *batch)
+{
+	int rc = 0;
+
+	for (size_t i = 0; s->options.names != NULL && i < batch->record_count && rc == 0; i++) {
+		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
+		rc = add_name(s, record[4], bc_le32(record));
+	}
+	return rc;
+}
+
+static void add_time(struct bc_stats *s, const struct bc_entry *entry)
+{
+	if (s->has_clock && entry->epoch != s->epoch)
+		bc_interval_stats_start(&s->intervals);
+	s->has_clock = true;
+	s->epoch = entry->epoch;
+	set_hz(s, 0);
+	set_unit(s, entry->unit);
+	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+		bc_interval_stats_break(&s->intervals);
+	if (s->options.is_totals)
+		bc_interval_stats_skip(&s->intervals, entry->tick, entry->tick, 1);
+	else
+		bc_interval_stats_tick(&s->intervals, entry->tick);
+}
+
+static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
+{
+	struct bc_entry references[BC_REFERENCES_MAX];
+	size_t n = bc_entry_references(references, entry);
+
+	for (size_t i = 0; i < n; i++) {
+		bc_tally_reference(&s->tally, &references[i]);
+		if ((references[i].has & BC_HAS_TIME) != 0)
+			add_time(s, &references[i]);
+		if (!s->options.is_totals)
+			bc_footprint_reference(&s->footprint, &references[i]);
+		if (s->options.names != NULL &&
+			add_name(s, references[i].type, references[i].addr) != 0)
+			return -ENOMEM;
+	}
+	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
+		bc_interval_stats_break(&s->intervals);
+	return bc_entry_counts_add(&s->counts, entry);
+}
+
+/* Reads the trace to its end. Returns 0 or -ENOMEM. Other errors are in trace->exit. */
+static int count_trace(struct bc_stats *s, struct bc_trace *trace)
+{
+	struct bc_batch batch;
+
+	while (bc_trace_next(trace, &batch)) {
+		/* Each file that is not a segment has its own clock. */
+		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
+			bc_interval_stats_start(&s->intervals);
+			s->has_clock = false;
+		}
+		s->file = trace->next;
+		add_records(s, trace, &batch);
+		if (add_names(s, &batch) != 0)
+			return -ENOMEM;
+		for (size_t i = 0; i < batch.count; i++)
+			if (add_entry(s, &batch.entries[i]) != 0)
+				return -ENOMEM;
+	}
+	bc_tally_settle(&s->tally);
+	bc_interval_stats_start(&s->intervals);
+	bc_entry_counts_sort(&s->counts);
+	bc_string_counter_sort(&s->names);
+	return 0;
+}
+
+uint64_t bc_stats_entries(const struct bc_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		sum += kind != BC_ENTRY_EVENT ? s->counts.kinds[kind] : 0;
+	return sum;
+}
+
+double bc_stats_hz(const struct bc_stats *s)
+{
+	static const double units[BC_UNITS] = {
+		[BC_UNIT_NS] = 1e9, [BC_UNIT_PS] = 1e12, [BC_UNIT_US] = 1e6};
+
+	if (s->intervals.references == 0 || s->is_unit_mixed || s->is_hz_mixed)
+		return 0;
+	return units[s->unit] != 0 ? units[s->unit] : (double)s->clock_hz;
+}
+
+/* ---- the command */
 
 enum {
 	OPTION_AS = 1000,
@@ -76,7 +381,7 @@ struct stats_args {
 };
 
 /* Reads a power of two. */
-static bool read_block(const struct bc_console *console, const char *option, uint64_t *bytes)
+static bool parse_block(const struct bc_console *console, const char *option, uint64_t *bytes)
 {
 	if (!bc_option_u64(console, option, bytes))
 		return false;
@@ -86,7 +391,7 @@ static bool read_block(const struct bc_console *console, const char *option, uin
 	return false;
 }
 
-static bool read_as(const struct bc_console *console, struct stats_args *w)
+static bool parse_as(const struct bc_console *console, struct stats_args *w)
 {
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
@@ -95,7 +400,7 @@ static bool read_as(const struct bc_console *console, struct stats_args *w)
 	return w->is_cis501;
 }
 
-static bool read_clock(const struct bc_console *console, uint64_t *hz)
+static bool parse_clock(const struct bc_console *console, uint64_t *hz)
 {
 	if (!bc_option_count(console, "--clock-hz", hz))
 		return false;
@@ -104,7 +409,7 @@ static bool read_clock(const struct bc_console *console, uint64_t *hz)
 	return *hz != 0;
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct stats_args *w)
+static bool parse_stats_option(const struct bc_console *console, int letter, struct stats_args *w)
 {
 	switch (letter) {
 	case 'I':
@@ -113,14 +418,14 @@ static bool read_option(const struct bc_console *console, int letter, struct sta
 		w->is_json = true;
 		return true;
 	case OPTION_AS:
-		return read_as(console, w);
+		return parse_as(console, w);
 	case OPTION_TOTALS:
 		w->stats.is_totals = true;
 		return true;
 	case OPTION_LINE:
-		return read_block(console, "--line", &w->stats.footprint.line_bytes);
+		return parse_block(console, "--line", &w->stats.footprint.line_bytes);
 	case OPTION_PAGE:
-		return read_block(console, "--page", &w->stats.footprint.page_bytes);
+		return parse_block(console, "--page", &w->stats.footprint.page_bytes);
 	case OPTION_MEMORY:
 		return bc_option_count(console, "--memory", &w->stats.footprint.memory_bytes);
 	case OPTION_IDLE:
@@ -128,7 +433,7 @@ static bool read_option(const struct bc_console *console, int letter, struct sta
 	case OPTION_BURST:
 		return bc_option_count(console, "--burst", &w->stats.burst_ticks);
 	case OPTION_CLOCK_HZ:
-		return read_clock(console, &w->stats.clock_hz);
+		return parse_clock(console, &w->stats.clock_hz);
 	case OPTION_TOP:
 		return bc_option_count(console, "--top", &w->top);
 	case BC_NAME_OPT_MAP:
@@ -186,11 +491,39 @@ static enum bc_exit print_stats(
 	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
 }
 
+static enum bc_exit count_and_print(
+	const struct bc_console *console, const struct stats_args *w, struct bc_trace *trace)
+{
+	struct second_thread second;
+	struct bc_stats *s = calloc(1, sizeof(*s)); /* too large for the stack */
+	enum bc_exit code;
+
+	if (s == NULL)
+		return bc_print_no_memory(console);
+	s->options = w->stats;
+	s->format = trace->format;
+	s->files = trace->count;
+	s->file = trace->next;
+	s->second = &second;
+	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
+	second_thread_open(&second);
+	if (bc_footprint_open(&s->footprint, &w->stats.footprint) == 0 &&
+		count_trace(s, trace) == 0)
+		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
+	else
+		code = bc_print_no_memory(console);
+	second_thread_close(&second);
+	bc_entry_counts_free(&s->counts);
+	bc_string_counter_free(&s->names);
+	bc_footprint_close(&s->footprint);
+	free(s);
+	return code;
+}
+
 static enum bc_exit run_stats(
 	const struct bc_console *console, struct stats_args *w, const char **paths, int count)
 {
 	struct bc_trace trace;
-	struct bc_stats *stats = NULL;
 	enum bc_exit code = bc_trace_open(&trace, console, paths, count, w->from, &w->reader);
 
 	if (code != BC_EXIT_OK)
@@ -203,14 +536,8 @@ static enum bc_exit run_stats(
 		goto out;
 	}
 	bc_trace_show_progress(&trace, NULL);
-	stats = bc_stats_new(&w->stats);
-	if (stats == NULL || bc_stats_gather(stats, &trace) != 0) {
-		code = bc_print_no_memory(console);
-		goto out;
-	}
-	code = bc_exit_worse(trace.exit, print_stats(console, w, stats));
+	code = count_and_print(console, w, &trace);
 out:
-	bc_stats_free(stats);
 	bc_trace_close(&trace);
 	return code;
 }
@@ -252,7 +579,7 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 
 	bc_options_start(&o, console, &bc_stats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(console, letter, &w)) {
+		if (!parse_stats_option(console, letter, &w)) {
 			bc_name_map_close(w.stats.names);
 			return (int)(w.exit != BC_EXIT_OK ? w.exit : o.exit);
 		}

@@ -1,8 +1,13 @@
-/* Prints the figures of struct bc_stats, as JSON or as a page. There, tables have one heading, at
- * most `top` rows, and lines for what has no row; they are left out if there is nothing to count.
- * Shares are those of the table's total. If there is not enough memory for a row, that is reported
- * at the end. */
-#include "cli/stats/stats_print.h"
+/* Prints the figures of struct bc_stats, as a JSON object or as a page of text.
+ *
+ * One walk makes both. For each group of figures, put_...() sets members and prints lines: set(),
+ * append() and the like do nothing on a page, print_...() nothing in JSON. Only the times have
+ * separate functions, because a page says much more about them than their numbers.
+ *
+ * On the page, rows are collected for a table, which has one heading, at most `top` rows, and lines
+ * for what has no row. It is left out if there is nothing to count. Shares are those of the table's
+ * total. If there is not enough memory for a row, that is reported at the end. */
+#include "cli/stats/stats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +18,32 @@
 #include "cli/term/text.h"
 #include "formats/base/grow.h"
 #include "formats/base/utf8.h"
+
+/* Epochs listed individually. */
+#define EPOCHS_MAX 8u
+
+#define NAME_MAX_BYTES 80u
+
+#define NO_BYTES UINT64_MAX
+
+struct row {
+	char name[NAME_MAX_BYTES];
+	uint64_t count;
+	uint64_t bytes;
+};
+
+struct printer {
+	const struct bc_stats *stats;
+	bool lacks_memory;
+	/* As JSON: the object that gets the members. NULL: as a page. */
+	json_t *object;
+	/* As a page. */
+	struct bc_output *o;
+	uint64_t top;
+	struct row *rows; /* of the next table */
+	size_t count;
+	size_t capacity;
+};
 
 /* A memory type has two interpretations: its low two bits as in the BYU document, or the code of
  * the P6 bus (NULL for unnamed codes). */
@@ -35,453 +66,117 @@ static const char *attr_p6(unsigned attr)
 	return attr < 8 ? names[attr] : NULL;
 }
 
-/* Set to false by any failed allocation. */
-struct maker {
-	bool ok;
-};
+/* ---- JSON */
 
-static void set(struct maker *m, json_t *object, const char *name, json_t *value)
+static bool is_json(const struct printer *p)
 {
-	m->ok = json_object_set_new(object, name, value) == 0 && m->ok;
+	return p->o == NULL;
 }
 
-static void u64(struct maker *m, json_t *object, const char *name, uint64_t value)
+/* Sets a member, and takes its value. */
+static void set(struct printer *p, const char *name, json_t *value)
 {
-	set(m, object, name, bc_json_u64(value));
+	p->lacks_memory |= json_object_set_new(p->object, name, value) != 0 && is_json(p);
+}
+
+static void set_u64(struct printer *p, const char *name, uint64_t value)
+{
+	set(p, name, bc_json_u64(value));
 }
 
 /* An address may not fit a JSON reader's numbers. */
-static void hex(struct maker *m, json_t *object, const char *name, uint64_t addr)
+static void set_hex(struct printer *p, const char *name, uint64_t addr)
 {
 	char digits[24];
 
 	snprintf(digits, sizeof(digits), "0x%" PRIx64, addr);
-	set(m, object, name, json_string(digits));
+	set(p, name, json_string(digits));
 }
 
-static void number(struct maker *m, json_t *object, const char *name, double value)
+/* Later members go into a new object. Returns the present one, for leave(). */
+static json_t *enter(struct printer *p, const char *name)
 {
-	set(m, object, name, bc_json_double(value));
+	json_t *outer = p->object;
+
+	set(p, name, json_object());
+	p->object = json_object_get(outer, name);
+	return outer;
 }
 
-static void text(struct maker *m, json_t *object, const char *name, const char *value)
+static void leave(struct printer *p, json_t *outer)
 {
-	set(m, object, name, bc_json_text(value));
+	p->object = outer;
 }
 
-static void truth(struct maker *m, json_t *object, const char *name, bool value)
+static json_t *add_array(struct printer *p, const char *name)
 {
-	set(m, object, name, json_boolean(value));
+	set(p, name, json_array());
+	return json_object_get(p->object, name);
 }
 
-static json_t *object_in(struct maker *m, json_t *object, const char *name)
+/* Appends a value to an array, and takes it. */
+static void append(struct printer *p, json_t *array, json_t *value)
 {
-	set(m, object, name, json_object());
-	return json_object_get(object, name);
+	p->lacks_memory |= json_array_append_new(array, value) != 0 && is_json(p);
 }
 
-static json_t *array_in(struct maker *m, json_t *object, const char *name)
-{
-	set(m, object, name, json_array());
-	return json_object_get(object, name);
-}
-
-static json_t *row_in(struct maker *m, json_t *array)
-{
-	m->ok = json_array_append_new(array, json_object()) == 0 && m->ok;
-	return json_array_get(array, json_array_size(array) - 1);
-}
-
-/* Appends a row with a value and the number of references that have it. */
-static void value_row(
-	struct maker *m, json_t *array, const char *name, uint64_t value, uint64_t references)
-{
-	if (references == 0)
-		return;
-	json_t *row = row_in(m, array);
-	u64(m, row, name, value);
-	u64(m, row, "references", references);
-}
-
-static void add_types(struct maker *m, json_t *root, const struct bc_tally *t)
-{
-	json_t *types = array_in(m, root, "types");
-
-	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
-		if (t->types[type] == 0)
-			continue;
-		json_t *row = row_in(m, types);
-		u64(m, row, "type", type);
-		text(m, row, "name", bc_ref_type_name(type));
-		u64(m, row, "references", t->types[type]);
-		u64(m, row, "bytes", t->type_bytes[type]);
-	}
-	json_t *letters = array_in(m, root, "letters");
-	for (unsigned letter = 0; letter < 256; letter++)
-		value_row(m, letters, "letter", letter, t->letters[letter]);
-}
-
-static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
-{
-	u64(m, root, "references", t->references);
-	u64(m, root, "bytes", t->bytes);
-	add_types(m, root, t);
-	json_t *sizes = array_in(m, root, "sizes");
-	for (unsigned size = 0; size < 256; size++)
-		value_row(m, sizes, "size", size, t->sizes[size]);
-	for (size_t i = 0; i < t->large_count; i++)
-		value_row(m, sizes, "size", t->large[i].size, t->large[i].references);
-	u64(m, root, "other_sizes", t->large_others);
-	u64(m, root, "without_size", t->without_size);
-	json_t *attrs = array_in(m, root, "attrs");
-	for (unsigned attr = 0; attr < 256; attr++) {
-		if (t->attrs[attr] == 0)
-			continue;
-		json_t *row = row_in(m, attrs);
-		u64(m, row, "attr", attr);
-		text(m, row, "low_two_bits", attr_byu(attr));
-		text(m, row, "p6", attr_p6(attr));
-		u64(m, row, "references", t->attrs[attr]);
-	}
-	u64(m, root, "without_attr", t->without_attr);
-	json_t *procs = array_in(m, root, "processors");
-	for (unsigned proc = 0; proc < BC_TALLY_PROCS; proc++)
-		value_row(m, procs, "proc", proc, t->procs[proc]);
-	u64(m, root, "without_proc", t->without_proc);
-}
-
-/* Adds an array of names, each as `key`, and their counts. */
-static void add_rows(struct maker *m, json_t *object, const char *member, const char *key,
-	const struct bc_string_counter *names)
-{
-	json_t *array = array_in(m, object, member);
-
-	for (size_t i = 0; i < names->count && m->ok; i++) {
-		char *name = bc_string_count_text(&names->rows[i]);
-		json_t *row = row_in(m, array);
-		m->ok = m->ok && name != NULL;
-		text(m, row, key, name);
-		u64(m, row, "count", names->rows[i].count);
-		free(name);
-	}
-}
-
-static void add_names(
-	struct maker *m, json_t *root, const char *member, const struct bc_string_counter *names)
-{
-	json_t *object = object_in(m, root, member);
-
-	u64(m, object, "total", names->total);
-	u64(m, object, "others", names->others);
-	add_rows(m, object, "names", "name", names);
-}
-
-/* References by the names of their addresses. */
-static void add_references(struct maker *m, json_t *root, const struct bc_stats *s)
-{
-	json_t *object = object_in(m, root, "names");
-
-	u64(m, object, "total", s->names.total + s->unnamed);
-	u64(m, object, "without", s->unnamed);
-	u64(m, object, "others", s->names.others);
-	json_t *array = array_in(m, object, "names");
-	for (size_t i = 0; i < s->names.count && m->ok; i++) {
-		const struct bc_string_count *count = &s->names.rows[i];
-		char *name = strndup(count->text.at, count->text.bytes);
-		json_t *row = row_in(m, array);
-		m->ok = m->ok && name != NULL;
-		text(m, row, "name", name);
-		u64(m, row, "count", count->count);
-		free(name);
-	}
-}
-
-static void add_gap(struct maker *m, json_t *object, const struct bc_gap_count *gap)
-{
-	u64(m, object, "gaps", gap->gaps);
-	u64(m, object, "lost", gap->lost);
-	u64(m, object, "inexact", gap->inexact);
-}
-
-static void add_events(struct maker *m, json_t *root, const struct bc_entry_counts *h)
-{
-	json_t *events = object_in(m, root, "events");
-
-	add_gap(m, events, &h->gaps);
-	json_t *causes = array_in(m, events, "causes");
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		if (h->causes[cause].gaps == 0)
-			continue;
-		json_t *row = row_in(m, causes);
-		text(m, row, "cause", bc_gap_cause_name(cause));
-		add_gap(m, row, &h->causes[cause]);
-	}
-	u64(m, events, "marks", h->marks);
-	u64(m, events, "triggers", h->triggers);
-}
-
-static void add_uops(struct maker *m, json_t *root, const struct bc_entry_counts *h)
-{
-	json_t *uops = object_in(m, root, "uops");
-
-	u64(m, uops, "micro_ops", h->kinds[BC_ENTRY_UOP]);
-	u64(m, uops, "macro_ops", h->macro_ops);
-	u64(m, uops, "loads", h->loads);
-	u64(m, uops, "stores", h->stores);
-	u64(m, uops, "branches_taken", h->taken);
-	u64(m, uops, "branches_not_taken", h->not_taken);
-	u64(m, uops, "flag_reads", h->flag_reads);
-	u64(m, uops, "flag_writes", h->flag_writes);
-	add_names(m, uops, "macro_opcodes", &h->macros);
-	add_names(m, uops, "micro_opcodes", &h->micros);
-}
-
-static void add_instructions(struct maker *m, json_t *root, const struct bc_entry_counts *h)
-{
-	json_t *object = object_in(m, root, "instructions");
-
-	u64(m, object, "instructions", h->kinds[BC_ENTRY_INSTRUCTION]);
-	u64(m, object, "executed", h->effects[BC_EFFECT_EXECUTED]);
-	u64(m, object, "skipped", h->effects[BC_EFFECT_SKIPPED]);
-	u64(m, object, "fetch_failed", h->effects[BC_EFFECT_FETCHFAIL]);
-	u64(m, object, "without_mnemonic", h->undecoded);
-	add_names(m, object, "sets", &h->sets);
-	add_names(m, object, "mnemonics", &h->mnemonics);
-	add_names(m, root, "registers", &h->registers);
-	json_t *kernel = object_in(m, root, "kernel_events");
-	u64(m, kernel, "total", h->kinds[BC_ENTRY_KERNEL]);
-	u64(m, kernel, "others", h->tags.others);
-	add_rows(m, kernel, "tags", "tag", &h->tags);
-	u64(m, root, "lines_kept", h->kinds[BC_ENTRY_LINE]);
-}
-
-static void add_blocks(struct maker *m, json_t *root, const char *member,
-	const struct bc_line_table *table, uint64_t bytes, bool is_least)
-{
-	json_t *object = object_in(m, root, member);
-
-	u64(m, object, "bytes_each", bytes);
-	u64(m, object, "touched", table->count);
-	u64(m, object, "read", bc_line_table_count(table, BC_TOUCH_READ));
-	u64(m, object, "written", bc_line_table_count(table, BC_TOUCH_WRITE));
-	u64(m, object, "fetched", bc_line_table_count(table, BC_TOUCH_FETCH));
-	truth(m, object, "at_least", is_least);
-}
-
-static void add_footprint(struct maker *m, json_t *root, const struct bc_stats *s)
-{
-	const struct bc_footprint *f = &s->footprint;
-	json_t *object = object_in(m, root, "footprint");
-	unsigned buckets = BC_REUSE_BUCKETS;
-
-	u64(m, object, "references", f->references);
-	u64(m, object, "other_references", f->others);
-	if (f->references != 0) {
-		hex(m, object, "addr_low", f->addr_low);
-		hex(m, object, "addr_high", f->addr_high);
-	}
-	add_blocks(m, object, "lines", &f->lines, s->options.footprint.line_bytes,
-		f->lines_full || f->is_cut);
-	add_blocks(m, object, "pages", &f->pages, s->options.footprint.page_bytes,
-		f->pages_full || f->is_cut);
-	object = object_in(m, root, "reuse");
-	u64(m, object, "touches", f->touches);
-	u64(m, object, "first", f->first);
-	u64(m, object, "untracked", f->untracked);
-	json_t *array = array_in(m, object, "within");
-	uint64_t sum = 0;
-	while (buckets != 0 && f->reuse[buckets - 1] == 0)
-		buckets--;
-	for (unsigned k = 0; k < buckets; k++) {
-		json_t *row = row_in(m, array);
-		sum += f->reuse[k];
-		u64(m, row, "references", UINT64_C(1) << k);
-		u64(m, row, "touches", sum);
-		number(m, row, "share", (double)sum / (double)f->touches);
-	}
-}
-
-static void add_intervals(struct maker *m, json_t *time, const struct bc_interval_stats *c)
-{
-	struct bc_clock_windows w;
-	unsigned buckets = BC_INTERVAL_STATS_BUCKETS;
-	json_t *object = object_in(m, time, "intervals");
-
-	u64(m, object, "known", c->intervals);
-	u64(m, object, "ticks", c->interval_ticks);
-	u64(m, object, "shortest", c->intervals != 0 ? c->interval_min : 0);
-	u64(m, object, "longest", c->interval_max);
-	json_t *array = array_in(m, object, "by_power_of_two");
-	while (buckets != 0 && c->interval_buckets[buckets - 1] == 0)
-		buckets--;
-	for (unsigned i = 0; i < buckets; i++) {
-		json_t *row = row_in(m, array);
-		u64(m, row, "from", i != 0 ? UINT64_C(1) << (i - 1) : 0);
-		u64(m, row, "intervals", c->interval_buckets[i]);
-	}
-	object = object_in(m, time, "idles");
-	u64(m, object, "longer_than", c->idle_ticks);
-	u64(m, object, "idles", c->idles);
-	u64(m, object, "ticks", c->idle_sum_ticks);
-	u64(m, object, "longest", c->idles != 0 ? c->interval_max : 0);
-	object = object_in(m, time, "bursts");
-	u64(m, object, "interval_at_most", c->burst_ticks);
-	u64(m, object, "bursts", c->bursts);
-	u64(m, object, "references", c->burst_references);
-	u64(m, object, "longest", c->burst_longest);
-	object = object_in(m, time, "windows");
-	bool has_windows = bc_interval_stats_windows(c, &w);
-	u64(m, object, "windows", has_windows ? w.count : 0);
-	u64(m, object, "ticks", w.ticks);
-	u64(m, object, "most_references", has_windows ? w.most : 0);
-	u64(m, object, "fewest_references", has_windows ? w.fewest : 0);
-}
-
-static void add_spans(struct maker *m, json_t *time, const struct bc_interval_stats *c)
-{
-	json_t *array = array_in(m, time, "epochs");
-
-	for (unsigned i = 0; i < c->epochs && i < BC_INTERVAL_STATS_EPOCHS; i++) {
-		json_t *row = row_in(m, array);
-		u64(m, row, "references", c->spans[i].references);
-		u64(m, row, "first_tick", c->spans[i].first_tick);
-		u64(m, row, "last_tick", c->spans[i].last_tick);
-	}
-	u64(m, time, "epoch_count", c->epochs);
-}
-
-static void add_drift(struct maker *m, json_t *time, const struct bc_stats *s)
-{
-	struct bc_drift_result drift;
-	json_t *object = object_in(m, time, "drift");
-
-	bc_drift_result(&s->drift, &drift);
-	bool is_known = drift.state == BC_DRIFT_KNOWN;
-	truth(m, object, "is_known", is_known);
-	text(m, object, "why_not", bc_stats_no_drift_reason(&drift));
-	if (is_known) {
-		number(m, object, "ppm", drift.ppm);
-		number(m, object, "error_ppm", drift.error_ppm);
-	}
-	u64(m, object, "pairs", drift.pairs);
-	number(m, object, "seconds", drift.seconds);
-}
-
-static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
-{
-	const struct bc_interval_stats *c = &s->intervals;
-	double hz = bc_stats_hz(s);
-
-	if (c->references == 0) {
-		set(m, root, "time", json_null());
-		return;
-	}
-	json_t *time = object_in(m, root, "time");
-	text(m, time, "unit",
-		s->is_unit_mixed          ? "mixed"
-		: s->unit == BC_UNIT_TICK ? "tick"
-					  : bc_unit_name(s->unit));
-	number(m, time, "ticks_per_second", hz);
-	u64(m, time, "references", c->references);
-	u64(m, time, "ticks", c->ticks);
-	if (hz != 0)
-		number(m, time, "seconds", (double)c->ticks / hz);
-	u64(m, time, "backward", c->backward);
-	add_spans(m, time, c);
-	if (!s->options.is_totals)
-		add_intervals(m, time, c);
-	if (s->format == BC_FORMAT_SEGMENT)
-		add_drift(m, time, s);
-}
-
-json_t *bc_stats_json(const struct bc_stats *s)
-{
-	const struct bc_entry_counts *h = &s->counts;
-	json_t *root = json_object();
-	struct maker m = {.ok = root != NULL};
-
-	text(&m, root, "format", bc_format_name(s->format));
-	u64(&m, root, "files", (uint64_t)s->files);
-	u64(&m, root, "entries", bc_stats_entries(s));
-	add_tally(&m, root, &s->tally);
-	if (s->options.names != NULL)
-		add_references(&m, root, s);
-	add_events(&m, root, h);
-	if (h->kinds[BC_ENTRY_UOP] != 0)
-		add_uops(&m, root, h);
-	if ((bc_format_info(s->format)->holds &
-		    (BC_CAN_INSTRUCTION | BC_CAN_KERNEL | BC_CAN_LINE | BC_CAN_REGISTER)) != 0)
-		add_instructions(&m, root, h);
-	if (!s->options.is_totals)
-		add_footprint(&m, root, s);
-	add_time(&m, root, s);
-	if (m.ok)
-		return root;
-	json_decref(root);
-	return NULL;
-}
-
-/* Epochs listed individually. */
-#define EPOCHS_MAX 8u
-
-#define NAME_MAX_BYTES 80u
-
-#define NO_BYTES UINT64_MAX
-
-struct row {
-	char name[NAME_MAX_BYTES];
-	uint64_t count;
-	uint64_t bytes;
-};
-
-struct page {
-	struct bc_output *o;
-	const struct bc_stats *stats;
-	uint64_t top;
-	struct row *rows; /* of the next table */
-	size_t count;
-	size_t capacity;
-	bool lacks_memory;
-};
+/* ---- lines of the page */
 
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole != 0 ? 100 * (double)part / (double)whole : 0;
 }
 
-static void label(const struct page *p, const char *name)
+static void print_label(const struct printer *p, const char *name)
 {
 	bc_output_format(p->o, "  %-22s ", name);
 }
 
-static void print_line(const struct page *p, const char *name, const char *format, ...)
+static void print_line(const struct printer *p, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void print_line(const struct page *p, const char *name, const char *format, ...)
+static void print_line(const struct printer *p, const char *name, const char *format, ...)
 {
 	va_list args;
 
-	label(p, name);
+	if (is_json(p))
+		return;
+	print_label(p, name);
 	va_start(args, format);
 	bc_output_vformat(p->o, format, args);
 	va_end(args);
 	bc_output_text(p->o, "\n", 1);
 }
 
-static void print_share(
-	const struct page *p, const char *name, uint64_t count, uint64_t whole, const char *end)
+static void print_heading(const struct printer *p, const char *heading)
 {
-	bc_output_format(
-		p->o, "  %-22s %14" PRIu64 " %9.2f %%%s", name, count, percent(count, whole), end);
+	if (!is_json(p))
+		bc_output_format(p->o, "\n%s\n", heading);
+}
+
+static void print_share(
+	const struct printer *p, const char *name, uint64_t count, uint64_t whole, const char *end)
+{
+	if (!is_json(p))
+		bc_output_format(p->o, "  %-22s %14" PRIu64 " %9.2f %%%s", name, count,
+			percent(count, whole), end);
+}
+
+/* A count, and its share of `whole` on the page. */
+static void put_share(
+	struct printer *p, const char *member, const char *name, uint64_t count, uint64_t whole)
+{
+	set_u64(p, member, count);
+	print_share(p, name, count, whole, "\n");
 }
 
 /* ---- tables */
 
 /* Adds a row to the next table, unless its count is 0. A longer name is cut off. */
-static void add_row(struct page *p, uint64_t count, uint64_t bytes, const char *format, ...)
+static void add_row(struct printer *p, uint64_t count, uint64_t bytes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-static void add_row(struct page *p, uint64_t count, uint64_t bytes, const char *format, ...)
+static void add_row(struct printer *p, uint64_t count, uint64_t bytes, const char *format, ...)
 {
 	struct row *rows = p->rows;
 	va_list args;
@@ -509,14 +204,14 @@ static int compare_counts(const void *a, const void *b)
 }
 
 /* A line of a table for what has no row. */
-static void print_rest(const struct page *p, const char *name, uint64_t count, uint64_t whole)
+static void print_rest(const struct printer *p, const char *name, uint64_t count, uint64_t whole)
 {
 	if (count != 0)
 		print_share(p, name, count, whole, "\n");
 }
 
-/* Prints the rows that were added; `other` and `unknown` are counted in none. */
-static void print_table(struct page *p, const char *heading, uint64_t whole, const char *other,
+/* Prints the rows that were added, and what is counted in no row: `others` and `unknowns`. */
+static void print_table(struct printer *p, const char *heading, uint64_t whole, const char *other,
 	uint64_t others, const char *unknown, uint64_t unknowns)
 {
 	size_t n = p->count;
@@ -524,7 +219,7 @@ static void print_table(struct page *p, const char *heading, uint64_t whole, con
 	p->count = 0;
 	if (n == 0 || whole == 0)
 		return;
-	bc_output_format(p->o, "\n%s\n", heading);
+	print_heading(p, heading);
 	for (size_t i = 0; i < n && i < p->top; i++) {
 		print_share(p, p->rows[i].name, p->rows[i].count, whole, "");
 		if (p->rows[i].bytes != NO_BYTES)
@@ -537,101 +232,175 @@ static void print_table(struct page *p, const char *heading, uint64_t whole, con
 	print_rest(p, unknown, unknowns, whole);
 }
 
-static void sort_rows(struct page *p)
+static void sort_rows(struct printer *p)
 {
 	if (p->count != 0)
 		qsort(p->rows, p->count, sizeof(*p->rows), compare_counts); /* glibc's is stable */
 }
 
-static void print_types(struct page *p)
+/* A value and the number of references that have it, unless that is 0. */
+static void put_row(struct printer *p, json_t *array, const char *key, uint64_t value,
+	uint64_t references, const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+static void put_row(struct printer *p, json_t *array, const char *key, uint64_t value,
+	uint64_t references, const char *format, ...)
+{
+	char name[NAME_MAX_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(name, sizeof(name), format, args);
+	va_end(args);
+	if (!is_json(p))
+		add_row(p, references, NO_BYTES, "%s", name);
+	else if (references != 0)
+		append(p, array,
+			json_pack("{s:o, s:o}", key, bc_json_u64(value), "references",
+				bc_json_u64(references)));
+}
+
+static void put_types(struct printer *p)
 {
 	const struct bc_tally *t = &p->stats->tally;
+	json_t *array = add_array(p, "types");
 
 	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
 		const char *name = bc_ref_type_name(type);
 		uint64_t bytes = t->bytes != 0 ? t->type_bytes[type] : NO_BYTES;
-		if (type == BC_REF_LETTER)
-			continue; /* its letters have rows */
-		if (name != NULL)
+		if (t->types[type] == 0)
+			continue;
+		if (is_json(p))
+			append(p, array,
+				json_pack("{s:o, s:o, s:o, s:o}", "type", bc_json_u64(type), "name",
+					bc_json_text(name), "references",
+					bc_json_u64(t->types[type]), "bytes",
+					bc_json_u64(t->type_bytes[type])));
+		else if (type != BC_REF_LETTER && name != NULL) /* its letters have rows */
 			add_row(p, t->types[type], bytes, "%s", name);
-		else
+		else if (type != BC_REF_LETTER)
 			add_row(p, t->types[type], bytes, "0x%02x", type);
 	}
+	array = add_array(p, "letters");
 	for (unsigned letter = 0; letter < 256; letter++)
-		add_row(p, t->letters[letter], NO_BYTES,
+		put_row(p, array, "letter", letter, t->letters[letter],
 			letter > ' ' && letter < 0x7F ? "'%c'" : "0x%02x", letter);
 	sort_rows(p);
 	print_table(p, "references by type", t->references, NULL, 0, NULL, 0);
 }
 
-static void print_references(struct page *p)
+static void put_sizes(struct printer *p)
 {
 	const struct bc_tally *t = &p->stats->tally;
+	json_t *array = add_array(p, "sizes");
 
-	print_types(p);
 	for (unsigned size = 0; size < 256; size++)
-		add_row(p, t->sizes[size], NO_BYTES, "%u byte%s", size, bc_plural(size));
+		put_row(p, array, "size", size, t->sizes[size], "%u byte%s", size, bc_plural(size));
 	for (size_t i = 0; i < t->large_count; i++)
-		add_row(p, t->large[i].references, NO_BYTES, "%" PRIu32 " bytes", t->large[i].size);
+		put_row(p, array, "size", t->large[i].size, t->large[i].references,
+			"%" PRIu32 " bytes", t->large[i].size);
+	set_u64(p, "other_sizes", t->large_others);
+	set_u64(p, "without_size", t->without_size);
 	sort_rows(p);
 	print_table(p, "by size", t->references, "other sizes", t->large_others, "size unknown",
 		t->without_size);
-	for (unsigned attr = 0; attr < 256; attr++)
-		if (attr < 4)
+}
+
+static void put_attrs(struct printer *p)
+{
+	const struct bc_tally *t = &p->stats->tally;
+	json_t *array = add_array(p, "attrs");
+
+	for (unsigned attr = 0; attr < 256; attr++) {
+		if (t->attrs[attr] == 0)
+			continue;
+		if (is_json(p))
+			append(p, array,
+				json_pack("{s:o, s:o, s:o, s:o}", "attr", bc_json_u64(attr),
+					"low_two_bits", bc_json_text(attr_byu(attr)), "p6",
+					bc_json_text(attr_p6(attr)), "references",
+					bc_json_u64(t->attrs[attr])));
+		else if (attr < 4)
 			add_row(p, t->attrs[attr], NO_BYTES, "%u %s", attr, attr_byu(attr));
 		else if (attr < 8)
 			add_row(p, t->attrs[attr], NO_BYTES, "%u %s (P6), %s (low two bits)", attr,
 				attr_p6(attr), attr_byu(attr));
 		else
 			add_row(p, t->attrs[attr], NO_BYTES, "%u", attr);
+	}
+	set_u64(p, "without_attr", t->without_attr);
 	sort_rows(p);
 	print_table(p, "by memory type", t->references, NULL, 0, "memory type unknown",
 		t->without_attr);
+}
+
+static void put_procs(struct printer *p)
+{
+	const struct bc_tally *t = &p->stats->tally;
+	json_t *array = add_array(p, "processors");
+
 	for (unsigned proc = 0; proc < BC_TALLY_PROCS; proc++)
-		add_row(p, t->procs[proc], NO_BYTES, "%u", proc);
+		if (t->procs[proc] != 0)
+			put_row(p, array, "proc", proc, t->procs[proc], "%u", proc);
+	set_u64(p, "without_proc", t->without_proc);
 	print_table(
 		p, "by processor", t->references, NULL, 0, "processor unknown", t->without_proc);
 }
 
-/* Prints names that are sorted by their counts. */
-static void print_names(
-	struct page *p, const char *heading, const struct bc_string_counter *names, uint64_t whole)
+/* The name of an address, chosen by a user: any bytes, converted to UTF-8. */
+static char *address_name(const struct bc_string_count *count)
 {
-	for (size_t i = 0; i < names->count; i++) {
-		char *name = bc_string_count_text(&names->rows[i]);
-		p->lacks_memory = p->lacks_memory || name == NULL;
-		add_row(p, names->rows[i].count, NO_BYTES, "%s",
-			name != NULL && name[0] != '\0' ? name : "?");
-		free(name);
-	}
-	print_table(p, heading, whole, "other names", names->others, NULL, 0);
+	char *name = strndup(count->text.at, count->text.bytes);
+	char *valid = name != NULL ? bc_utf8_repair(name) : NULL;
+
+	free(name);
+	return valid;
 }
 
-/* Names of addresses, which a user has chosen. */
-static void print_address_names(struct page *p)
+/* Sorted names and their counts. */
+static void put_names(struct printer *p, const char *member, const char *heading,
+	const struct bc_string_counter *names)
 {
-	const struct bc_string_counter *names = &p->stats->names;
-	char text[NAME_MAX_BYTES];
+	bool is_address = names == &p->stats->names;
+	bool is_tag = names == &p->stats->counts.tags;
+	uint64_t unnamed = is_address ? p->stats->unnamed : 0;
+	uint64_t total = names->total + unnamed;
+	json_t *outer = enter(p, member);
+	char safe[NAME_MAX_BYTES];
 
-	for (size_t i = 0; i < names->count; i++) {
-		char *name = strndup(names->rows[i].text.at, names->rows[i].text.bytes);
-		char *valid = name != NULL ? bc_utf8_repair(name) : NULL;
-		p->lacks_memory = p->lacks_memory || valid == NULL;
-		add_row(p, names->rows[i].count, NO_BYTES, "%s",
-			bc_safe_text(text, sizeof(text), valid));
-		free(valid);
+	set_u64(p, "total", total);
+	if (is_address)
+		set_u64(p, "without", unnamed);
+	set_u64(p, "others", names->others);
+	json_t *array = add_array(p, is_tag ? "tags" : "names");
+	for (size_t i = 0; i < names->count && !p->lacks_memory; i++) {
+		const struct bc_string_count *row = &names->rows[i];
+		char *name = is_address ? address_name(row) : bc_string_count_text(row);
+		p->lacks_memory = name == NULL;
+		if (is_json(p))
+			append(p, array,
+				json_pack("{s:o, s:o}", is_tag ? "tag" : "name", bc_json_text(name),
+					"count", bc_json_u64(row->count)));
+		else if (is_address)
+			add_row(p, row->count, NO_BYTES, "%s",
+				bc_safe_text(safe, sizeof(safe), name));
+		else
+			add_row(p, row->count, NO_BYTES, "%s",
+				name != NULL && name[0] != '\0' ? name : "?");
 		free(name);
 	}
-	print_table(p, "references by name", names->total + p->stats->unnamed, "other names",
-		names->others, "without a name", p->stats->unnamed);
+	print_table(p, heading, total, "other names", names->others, "without a name", unnamed);
+	leave(p, outer);
 }
 
-/* ---- single counts */
+/* ---- events, micro-ops, instructions */
 
-static void print_gap(const struct page *p, const char *name, const struct bc_gap_count *gap)
+static void put_gap(struct printer *p, const char *name, const struct bc_gap_count *gap)
 {
 	char text[BC_LOST_TEXT_MAX];
 
+	set_u64(p, "gaps", gap->gaps);
+	set_u64(p, "lost", gap->lost);
+	set_u64(p, "inexact", gap->inexact);
 	if (gap->gaps == 0)
 		print_line(p, name, "none");
 	else
@@ -639,77 +408,117 @@ static void print_gap(const struct page *p, const char *name, const struct bc_ga
 			bc_lost_text(text, gap->lost, gap->inexact == 0));
 }
 
-static void print_events(const struct page *p)
+static void put_events(struct printer *p)
 {
 	const struct bc_entry_counts *h = &p->stats->counts;
+	json_t *outer = enter(p, "events");
+	json_t *events = p->object;
 	char name[32];
 
-	if ((bc_format_info(p->stats->format)->holds & BC_CAN_EVENT) == 0)
+	if (!is_json(p) && (bc_format_info(p->stats->format)->holds & BC_CAN_EVENT) == 0)
 		return;
-	bc_output_format(p->o, "\ngaps and marks\n");
-	print_gap(p, "gaps", &h->gaps);
+	print_heading(p, "gaps and marks");
+	put_gap(p, "gaps", &h->gaps);
+	json_t *causes = add_array(p, "causes");
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		if (h->causes[cause].gaps == 0)
 			continue;
+		append(p, causes, json_pack("{s:s}", "cause", bc_gap_cause_name(cause)));
+		p->object = json_array_get(causes, json_array_size(causes) - 1);
 		snprintf(name, sizeof(name), "  %s", bc_gap_cause_name(cause));
-		print_gap(p, name, &h->causes[cause]);
+		put_gap(p, name, &h->causes[cause]);
 	}
+	leave(p, events);
 	print_line(p, "marks", "%" PRIu64, h->marks);
 	print_line(p, "triggers", "%" PRIu64, h->triggers);
+	set_u64(p, "marks", h->marks);
+	set_u64(p, "triggers", h->triggers);
+	leave(p, outer);
 }
 
-static void print_uops(struct page *p)
+static void put_uops(struct printer *p)
 {
 	const struct bc_entry_counts *h = &p->stats->counts;
 	uint64_t uops = h->kinds[BC_ENTRY_UOP];
 	uint64_t branches = h->taken + h->not_taken;
+	json_t *outer = enter(p, "uops");
 
-	if (uops == 0)
-		return;
-	bc_output_format(p->o, "\nmicro-ops\n");
+	print_heading(p, "micro-ops");
+	set_u64(p, "micro_ops", uops);
 	print_line(p, "micro-ops", "%14" PRIu64, uops);
+	set_u64(p, "macro_ops", h->macro_ops);
 	print_line(p, "macro-ops", "%14" PRIu64, h->macro_ops);
 	if (h->macro_ops != 0)
 		print_line(
 			p, "per macro-op", "%17.2f micro-ops", (double)uops / (double)h->macro_ops);
-	print_share(p, "loads", h->loads, uops, "\n");
-	print_share(p, "stores", h->stores, uops, "\n");
-	print_share(p, "read the flags", h->flag_reads, uops, "\n");
-	print_share(p, "write the flags", h->flag_writes, uops, "\n");
-	bc_output_format(p->o, "\nbranches\n");
+	put_share(p, "loads", "loads", h->loads, uops);
+	put_share(p, "stores", "stores", h->stores, uops);
+	set_u64(p, "branches_taken", h->taken);
+	set_u64(p, "branches_not_taken", h->not_taken);
+	put_share(p, "flag_reads", "read the flags", h->flag_reads, uops);
+	put_share(p, "flag_writes", "write the flags", h->flag_writes, uops);
+	print_heading(p, "branches");
 	print_share(p, "taken", h->taken, branches, "\n");
 	print_share(p, "not taken", h->not_taken, branches, "\n");
-	print_names(p, "macro-ops by opcode", &h->macros, h->macros.total);
-	print_names(p, "micro-ops by opcode", &h->micros, h->micros.total);
+	put_names(p, "macro_opcodes", "macro-ops by opcode", &h->macros);
+	put_names(p, "micro_opcodes", "micro-ops by opcode", &h->micros);
+	leave(p, outer);
 }
 
-static void print_instructions(struct page *p)
+static void put_instructions(struct printer *p)
 {
 	const struct bc_entry_counts *h = &p->stats->counts;
-	uint64_t instructions = h->kinds[BC_ENTRY_INSTRUCTION];
+	const uint64_t *effects = h->effects;
+	uint64_t n = h->kinds[BC_ENTRY_INSTRUCTION];
 	uint64_t lines = h->kinds[BC_ENTRY_LINE];
+	json_t *outer = enter(p, "instructions");
 
-	if (instructions != 0) {
-		const uint64_t *effects = h->effects;
-		bc_output_format(p->o, "\ninstructions\n");
-		print_share(p, "executed", effects[BC_EFFECT_EXECUTED], instructions, "\n");
-		print_share(p, "skipped", effects[BC_EFFECT_SKIPPED], instructions, "\n");
-		print_share(p, "fetch failed", effects[BC_EFFECT_FETCHFAIL], instructions, "\n");
-		print_share(p, "without mnemonic", h->undecoded, instructions, "\n");
+	if (n != 0)
+		print_heading(p, "instructions");
+	set_u64(p, "instructions", n);
+	if (is_json(p) || n != 0) {
+		put_share(p, "executed", "executed", effects[BC_EFFECT_EXECUTED], n);
+		put_share(p, "skipped", "skipped", effects[BC_EFFECT_SKIPPED], n);
+		put_share(p, "fetch_failed", "fetch failed", effects[BC_EFFECT_FETCHFAIL], n);
+		put_share(p, "without_mnemonic", "without mnemonic", h->undecoded, n);
 	}
-	print_names(p, "instructions by set", &h->sets, h->sets.total);
-	print_names(p, "executed, by mnemonic", &h->mnemonics, h->mnemonics.total);
-	print_names(p, "register writes", &h->registers, h->registers.total);
-	print_names(p, "kernel events", &h->tags, h->kinds[BC_ENTRY_KERNEL]);
+	put_names(p, "sets", "instructions by set", &h->sets);
+	put_names(p, "mnemonics", "executed, by mnemonic", &h->mnemonics);
+	leave(p, outer);
+	put_names(p, "registers", "register writes", &h->registers);
+	put_names(p, "kernel_events", "kernel events", &h->tags);
+	set_u64(p, "lines_kept", lines);
 	if (lines != 0) {
-		bc_output_format(p->o, "\nuninterpreted lines\n");
+		print_heading(p, "uninterpreted lines");
 		print_share(p, "lines", lines, bc_stats_entries(p->stats), "\n");
 	}
 }
 
 /* ---- memory */
 
-static void print_blocks(const struct page *p, const char *name, uint64_t lines, uint64_t pages)
+static const struct {
+	const char *member;
+	const char *name;
+	unsigned touch;
+} touches[] = {{"read", "read", BC_TOUCH_READ}, {"written", "written", BC_TOUCH_WRITE},
+	{"fetched", "fetched from", BC_TOUCH_FETCH}};
+
+#define TOUCHES (sizeof(touches) / sizeof(touches[0]))
+
+static void set_blocks(struct printer *p, const char *member, const struct bc_line_table *table,
+	uint64_t bytes, bool is_least)
+{
+	json_t *outer = enter(p, member);
+
+	set_u64(p, "bytes_each", bytes);
+	set_u64(p, "touched", table->count);
+	for (size_t i = 0; i < TOUCHES; i++)
+		set_u64(p, touches[i].member, bc_line_table_count(table, touches[i].touch));
+	set(p, "at_least", json_boolean(is_least));
+	leave(p, outer);
+}
+
+static void print_blocks(const struct printer *p, const char *name, uint64_t lines, uint64_t pages)
 {
 	const struct bc_footprint *f = &p->stats->footprint;
 
@@ -718,52 +527,176 @@ static void print_blocks(const struct page *p, const char *name, uint64_t lines,
 		f->pages_full || f->is_cut ? "at least" : "", pages);
 }
 
-static void print_reuse(const struct page *p)
+static void put_footprint(struct printer *p)
+{
+	const struct bc_footprint *f = &p->stats->footprint;
+	uint64_t line_bytes = p->stats->options.footprint.line_bytes;
+	uint64_t page_bytes = p->stats->options.footprint.page_bytes;
+
+	if (is_json(p)) {
+		json_t *outer = enter(p, "footprint");
+		set_u64(p, "references", f->references);
+		set_u64(p, "other_references", f->others);
+		if (f->references != 0) {
+			set_hex(p, "addr_low", f->addr_low);
+			set_hex(p, "addr_high", f->addr_high);
+		}
+		set_blocks(p, "lines", &f->lines, line_bytes, f->lines_full || f->is_cut);
+		set_blocks(p, "pages", &f->pages, page_bytes, f->pages_full || f->is_cut);
+		leave(p, outer);
+		return;
+	}
+	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
+		"lines of", line_bytes, page_bytes);
+	for (size_t i = 0; i < TOUCHES; i++)
+		print_blocks(p, touches[i].name, bc_line_table_count(&f->lines, touches[i].touch),
+			bc_line_table_count(&f->pages, touches[i].touch));
+	print_blocks(p, "total", f->lines.count, f->pages.count);
+	print_blocks(p, "total bytes", f->lines.count * line_bytes, f->pages.count * page_bytes);
+	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, f->addr_low, f->addr_high);
+}
+
+static void put_reuse(struct printer *p)
 {
 	const struct bc_footprint *f = &p->stats->footprint;
 	unsigned buckets = BC_REUSE_BUCKETS;
 	uint64_t sum = 0;
 	char name[NAME_MAX_BYTES];
+	json_t *outer = enter(p, "reuse");
 
-	bc_output_format(p->o, "\nreuse: memory references since the line was last touched\n");
+	print_heading(p, "reuse: memory references since the line was last touched");
+	set_u64(p, "touches", f->touches);
+	set_u64(p, "first", f->first);
+	set_u64(p, "untracked", f->untracked);
+	json_t *within = add_array(p, "within");
 	while (buckets != 0 && f->reuse[buckets - 1] == 0)
 		buckets--;
 	for (unsigned k = 0; k < buckets; k++) {
 		sum += f->reuse[k];
 		snprintf(name, sizeof(name), "%" PRIu64, UINT64_C(1) << k);
 		print_share(p, name, sum, f->touches, "\n");
+		append(p, within,
+			json_pack("{s:o, s:o, s:o}", "references", bc_json_u64(UINT64_C(1) << k),
+				"touches", bc_json_u64(sum), "share",
+				bc_json_double((double)sum / (double)f->touches)));
 	}
 	print_share(p, "first touch", f->first, f->touches, "\n");
 	print_rest(p, "unknown, table full", f->untracked, f->touches);
+	leave(p, outer);
 }
 
-static void print_memory(const struct page *p)
+/* ---- time, in JSON */
+
+/* Returns why the drift is unknown, or NULL if it is known. */
+static const char *no_drift_reason(const struct bc_drift_result *drift)
 {
-	static const struct {
-		const char *name;
-		unsigned touch;
-	} ways[] = {{"read", BC_TOUCH_READ}, {"written", BC_TOUCH_WRITE},
-		{"fetched from", BC_TOUCH_FETCH}};
-	const struct bc_footprint *f = &p->stats->footprint;
-	uint64_t line_bytes = p->stats->options.footprint.line_bytes;
-	uint64_t page_bytes = p->stats->options.footprint.page_bytes;
+	static const char *const reasons[] = {
+		[BC_DRIFT_NO_PAIRS] = "no host times, or the clock rate is unknown",
+		[BC_DRIFT_SHORT] = "the recording is too short",
+		[BC_DRIFT_REPLAY] = "the times are not the host's, as in a replay",
+		[BC_DRIFT_KNOWN] = NULL};
 
-	if (f->references == 0)
-		return;
-	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
-		"lines of", line_bytes, page_bytes);
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-		print_blocks(p, ways[i].name, bc_line_table_count(&f->lines, ways[i].touch),
-			bc_line_table_count(&f->pages, ways[i].touch));
-	print_blocks(p, "total", f->lines.count, f->pages.count);
-	print_blocks(p, "total bytes", f->lines.count * line_bytes, f->pages.count * page_bytes);
-	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, f->addr_low, f->addr_high);
-	print_reuse(p);
+	return reasons[drift->state];
 }
 
-/* ---- time */
+static void set_intervals(struct printer *p)
+{
+	const struct bc_interval_stats *c = &p->stats->intervals;
+	struct bc_clock_windows w;
+	unsigned buckets = BC_INTERVAL_STATS_BUCKETS;
+	json_t *outer = enter(p, "intervals");
 
-static const char *tick_word(const struct page *p)
+	set_u64(p, "known", c->intervals);
+	set_u64(p, "ticks", c->interval_ticks);
+	set_u64(p, "shortest", c->intervals != 0 ? c->interval_min : 0);
+	set_u64(p, "longest", c->interval_max);
+	json_t *array = add_array(p, "by_power_of_two");
+	while (buckets != 0 && c->interval_buckets[buckets - 1] == 0)
+		buckets--;
+	for (unsigned i = 0; i < buckets; i++)
+		append(p, array,
+			json_pack("{s:o, s:o}", "from",
+				bc_json_u64(i != 0 ? UINT64_C(1) << (i - 1) : 0), "intervals",
+				bc_json_u64(c->interval_buckets[i])));
+	leave(p, outer);
+	enter(p, "idles");
+	set_u64(p, "longer_than", c->idle_ticks);
+	set_u64(p, "idles", c->idles);
+	set_u64(p, "ticks", c->idle_sum_ticks);
+	set_u64(p, "longest", c->idles != 0 ? c->interval_max : 0);
+	leave(p, outer);
+	enter(p, "bursts");
+	set_u64(p, "interval_at_most", c->burst_ticks);
+	set_u64(p, "bursts", c->bursts);
+	set_u64(p, "references", c->burst_references);
+	set_u64(p, "longest", c->burst_longest);
+	leave(p, outer);
+	enter(p, "windows");
+	bool has_windows = bc_interval_stats_windows(c, &w);
+	set_u64(p, "windows", has_windows ? w.count : 0);
+	set_u64(p, "ticks", w.ticks);
+	set_u64(p, "most_references", has_windows ? w.most : 0);
+	set_u64(p, "fewest_references", has_windows ? w.fewest : 0);
+	leave(p, outer);
+}
+
+static void set_drift(struct printer *p)
+{
+	struct bc_drift_result drift;
+	json_t *outer = enter(p, "drift");
+
+	bc_drift_result(&p->stats->drift, &drift);
+	bool is_known = drift.state == BC_DRIFT_KNOWN;
+	set(p, "is_known", json_boolean(is_known));
+	set(p, "why_not", bc_json_text(no_drift_reason(&drift)));
+	if (is_known) {
+		set(p, "ppm", bc_json_double(drift.ppm));
+		set(p, "error_ppm", bc_json_double(drift.error_ppm));
+	}
+	set_u64(p, "pairs", drift.pairs);
+	set(p, "seconds", bc_json_double(drift.seconds));
+	leave(p, outer);
+}
+
+static void set_time(struct printer *p)
+{
+	const struct bc_stats *s = p->stats;
+	const struct bc_interval_stats *c = &s->intervals;
+	double hz = bc_stats_hz(s);
+
+	if (c->references == 0) {
+		set(p, "time", json_null());
+		return;
+	}
+	json_t *outer = enter(p, "time");
+	set(p, "unit",
+		json_string(s->is_unit_mixed          ? "mixed"
+			    : s->unit == BC_UNIT_TICK ? "tick"
+						      : bc_unit_name(s->unit)));
+	set(p, "ticks_per_second", bc_json_double(hz));
+	set_u64(p, "references", c->references);
+	set_u64(p, "ticks", c->ticks);
+	if (hz != 0)
+		set(p, "seconds", bc_json_double((double)c->ticks / hz));
+	set_u64(p, "backward", c->backward);
+	json_t *epochs = add_array(p, "epochs");
+	for (unsigned i = 0; i < c->epochs && i < BC_INTERVAL_STATS_EPOCHS; i++)
+		append(p, epochs,
+			json_pack("{s:o, s:o, s:o}", "references",
+				bc_json_u64(c->spans[i].references), "first_tick",
+				bc_json_u64(c->spans[i].first_tick), "last_tick",
+				bc_json_u64(c->spans[i].last_tick)));
+	set_u64(p, "epoch_count", c->epochs);
+	if (!s->options.is_totals)
+		set_intervals(p);
+	if (s->format == BC_FORMAT_SEGMENT)
+		set_drift(p);
+	leave(p, outer);
+}
+
+/* ---- time, on the page */
+
+static const char *tick_word(const struct printer *p)
 {
 	const struct bc_stats *s = p->stats;
 
@@ -771,7 +704,7 @@ static const char *tick_word(const struct page *p)
 }
 
 /* Prints "125 ticks" or, if the rate is known, "125 ticks (1.89 us)". */
-static void print_ticks(const struct page *p, const char *before, uint64_t n, const char *end)
+static void print_ticks(const struct printer *p, const char *before, uint64_t n, const char *end)
 {
 	static const struct {
 		double least;
@@ -790,19 +723,19 @@ static void print_ticks(const struct page *p, const char *before, uint64_t n, co
 	bc_output_format(p->o, "%s", end);
 }
 
-static void print_rate(const struct page *p, const char *name, uint64_t n, uint64_t ticks)
+static void print_rate(const struct printer *p, const char *name, uint64_t n, uint64_t ticks)
 {
 	double per_tick = (double)n / (double)ticks;
 	double hz = bc_stats_hz(p->stats);
 
-	label(p, name);
+	print_label(p, name);
 	bc_output_format(p->o, "%.6g references per 1000 %s", 1000 * per_tick, tick_word(p));
 	if (hz != 0)
 		bc_output_format(p->o, " (%.6g per second)", per_tick * hz);
 	bc_output_text(p->o, "\n", 1);
 }
 
-static void print_windows(const struct page *p)
+static void print_windows(const struct printer *p)
 {
 	struct bc_clock_windows w;
 
@@ -810,12 +743,12 @@ static void print_windows(const struct page *p)
 		return;
 	print_rate(p, "busiest window", w.most, w.ticks);
 	print_rate(p, "quietest window", w.fewest, w.ticks);
-	label(p, "windows");
+	print_label(p, "windows");
 	bc_output_format(p->o, "%" PRIu64, (uint64_t)w.count);
 	print_ticks(p, " of ", w.ticks, "\n");
 }
 
-static void print_intervals(const struct page *p)
+static void print_intervals(const struct printer *p)
 {
 	const struct bc_interval_stats *c = &p->stats->intervals;
 	const char *word = tick_word(p);
@@ -826,7 +759,7 @@ static void print_intervals(const struct page *p)
 	print_line(p, "intervals", "%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, average %.6g",
 		c->intervals, c->interval_min, c->interval_max, word,
 		(double)c->interval_ticks / (double)c->intervals);
-	label(p, "idles");
+	print_label(p, "idles");
 	bc_output_format(
 		p->o, "%" PRIu64 " longer than %" PRIu64 " %s", c->idles, c->idle_ticks, word);
 	if (c->idles != 0) {
@@ -835,7 +768,7 @@ static void print_intervals(const struct page *p)
 		print_ticks(p, ", longest ", c->interval_max, "");
 	}
 	bc_output_text(p->o, "\n", 1);
-	label(p, "bursts");
+	print_label(p, "bursts");
 	bc_output_format(p->o, "%" PRIu64 " with at most %" PRIu64 " %s between references",
 		c->bursts, c->burst_ticks, word);
 	if (c->bursts != 0)
@@ -845,7 +778,7 @@ static void print_intervals(const struct page *p)
 	bc_output_text(p->o, "\n", 1);
 }
 
-static void print_epochs(const struct page *p)
+static void print_epochs(const struct printer *p)
 {
 	const struct bc_interval_stats *c = &p->stats->intervals;
 
@@ -856,7 +789,7 @@ static void print_epochs(const struct page *p)
 		const struct bc_epoch_span *span = &c->spans[i];
 		char name[32];
 		snprintf(name, sizeof(name), "  epoch %u", i);
-		label(p, name);
+		print_label(p, name);
 		bc_output_format(p->o, "%" PRIu64 " references, tick %" PRIu64 " to %" PRIu64,
 			span->references, span->first_tick, span->last_tick);
 		if (span->last_tick >= span->first_tick)
@@ -868,7 +801,7 @@ static void print_epochs(const struct page *p)
 		bc_output_format(p->o, "  and %" PRIu64 " more\n", c->epochs - EPOCHS_MAX);
 }
 
-static void print_drift(const struct page *p)
+static void print_drift(const struct printer *p)
 {
 	struct bc_drift_result drift;
 
@@ -876,7 +809,7 @@ static void print_drift(const struct page *p)
 		return;
 	bc_drift_result(&p->stats->drift, &drift);
 	if (drift.state != BC_DRIFT_KNOWN)
-		print_line(p, "clock drift", "unknown: %s", bc_stats_no_drift_reason(&drift));
+		print_line(p, "clock drift", "unknown: %s", no_drift_reason(&drift));
 	else
 		print_line(p, "clock drift",
 			"%+.2f ppm against the host's clock, +- %.2f ppm, from %" PRIu64
@@ -884,14 +817,14 @@ static void print_drift(const struct page *p)
 			drift.ppm, drift.error_ppm, drift.pairs, drift.seconds);
 }
 
-static void print_time(const struct page *p)
+static void print_time(const struct printer *p)
 {
 	const struct bc_interval_stats *c = &p->stats->intervals;
 
 	if (c->references == 0)
 		return;
-	bc_output_format(p->o, "\ntime\n");
-	label(p, "duration");
+	print_heading(p, "time");
+	print_label(p, "duration");
 	print_ticks(p, "", c->ticks, "\n");
 	if (c->ticks != 0)
 		print_rate(p, "rate", c->references, c->ticks);
@@ -904,28 +837,66 @@ static void print_time(const struct page *p)
 	print_drift(p);
 }
 
+/* ---- everything */
+
+static void put_all(struct printer *p)
+{
+	const struct bc_stats *s = p->stats;
+	const struct bc_format_info *info = bc_format_info(s->format);
+
+	put_types(p);
+	put_sizes(p);
+	put_attrs(p);
+	put_procs(p);
+	if (s->options.names != NULL)
+		put_names(p, "names", "references by name", &s->names);
+	put_events(p);
+	if (s->counts.kinds[BC_ENTRY_UOP] != 0)
+		put_uops(p);
+	if ((info->holds & (BC_CAN_INSTRUCTION | BC_CAN_KERNEL | BC_CAN_LINE | BC_CAN_REGISTER)) !=
+		0)
+		put_instructions(p);
+	if (!s->options.is_totals && (is_json(p) || s->footprint.references != 0)) {
+		put_footprint(p);
+		put_reuse(p);
+	}
+	if (is_json(p))
+		set_time(p);
+	else
+		print_time(p);
+}
+
+json_t *bc_stats_json(const struct bc_stats *s)
+{
+	struct printer p = {.stats = s, .object = json_object()};
+
+	set(&p, "format", json_string(bc_format_name(s->format)));
+	set_u64(&p, "files", (uint64_t)s->files);
+	set_u64(&p, "entries", bc_stats_entries(s));
+	set_u64(&p, "references", s->tally.references);
+	set_u64(&p, "bytes", s->tally.bytes);
+	put_all(&p);
+	if (!p.lacks_memory)
+		return p.object;
+	json_decref(p.object);
+	return NULL;
+}
+
 bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 {
-	const struct bc_format_info *info = bc_format_info(s->format);
 	const struct bc_tally *t = &s->tally;
 	bool has_samples = s->format == BC_FORMAT_RAW6 || s->format == BC_FORMAT_BCP1;
-	struct page page = {.o = o, .stats = s, .top = top};
+	struct printer p = {.o = o, .stats = s, .top = top};
 
 	bc_output_format(o, "%s: %" PRIu64 " %s\n", bc_format_name(s->format), bc_stats_entries(s),
-		info->is_text ? "entries"
-		: has_samples ? "samples"
-			      : "records");
-	print_line(&page, "references", "%14" PRIu64, t->references);
+		bc_format_info(s->format)->is_text ? "entries"
+		: has_samples                      ? "samples"
+						   : "records");
+	print_line(&p, "references", "%14" PRIu64, t->references);
 	if (t->without_size != t->references)
-		print_line(&page, "bytes moved", "%14" PRIu64 "%s", t->bytes,
+		print_line(&p, "bytes moved", "%14" PRIu64 "%s", t->bytes,
 			t->without_size != 0 ? ", where the size is known" : "");
-	print_references(&page);
-	print_address_names(&page);
-	print_events(&page);
-	print_uops(&page);
-	print_instructions(&page);
-	print_memory(&page);
-	print_time(&page);
-	free(page.rows);
-	return !page.lacks_memory;
+	put_all(&p);
+	free(p.rows);
+	return !p.lacks_memory;
 }
