@@ -1,4 +1,3 @@
-/* See page.h. */
 #include "cli/overview/page.h"
 
 /* The assembler copies the file: a compiler would need minutes and much memory for an array. Paths

@@ -1,12 +1,9 @@
 /* The page that `buscap web` serves and `buscap report` fills: one HTML document that loads
- * nothing.
+ * nothing. cli/overview/bundle.py makes it from the modules next to this header
+ * (cli/overview/README.md).
  *
- * cli/overview/bundle.py makes it from the modules next to this header: cli/overview/README.md. Its
- * element
- *
- *     <script type="application/json" id="report"></script>
- *
- * is empty, which means that the data comes from a server: docs/web.md. */
+ * Its element <script type="application/json" id="report"> is empty: the data comes from the
+ * server. In a report, the data is in the element. */
 #ifndef BC_CLI_OVERVIEW_PAGE_H
 #define BC_CLI_OVERVIEW_PAGE_H
 

@@ -1,3 +1,6 @@
+/* `buscap web`: finds the recordings and the daemon, listens, prints the link, and serves until a
+ * signal arrives. Signals are blocked before the first thread starts, so only the main thread gets
+ * them. What is opened here is closed here, after the server. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -33,11 +36,11 @@ const struct bc_usage bc_web_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "show recordings and the daemon in a browser",
-	.text = "Serves a page for a browser, and prints the link to it: what the daemon does now, "
-		"and recordings, by time and address, down to single records. Without an operand, "
-		"they are those in the daemon's directory. Runs until Ctrl-C. It only reads, "
-		"and listens on this host only, unless told otherwise; the link contains a secret "
-		"token.",
+	.text = "Serves a page for a browser, and prints the link to it. The page shows what the "
+		"daemon does now, and recordings by time and address, down to single records. "
+		"Without an operand, these are the recordings in the daemon's directory. Runs "
+		"until Ctrl-C. It only reads, and unless --listen says otherwise, only this host "
+		"can connect. The link contains a secret token.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap web --map pc",
@@ -50,15 +53,15 @@ struct web {
 	union bc_tcp_address address;
 	const char *const *words;
 	int word_count;
-	struct bc_operands operands; /* none: only the live view */
+	struct bc_operands operands; /* none: show only the live view */
 	struct bc_name_map *names;
 	struct bc_client *client; /* keeps libcurl initialized */
 	struct bc_web_data *data;
 	struct bc_web_feed *feed;
 };
 
-/* Checks that the directories can be listed. Without that of the daemon, there is still what the
- * daemon does now. */
+/* Checks that the directories can be listed. Without the daemon's directory, only the live view is
+ * shown. */
 static enum bc_exit check_dirs(struct web *w)
 {
 	for (int i = 0; i < w->operands.count; i++) {
@@ -109,7 +112,7 @@ static enum bc_exit listen_on(struct web *w, int *fd)
 	return BC_EXIT_FAILED;
 }
 
-/* Prints a line with only the link, at once: a script may wait for it. */
+/* Prints the link on its own line, and flushes it: a script may wait for it. */
 static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
 {
 	char address[BC_TCP_ADDRESS_TEXT];
@@ -122,7 +125,7 @@ static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
 	return bc_output_close(&output, w->console);
 }
 
-static enum bc_exit fail(struct web *w, int rc)
+static enum bc_exit fail_to_start(struct web *w, int rc)
 {
 	bc_print_error(w->console, NULL, "can't start: %s", strerror(-rc));
 	return BC_EXIT_FAILED;
@@ -151,7 +154,7 @@ static enum bc_exit serve_on(struct web *w, int fd, int interrupt_fd)
 	if (rc == 0)
 		rc = bc_web_server_start(&server, fd, &o);
 	if (rc != 0)
-		return fail(w, rc);
+		return fail_to_start(w, rc);
 	enum bc_exit code = print_link(w, &o.guard);
 	if (code == BC_EXIT_OK)
 		bc_web_server_run(server, interrupt_fd);
@@ -196,7 +199,7 @@ static enum bc_exit run_web(struct web *w)
 	if (code == BC_EXIT_OK) {
 		/* Before there are threads, which must not get the signals. */
 		int fd = bc_interrupt_open();
-		code = fd >= 0 ? serve(w, fd) : fail(w, fd);
+		code = fd >= 0 ? serve(w, fd) : fail_to_start(w, fd);
 	}
 	bc_web_feed_close(w->feed);
 	bc_web_data_close(w->data);

@@ -1,3 +1,9 @@
+/* One overview, which keeps what is known about the files, is shared by all pages. Its lock is held
+ * while a picture is drawn or events are listed; data->client is the client that this is for.
+ * Searches read the files themselves, without the lock, so several can run at a time.
+ *
+ * Reading stops when nobody needs the result: the client has disconnected, its time is up, or the
+ * server is ending. Pictures then fail; a search is cut off after its time, and says so. */
 #include "cli/overview/web_data.h"
 
 #include <errno.h>
@@ -10,18 +16,18 @@
 #include "formats/base/json.h"
 #include "formats/bus/page_counts.h"
 
-/* Bytes of a search's text that are left for its last line. */
+/* Bytes of a search's text that are kept for its last line. */
 #define END_BYTES 256u
 
 struct bc_web_data {
 	const struct bc_operands *operands;
 	const struct bc_name_map *names;
-	pthread_mutex_t lock; /* of the rest */
+	pthread_mutex_t lock; /* of the following members */
 	struct bc_overview *overview;
-	const struct bc_web_client *client; /* for which it draws */
+	const struct bc_web_client *client;
 };
 
-/* A client that has closed its side of the connection does not wait any more. */
+/* A client that has closed its side of the connection counts as gone. */
 static bool has_gone(const struct bc_web_client *client)
 {
 	struct pollfd fd = {.fd = client->fd, .events = POLLRDHUP};
@@ -37,7 +43,7 @@ static bool still_waits(const struct bc_web_client *client)
 
 /* ---- pictures */
 
-/* The overview has a list of them. */
+/* The overview lists them. */
 static void on_overview_fault(void *context, const struct bc_search_fault *fault)
 {
 	(void)context;
@@ -52,8 +58,8 @@ static bool on_overview_pace(void *context, uint64_t bytes)
 	return still_waits(data->client);
 }
 
-/* Reads what has changed in the directory. Needs the lock. */
-static int update(struct bc_web_data *data, const struct bc_web_client *client)
+/* Reads what has changed in the directories. Needs the lock. */
+static int update_overview(struct bc_web_data *data, const struct bc_web_client *client)
 {
 	struct bc_files files;
 	int rc = bc_operands_list_again(data->operands, &files);
@@ -69,7 +75,7 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 	const struct bc_overview_options *options, struct bc_byte_buffer *text)
 {
 	pthread_mutex_lock(&data->lock);
-	int rc = update(data, client);
+	int rc = update_overview(data, client);
 	if (rc == 0)
 		rc = bc_overview_draw(data->overview, options);
 	if (rc == 0)
@@ -82,7 +88,7 @@ int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *cli
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text)
 {
 	pthread_mutex_lock(&data->lock);
-	int rc = update(data, client);
+	int rc = update_overview(data, client);
 	if (rc == 0)
 		rc = bc_overview_events_json(
 			data->overview, from_ns, to_ns, BC_OVERVIEW_EVENTS, text);
@@ -96,7 +102,7 @@ struct search {
 	const struct bc_web_data *data;
 	const struct bc_web_client *client;
 	struct bc_byte_buffer *text;
-	uint64_t damaged; /* places */
+	uint64_t damaged_places;
 	const char *cut_off;
 };
 
@@ -145,7 +151,7 @@ static json_t *end_json(
 	return json_pack("{s:o}", "end", end);
 }
 
-static bool on_hit(void *context, const struct bc_search_hit *hit)
+static bool on_search_hit(void *context, const struct bc_search_hit *hit)
 {
 	struct search *s = context;
 	const struct bc_entry *entry = &hit->entry;
@@ -155,17 +161,17 @@ static bool on_hit(void *context, const struct bc_search_hit *hit)
 	return add_line(s, bc_search_hit_json(hit, name), s->text->max - END_BYTES);
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_search_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct search *s = context;
 
 	if (fault->kind == BC_SEARCH_REPEATED || fault->kind == BC_SEARCH_NO_CLOCK)
-		return; /* no record is missing from the results */
-	s->damaged++;
+		return; /* the results are complete */
+	s->damaged_places++;
 	add_line(s, fault_json(fault), s->text->max - END_BYTES);
 }
 
-static bool on_pace(void *context, uint64_t bytes)
+static bool on_search_pace(void *context, uint64_t bytes)
 {
 	struct search *s = context;
 
@@ -179,7 +185,8 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	const struct bc_search_options *options, struct bc_byte_buffer *text)
 {
 	struct search s = {.data = data, .client = client, .text = text};
-	const struct bc_search_io io = {.context = &s, .fault = on_fault, .pace = on_pace};
+	const struct bc_search_io io = {
+		.context = &s, .fault = on_search_fault, .pace = on_search_pace};
 	struct bc_files files;
 	uint64_t matches = 0;
 	const char *missing;
@@ -187,9 +194,10 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	int rc = bc_operands_list_again(data->operands, &files);
 	if (rc == 0)
 		rc = bc_search_run(
-			options, files.paths, files.count, &io, on_hit, &matches, &missing);
+			options, files.paths, files.count, &io, on_search_hit, &matches, &missing);
 	if (rc == 0)
-		add_line(&s, end_json(matches, files.count, s.damaged, s.cut_off), text->max);
+		add_line(
+			&s, end_json(matches, files.count, s.damaged_places, s.cut_off), text->max);
 	bc_files_free(&files);
 	if (has_gone(client))
 		return -ECANCELED;

@@ -1,11 +1,8 @@
-/* What `buscap web` reads from recordings: pictures, events, and what a search
- * finds, as JSON.
+/* What `buscap web` reads from recordings, as JSON: pictures, events, and the results of searches.
  *
- * No path comes from a client: the files are those of the operands. Symbolic links to files are not
- * followed.
- *
- * One picture is drawn at a time. What is known about the files is kept for the next one. All
- * functions may be called by any thread. */
+ * No path comes from a client: only files of the operands are read, and no symbolic links to files
+ * are followed. One picture is drawn at a time; several searches can run next to it. Any thread may
+ * call the functions, except open and close. */
 #ifndef BC_CLI_OVERVIEW_WEB_DATA_H
 #define BC_CLI_OVERVIEW_WEB_DATA_H
 
@@ -22,29 +19,29 @@
 
 struct bc_web_data;
 
-/* Shows the recordings of `operands`, whose directories are listed for each picture and search.
+/* Shows the recordings of `operands`. Their directories are listed for each picture and search.
  * `names` may be NULL. Both must outlive the object. Returns 0 or -ENOMEM. */
 int bc_web_data_open(struct bc_web_data **data, const struct bc_operands *operands,
 	const struct bc_name_map *names) BC_MUST_CHECK;
 void bc_web_data_close(struct bc_web_data *data);
 
-/* The client that waits for an answer. */
+/* The client that waits for a response. */
 struct bc_web_client {
 	int fd;                       /* its connection */
-	uint64_t until_ns;            /* how long it may take, on the monotonic clock */
-	const atomic_bool *is_ending; /* the server is */
+	uint64_t until_ns;            /* the time limit, on the monotonic clock */
+	const atomic_bool *is_ending; /* true when the server stops */
 };
 
-/* Each appends to `text`, and returns 0; -ECANCELED if the client has gone, the server is ending,
- * or it took too long; -EFBIG if the text is too long; -ENOMEM; or another negative errno if the
- * directory can't be read. Times are in ns since 1970, inclusive. */
+/* Each function appends to `text`. It returns 0; -ECANCELED if the client has gone, the server is
+ * ending, or the time is up; -EFBIG if the text is too long; -ENOMEM; or another negative errno if
+ * a directory can't be read. Times are in ns since 1970, inclusive. */
 int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *client,
 	const struct bc_overview_options *options, struct bc_byte_buffer *text) BC_MUST_CHECK;
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 
-/* One JSON object a line (docs/web.md, "Paths"). A search that takes too long, or finds too much,
- * is cut off. */
+/* One JSON object per line (docs/web.md, "Paths"). A search that takes too long or finds too much
+ * is cut off, which is not an error. */
 int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *client,
 	const struct bc_search_options *options, struct bc_byte_buffer *text) BC_MUST_CHECK;
 

@@ -1,11 +1,15 @@
-/* The feed is IDLE while no page has asked for ten seconds, and until the first attempt to connect
- * has ended; then CONNECTED, or DISCONNECTED with the reason, until no page is watching.
+/* One thread follows the daemon for all pages and keeps its last status, mix and events.
  *
- * What the daemon sends is kept and passed on as it came, once it has been parsed. Only the mix is
+ *   IDLE          no page has asked for ten seconds, or the first attempt to connect has not ended
+ *   CONNECTED     the daemon has sent a status in this connection
+ *   DISCONNECTED  the last attempt failed, for the reason in `error`; the next one follows
+ *
+ * Lines from the daemon are parsed only to check them, and passed on unchanged. Only the mix is
  * printed again, with names added.
  *
- * Event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, and the number of the last one
- * never falls: a page that asks for events after those that are kept sees a jump. */
+ * Invariant: event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, always the oldest
+ * first; `seq` is the number of the last event and never falls. A page that missed events sees a
+ * jump in `seq`. Status and mix are NULL unless CONNECTED. */
 #include "cli/overview/web_feed.h"
 
 #include <errno.h>
@@ -23,21 +27,21 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* How long the thread waits for the daemon before it looks whether it is still needed. */
+/* How often the thread checks if a page is still watching. */
 #define WAIT_MS 250
 
-/* The daemon sends a status every second. After this long without one, it is connected again. */
+/* The daemon sends a status every second. After this long without one, connect again. */
 #define SILENCE_NS (5 * SECOND_NS)
 
-/* The time between attempts to connect: it doubles. */
+/* The time between attempts to connect, which doubles. */
 #define RETRY_MIN_NS (SECOND_NS / 4)
 #define RETRY_MAX_NS (4 * SECOND_NS)
 
-/* How long a page waits for the first attempt, and the daemon may take for a response. */
+/* How long a page waits for the first attempt, and the feed for a response of the daemon. */
 #define FIRST_NS (2 * SECOND_NS)
 #define CALL_MS  2000
 
-enum state {
+enum feed_state {
 	IDLE,
 	CONNECTED,
 	DISCONNECTED,
@@ -47,24 +51,24 @@ struct bc_web_feed {
 	struct bc_web_feed_options options;
 	pthread_t thread;
 
-	/* The thread's. */
+	/* Used by the thread only. */
 	struct bc_client *client;
 	bool has_new_status;
-	uint64_t status_ns; /* time of the last one */
+	uint64_t status_ns; /* time of the last status */
 
 	/* Protected by the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool is_ending;
 	uint64_t asked_ns; /* the last time a page asked; 0: never */
-	enum state state;
+	enum feed_state state;
 	bool was_connected;
 	char error[1200];
-	char *status; /* the last such event, JSON; NULL: none */
+	char *status; /* the last event of this name, as JSON */
 	char *mix;
 	uint64_t seq;   /* number of the last event */
 	uint32_t count; /* events kept: the last ones */
-	size_t bytes;   /* of them */
+	size_t bytes;   /* of the events kept */
 	char *events[BC_WEB_FEED_EVENTS];
 };
 
@@ -77,7 +81,7 @@ static void wait_until(struct bc_web_feed *f, uint64_t until_ns)
 	pthread_cond_timedwait(&f->changed, &f->lock, &until);
 }
 
-/* ---- what has arrived */
+/* ---- what the daemon sends */
 
 /* Replaces a text. Needs the lock. */
 static void set_text(char **to, char *text)
@@ -87,7 +91,7 @@ static void set_text(char **to, char *text)
 }
 
 /* Needs the lock. */
-static void set_state(struct bc_web_feed *f, enum state state, const char *error)
+static void set_state(struct bc_web_feed *f, enum feed_state state, const char *error)
 {
 	f->state = state;
 	f->was_connected = f->was_connected || state == CONNECTED;
@@ -99,7 +103,7 @@ static void set_state(struct bc_web_feed *f, enum state state, const char *error
 	pthread_cond_broadcast(&f->changed);
 }
 
-static void fail(struct bc_web_feed *f, const char *error)
+static void disconnect(struct bc_web_feed *f, const char *error)
 {
 	pthread_mutex_lock(&f->lock);
 	set_state(f, DISCONNECTED, error);
@@ -131,8 +135,8 @@ static void drop_event(struct bc_web_feed *f)
 	f->count--;
 }
 
-/* An event that is too long, or does not fit in memory, leaves out its number, as do those
- * that are not kept any more: all before it. */
+/* An event that is too long or does not fit in memory is dropped with all events before it, so that
+ * those kept have consecutive numbers. */
 static void add_event(struct bc_web_feed *f, const char *text, size_t bytes)
 {
 	char *event = bytes <= BC_WEB_FEED_BYTES ? strdup(text) : NULL;
@@ -211,7 +215,7 @@ static bool is_watched_now(struct bc_web_feed *f)
 	return is;
 }
 
-static void fail_client(struct bc_web_feed *f, enum bc_exit code)
+static void report_disconnect(struct bc_web_feed *f, enum bc_exit code)
 {
 	char error[sizeof(f->error)];
 	const char *text = bc_client_error(f->client);
@@ -220,11 +224,11 @@ static void fail_client(struct bc_web_feed *f, enum bc_exit code)
 		code == BC_EXIT_UNREACHABLE ? bc_client_path(f->client) : "",
 		code == BC_EXIT_UNREACHABLE ? ": " : "",
 		code == BC_EXIT_OK ? "the daemon ended the stream of events" : text);
-	fail(f, error);
+	disconnect(f, error);
 }
 
-/* Reads events until the connection is lost or no page is watching. Returns whether there was a
- * status. */
+/* Reads events until the connection is lost or no page is watching. Returns true if a status
+ * arrived. */
 static bool read_events(struct bc_web_feed *f)
 {
 	enum bc_exit code = bc_client_stream(f->client, "/v1/events", on_line, f);
@@ -238,17 +242,17 @@ static bool read_events(struct bc_web_feed *f)
 			request_mix(f);
 		had_status = had_status || f->has_new_status;
 		if (bc_now_ns() - f->status_ns > SILENCE_NS) {
-			fail(f, "no status from the daemon for 5 s");
+			disconnect(f, "no status from the daemon for 5 s");
 			return had_status;
 		}
 	}
 	if (code != BC_EXIT_OK || bc_client_is_over(f->client))
-		fail_client(f, code);
+		report_disconnect(f, code);
 	return had_status;
 }
 
-/* Connects again and again while a page is watching. */
-static void follow(struct bc_web_feed *f)
+/* Connects, again after each failure, while a page is watching. */
+static void follow_daemon(struct bc_web_feed *f)
 {
 	uint64_t retry_ns = RETRY_MIN_NS;
 
@@ -259,7 +263,7 @@ static void follow(struct bc_web_feed *f)
 			if (read_events(f))
 				retry_ns = RETRY_MIN_NS;
 		} else {
-			fail(f, "out of memory");
+			disconnect(f, "out of memory");
 		}
 		bc_client_close(f->client);
 		pthread_mutex_lock(&f->lock);
@@ -282,7 +286,7 @@ static void *run_feed(void *context)
 			continue;
 		}
 		pthread_mutex_unlock(&f->lock);
-		follow(f);
+		follow_daemon(f);
 		pthread_mutex_lock(&f->lock);
 		set_state(f, IDLE, "");
 	}
@@ -290,10 +294,11 @@ static void *run_feed(void *context)
 	return NULL;
 }
 
-/* ---- the pages */
+/* ---- what pages ask for */
 
-/* Says that a page is watching, and waits for the first attempt to connect. Needs the lock. */
-static void watch(struct bc_web_feed *f)
+/* Notes that a page is watching, and waits until the first attempt to connect has ended. Needs the
+ * lock. */
+static void start_watching(struct bc_web_feed *f)
 {
 	uint64_t until = bc_now_ns() + FIRST_NS;
 
@@ -331,7 +336,7 @@ char *bc_web_feed_write(struct bc_web_feed *f, uint64_t since)
 	if (out == NULL)
 		return NULL;
 	pthread_mutex_lock(&f->lock);
-	watch(f);
+	start_watching(f);
 	write_head(f, out);
 	fputs(",\"events\":[", out);
 	uint64_t first = f->seq - f->count;

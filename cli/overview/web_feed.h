@@ -1,7 +1,8 @@
-/* What the daemon does now, for all pages: one thread reads its events and its mix, and keeps the
- * last of each. It connects only while a page is watching, and again when the connection is lost.
+/* What the daemon does now, for all pages: a thread reads the daemon's events and mix, and keeps
+ * the last ones. It connects only while a page is watching, and reconnects when the connection is
+ * lost.
  *
- * Functions may be called by any thread, except open and close. */
+ * bc_web_feed_write() may be called by any thread. */
 #ifndef BC_CLI_OVERVIEW_WEB_FEED_H
 #define BC_CLI_OVERVIEW_WEB_FEED_H
 
@@ -12,7 +13,7 @@
 #include "formats/base/must_check.h"
 #include "formats/trace/name_map.h"
 
-/* Events that are kept, and the bytes of their text. */
+/* Events that are kept, and bytes of their text. */
 #define BC_WEB_FEED_EVENTS 1000u
 #define BC_WEB_FEED_BYTES  (4u << 20)
 
@@ -23,8 +24,8 @@ struct bc_web_feed;
 
 struct bc_web_feed_options {
 	const struct bc_console *console;
-	const char *socket;              /* as for bc_client_open() */
-	bool is_expected;                /* false: without a daemon there is simply no live view */
+	const char *socket; /* as for bc_client_open() */
+	bool is_expected;   /* a daemon; else the state is "none" until there was one */
 	const struct bc_name_map *names; /* adds names to the pages of the mix; may be NULL */
 };
 
@@ -37,10 +38,10 @@ void bc_web_feed_close(struct bc_web_feed *feed);
  *
  *   {"state":"connected","error":null,"seq":12,"status":{...},"mix":{...},"events":[...]}
  *
- * `state` is "connected"; "disconnected", with the reason in `error`, and no status and mix; or
- * "none". `status` is the last event of that name, `events` are the others after number `since`
- * that are still kept; `seq` is the number of the last one. Waits up to two seconds for the daemon
- * if no page was watching. */
+ * `state` is "connected"; "disconnected", with the reason in `error` and without status and mix; or
+ * "none". `status` is the last event of this name. `events` are the other events after number
+ * `since` that are still kept; `seq` is the number of the last event. Waits up to two seconds for
+ * the daemon if no page was watching. */
 char *bc_web_feed_write(struct bc_web_feed *feed, uint64_t since);
 
 #endif

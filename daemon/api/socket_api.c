@@ -1,3 +1,10 @@
+/* What the daemon shows to clients: it owns the HTTP servers, for the socket and for
+ * metrics_listen, and everything that only clients need: events, live records, the page sampler,
+ * the history and the pages of recordings. The recorder is the caller's.
+ *
+ * The servers know no loop: each has one descriptor, which is watched here. They start last, with
+ * bc_socket_api_serve(), so no request arrives before there is a recorder to answer it, and are
+ * closed before the events and records that their streams read. */
 #include "daemon/api/socket_api.h"
 
 #include <errno.h>
@@ -12,13 +19,13 @@
 #include "formats/base/tcp_address.h"
 #include "formats/http/server.h"
 
-/* For metrics_listen: a scraper or two. */
+/* For metrics_listen: enough for a few scrapers. */
 #define METRICS_CONNECTIONS 8u
 
-/* Descriptors that clients can't use: for segments, lists of files, commands and boards. */
+/* Descriptors kept for segments, lists of files, commands and boards. */
 #define DESCRIPTORS_KEPT 64u
 
-/* The least for clients, half of them for the owner. */
+/* The minimum for clients. Half of them are for the owner. */
 #define CONNECTIONS_MIN 16u
 
 /* A server on the loop, freed when its handle is closed. */
@@ -81,7 +88,6 @@ static void view_skipped(void *context, uint64_t records)
 
 const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *a)
 {
-	/* Without a socket there are no clients, so nothing is counted. */
 	return a->options.listen_fd >= 0 ? &a->viewer : NULL;
 }
 
@@ -120,9 +126,8 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 		a->api.broadcast, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
-/* Shares the descriptors that the process may still open. Returns 0, or -EMFILE if they are too
- * few.
- */
+/* Divides the descriptors that the process may still open. Returns 0, or -EMFILE if these are too
+ * few. */
 static int limit_connections(const struct bc_config *config, unsigned *others, unsigned *owner)
 {
 	unsigned kept = DESCRIPTORS_KEPT + BC_SERVER_EXTRA_DESCRIPTORS;

@@ -1,5 +1,13 @@
-/* The daemon's external interface: the HTTP servers for the socket and for metrics, the event and
- * record streams, the page sampler and the pages of recordings. Passes requests to the recorder. */
+/* The daemon's interface for clients: the HTTP servers on the socket and for metrics, the streams
+ * of events and records, the page sampler and the pages of recordings. Passes requests to the
+ * recorder.
+ *
+ *     bc_socket_api_load()
+ *     bc_socket_api_open()
+ *     bc_socket_api_serve()
+ *     bc_socket_api_close()
+ *
+ * Loop thread only. */
 #ifndef BC_DAEMON_API_SOCKET_API_H
 #define BC_DAEMON_API_SOCKET_API_H
 
@@ -17,8 +25,8 @@ struct bc_socket_api;
 struct bc_socket_api_options {
 	uv_loop_t *loop;
 	const struct bc_config *config;
-	struct bc_catalogue *catalogue; /* the caller's */
-	int listen_fd;                  /* owned by the caller; -1: no socket */
+	struct bc_catalogue *catalogue; /* owned by the caller */
+	int listen_fd;                  /* likewise; -1: no socket */
 	void *context;
 	struct bc_status (*status)(void *context); /* without the members of this module */
 };
@@ -27,8 +35,7 @@ struct bc_socket_api_options {
  * message in `err`, if that fails. */
 bool bc_socket_api_load(const struct bc_config *config, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Opens everything except the servers. Call bc_socket_api_load() first. Returns 0 or a negative
- * errno. */
+/* Opens everything except the servers. Returns 0 or a negative errno. */
 int bc_socket_api_open(
 	struct bc_socket_api **api, const struct bc_socket_api_options *options) BC_MUST_CHECK;
 

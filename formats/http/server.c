@@ -597,49 +597,37 @@ static void set_response(struct bc_request *r, unsigned status, struct MHD_Respo
 	resume(r);
 }
 
-/* A response that counts against the memory limit while it is being sent. */
-struct long_response {
-	size_t *total; /* valid until libmicrohttpd has stopped */
-	size_t bytes;
+/* A response being sent. */
+struct response_text {
+	size_t *total;  /* valid until libmicrohttpd has stopped */
+	size_t counted; /* bytes of *total; 0: it is short */
 	char *text;
 };
 
-static void free_long_response(void *context)
+static void free_response_text(void *context)
 {
-	struct long_response *counted = context;
+	struct response_text *t = context;
 
-	*counted->total -= counted->bytes;
-	free(counted->text);
-	free(counted);
+	*t->total -= t->counted;
+	free(t->text);
+	free(t);
 }
 
 /* Takes ownership of the text. Returns NULL if out of memory. */
-static struct MHD_Response *make_long_response(size_t *total, char *text, size_t bytes)
+static struct MHD_Response *make_response(char *text, size_t bytes, size_t *total)
 {
-	struct long_response *counted = malloc(sizeof(*counted));
+	struct response_text *t = malloc(sizeof(*t));
 
-	if (counted == NULL) {
+	if (t == NULL) {
 		free(text);
 		return NULL;
 	}
-	*counted = (struct long_response){total, bytes, text};
-	*total += bytes;
+	*t = (struct response_text){total, bytes > BC_RESPONSE_SHORT_BYTES ? bytes : 0, text};
+	*total += t->counted;
 	struct MHD_Response *response = lib.MHD_create_response_from_buffer_with_free_callback_cls(
-		bytes, text, free_long_response, counted);
+		bytes, text, free_response_text, t);
 	if (response == NULL)
-		free_long_response(counted);
-	return response;
-}
-
-/* The same for any length. */
-static struct MHD_Response *make_response(char *text, size_t bytes, size_t *total)
-{
-	if (bytes > BC_RESPONSE_SHORT_BYTES)
-		return make_long_response(total, text, bytes);
-	struct MHD_Response *response = lib.MHD_create_response_from_buffer(
-		bytes, text, MHD_RESPMEM_MUST_FREE);
-	if (response == NULL)
-		free(text);
+		free_response_text(t);
 	return response;
 }
 
@@ -970,8 +958,7 @@ void bc_server_close(struct bc_server *server)
 {
 	if (server == NULL)
 		return;
-	/* Streams may still have something to send, such as why they end. New requests get a 503.
-	 */
+	/* Streams may still send something, such as why they end. New requests get a 503. */
 	server->options.request = NULL;
 	for (unsigned runs = 0; runs < LAST_RUNS; runs++) {
 		resume_all(server);
