@@ -1,191 +1,423 @@
+/* Strict parsing of the bodies of requests. A table lists the members of each kind of object, with
+ * the function that parses each. Invalid JSON (RFC 8259) and members that are unknown, given twice,
+ * of the wrong type or out of range are errors, whose message names the member.
+ *
+ * Invariant: a member that is absent leaves its parameter 0; nothing is allocated beyond the JSON
+ * itself. */
 #include "daemon/api/api_params.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/api/api_body.h"
+#include "daemon/base/rules.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
+#include "formats/base/utf8.h"
 
-static const char *const start_names[] = {"label", "metadata", "limits", "pre", "triggers", NULL};
-static const char *const snapshot_names[] = {
-	"label", "metadata", "pre", "post", "until_stopped", NULL};
-static const char *const trigger_names[] = {
-	"name", "when", "action", "pre", "post", "text", "holdoff", NULL};
-static const char *const limit_names[] = {"duration", "records", "filesize", NULL};
-static const char *const mark_names[] = {"text", NULL};
-static const char *const note_names[] = {"metadata", NULL};
-static const char *const rotate_names[] = {NULL};
+/* Error messages quote at most this many bytes of a client's text. */
+#define QUOTED_MAX 48
 
-static bool parse_label(struct bc_api_params *params, const struct bc_body *body)
+/* The largest integer: up to here, JSON numbers are exact in every implementation. */
+#define INTEGER_MAX UINT64_C(9007199254740991)
+
+struct parser {
+	struct bc_api_params *params;
+	char *err; /* the caller's */
+	size_t errlen;
+	char prefix[64]; /* of member names: "limits.", "triggers[2]."; empty for the body itself */
+};
+
+struct member {
+	const char *name;
+	/* Parses the value into `out`. NULL: has been parsed. */
+	bool (*parse)(const struct parser *p, const char *name, json_t *value, void *out);
+	size_t offset; /* of `out` in struct bc_api_params */
+	bool is_required;
+};
+
+/* Writes "NAME: MESSAGE" as the error. Returns false. */
+static bool fail(const struct parser *p, const char *name, const char *message)
 {
-	if (!bc_body_has(body, "label"))
-		return true;
-	if (!bc_body_text(body, "label", params->label, sizeof(params->label)))
+	snprintf(p->err, p->errlen, "%s%.*s: %s", p->prefix, (int)bc_utf8_fit(name, QUOTED_MAX),
+		name, message);
+	return false;
+}
+
+/* Objects */
+
+static const struct member *find_member(const struct member *members, const char *name)
+{
+	while (members->name != NULL && strcmp(members->name, name) != 0)
+		members++;
+	return members->name != NULL ? members : NULL;
+}
+
+/* Lists the allowed members in the error message. */
+static bool fail_unknown(const struct parser *p, const char *name, const struct member *members)
+{
+	char message[256] = "unknown member; expected ";
+	size_t n = strlen(message);
+
+	if (members[0].name == NULL)
+		return fail(p, name, "unknown member; none are allowed");
+	for (unsigned i = 0; members[i].name != NULL && n < sizeof(message); i++) {
+		const char *between = i == 0 ? "" : members[i + 1].name == NULL ? " or " : ", ";
+		n += (size_t)snprintf(
+			message + n, sizeof(message) - n, "%s%s", between, members[i].name);
+	}
+	return fail(p, name, message);
+}
+
+static bool parse_object(const struct parser *p, json_t *object, const struct member *members)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(object, name, value)
+	{
+		const struct member *m = find_member(members, name);
+		if (m == NULL)
+			return fail_unknown(p, name, members);
+		if (m->parse != NULL && !m->parse(p, name, value, (char *)p->params + m->offset))
+			return false;
+	}
+	for (const struct member *m = members; m->name != NULL; m++)
+		if (m->is_required && json_object_get(object, m->name) == NULL)
+			return fail(p, m->name, "required");
+	return true;
+}
+
+/* Values */
+
+static bool parse_text(
+	const struct parser *p, const char *name, const json_t *value, char *out, size_t size)
+{
+	char message[64];
+
+	if (!json_is_string(value))
+		return fail(p, name, "must be a string");
+	size_t n = json_string_length(value);
+	if (n < 1 || n >= size) {
+		snprintf(message, sizeof(message), "must have 1 to %zu bytes", size - 1);
+		return fail(p, name, message);
+	}
+	memcpy(out, json_string_value(value), n + 1);
+	return true;
+}
+
+static bool parse_mark(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	return parse_text(p, name, value, out, BC_MARK_TEXT_MAX + 1);
+}
+
+static bool parse_label(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	if (!parse_text(p, name, value, out, BC_LABEL_MAX + 1))
 		return false;
-	return bc_word_is_valid(params->label) ||
-	       bc_body_fail(body, "label",
-		       "must have up to 64 letters, digits, dots, underscores and dashes");
+	return bc_word_is_valid(out) ||
+	       fail(p, name, "must have up to 64 letters, digits, dots, underscores and dashes");
 }
 
-static bool parse_limits(struct bc_api_params *params, const struct bc_body *body)
+static bool parse_metadata(const struct parser *p, const char *name, json_t *value, void *out)
 {
-	struct bc_stop_rules *limits = &params->start.limits;
-	struct bc_body inner;
-
-	return bc_body_object(body, "limits", limit_names, &inner) &&
-	       bc_body_time(&inner, "duration", &limits->duration_ns) &&
-	       bc_body_integer(&inner, "records", 1, BC_BODY_INTEGER_MAX, &limits->records) &&
-	       bc_body_file_size(&inner, "filesize", &limits->file_bytes);
+	if (!json_is_object(value))
+		return fail(p, name, "must be an object of strings");
+	/* The message already names the member. */
+	return bc_metadata_from_json(out, value, p->err, p->errlen);
 }
 
-static bool parse_time_or_size(
-	const struct bc_body *body, const char *name, struct bc_time_or_size *length)
+static bool parse_flag(const struct parser *p, const char *name, json_t *value, void *out)
 {
+	if (!json_is_boolean(value))
+		return fail(p, name, "must be true or false");
+	*(bool *)out = json_is_true(value);
+	return true;
+}
+
+/* An integer from 1 to `max`. */
+static bool parse_integer(
+	const struct parser *p, const char *name, const json_t *value, uint64_t max, uint64_t *out)
+{
+	double number = json_is_number(value) ? json_number_value(value) : NAN;
+	char message[96];
+
+	if (number >= 1 && number <= (double)max && !(number > floor(number))) {
+		*out = (uint64_t)number;
+		return true;
+	}
+	snprintf(message, sizeof(message), "must be an integer from 1 to %" PRIu64, max);
+	return fail(p, name, message);
+}
+
+static bool parse_count(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	return parse_integer(p, name, value, INTEGER_MAX, out);
+}
+
+/* A string, or a number of seconds, which becomes "1.500000000s". */
+static bool parse_seconds_or_text(
+	const struct parser *p, const char *name, const json_t *value, char *out, size_t size)
+{
+	if (json_is_string(value))
+		return parse_text(p, name, value, out, size);
+	if (!json_is_number(value))
+		return fail(p, name, "must be a number of seconds or a string");
+	double seconds = json_number_value(value);
+	if (!(seconds >= 0 && seconds < 1e10))
+		return fail(p, name, "not a valid number of seconds");
+	snprintf(out, size, "%.9fs", seconds);
+	return true;
+}
+
+static bool parse_time(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	uint64_t *ns = out;
+	char text[64];
+
+	if (!parse_seconds_or_text(p, name, value, text, sizeof(text)))
+		return false;
+	return (bc_time_read(ns, text) && *ns != 0) ||
+	       fail(p, name,
+		       "must be a duration above 0: a number of seconds, or a string with ms, s, "
+		       "m, h or d");
+}
+
+/* A number is in kB (1000 bytes), as in configuration and options. */
+static bool parse_file_size(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	uint64_t *bytes = out;
+
+	if (json_is_number(value)) {
+		bool is_ok = parse_integer(p, name, value, INTEGER_MAX / BC_FILE_SIZE_UNIT, bytes);
+		*bytes *= BC_FILE_SIZE_UNIT;
+		return is_ok;
+	}
+	return (json_is_string(value) &&
+		       bc_size_read(bytes, json_string_value(value), BC_FILE_SIZE_UNIT) &&
+		       *bytes != 0) ||
+	       fail(p, name,
+		       "must be a size above 0: a number of kB, or a string with K, M, G or T");
+}
+
+static bool parse_length(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	struct bc_time_or_size *length = out;
 	char text[64];
 	char message[192];
 
-	if (!bc_body_has(body, name))
-		return true;
-	if (!bc_body_seconds_or_text(body, name, text, sizeof(text)))
+	if (!parse_seconds_or_text(p, name, value, text, sizeof(text)))
 		return false;
 	if (!bc_time_or_size_read(length, text, message, sizeof(message)))
-		return bc_body_fail(body, name, message);
-	return length->unit != BC_TIME_OR_SIZE_NONE ||
-	       bc_body_fail(body, name, "must be more than 0");
+		return fail(p, name, message);
+	return length->unit != BC_TIME_OR_SIZE_NONE || fail(p, name, "must be more than 0");
 }
 
-static bool parse_trigger(
-	struct bc_trigger *trigger, const struct bc_name_map *names, const struct bc_body *body)
+/* How long to record after a snapshot. */
+static bool parse_post(const struct parser *p, const char *name, json_t *value, void *out)
 {
+	const struct bc_time_or_size *post = out;
+
+	return parse_length(p, name, value, out) &&
+	       (post->unit != BC_TIME_OR_SIZE_ALL || fail(p, name, "must be a time or a size"));
+}
+
+#define AT(member) offsetof(struct bc_api_params, member)
+
+static const struct member limit_members[] = {
+	{"duration", parse_time, AT(start.limits.duration_ns), false},
+	{"records", parse_count, AT(start.limits.records), false},
+	{"filesize", parse_file_size, AT(start.limits.file_bytes), false},
+	{NULL, NULL, 0, false},
+};
+
+static bool parse_limits(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	struct parser inner = *p;
+
+	(void)out;
+	snprintf(inner.prefix, sizeof(inner.prefix), "%s.", name);
+	return json_is_object(value) ? parse_object(&inner, value, limit_members)
+				     : fail(p, name, "must be an object");
+}
+
+/* Triggers */
+
+/* A trigger sets its keys from text, as in the configuration. */
+static bool parse_key(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	struct bc_trigger *trigger = &p->params->triggers[p->params->start.triggers_count];
+	bool is_time = name[0] == 'p' || strcmp(name, "holdoff") == 0;
 	char text[320];
 	char message[320];
 
-	if (!bc_body_require(body, "name") || !bc_body_text(body, "name", text, sizeof(text)))
+	(void)out;
+	if (!(is_time ? parse_seconds_or_text(p, name, value, text, sizeof(text))
+		      : parse_text(p, name, value, text, sizeof(text))))
 		return false;
-	if (!bc_trigger_init(trigger, text, message, sizeof(message)))
-		return bc_body_fail(body, "name", message);
-	for (unsigned i = 1; trigger_names[i] != NULL; i++) {
-		const char *name = trigger_names[i];
-		bool is_time = name[0] == 'p' || strcmp(name, "holdoff") == 0;
-		if (!bc_body_has(body, name))
-			continue;
-		if (!(is_time ? bc_body_seconds_or_text(body, name, text, sizeof(text))
-			      : bc_body_text(body, name, text, sizeof(text))))
-			return false;
-		if (!bc_trigger_set(trigger, name, text, message, sizeof(message)))
-			return bc_body_fail(body, name, message);
-	}
-	if (!bc_trigger_find_region(trigger, names, message, sizeof(message)))
-		return bc_body_fail(body, "when", message);
+	return bc_trigger_set(trigger, name, text, message, sizeof(message)) ||
+	       fail(p, name, message);
+}
+
+static const struct member trigger_members[] = {
+	{"name", NULL, 0, true},
+	{"when", parse_key, 0, true},
+	{"action", parse_key, 0, true},
+	{"pre", parse_key, 0, false},
+	{"post", parse_key, 0, false},
+	{"text", parse_key, 0, false},
+	{"holdoff", parse_key, 0, false},
+	{NULL, NULL, 0, false},
+};
+
+/* Parses the next trigger of the parameters. */
+static bool parse_trigger(const struct parser *p, json_t *object)
+{
+	struct bc_trigger *trigger = &p->params->triggers[p->params->start.triggers_count];
+	json_t *name = json_object_get(object, "name");
+	char text[320];
+	char message[320] = "";
+
+	if (name != NULL && !parse_text(p, "name", name, text, sizeof(text)))
+		return false;
+	if (name != NULL && !bc_trigger_init(trigger, text, message, sizeof(message)))
+		return fail(p, "name", message);
+	if (!parse_object(p, object, trigger_members))
+		return false;
+	if (!bc_trigger_find_region(trigger, p->params->names, message, sizeof(message)))
+		return fail(p, "when", message);
 	trigger->is_requested = true;
-	if (!bc_body_require(body, "when") || !bc_body_require(body, "action"))
-		return false;
-	return bc_trigger_check(trigger, body->err, body->errlen);
+	return bc_trigger_check(trigger, p->err, p->errlen);
 }
 
-/* The triggers of a recording cannot start recordings. */
-static bool parse_triggers(struct bc_api_params *params, const struct bc_body *body)
+/* A recording's triggers cannot start recordings. */
+static bool parse_own_trigger(const struct parser *p, json_t *object)
 {
-	struct bc_body inner;
-	unsigned count;
+	const struct bc_api_params *params = p->params;
+	const struct bc_trigger *trigger = &params->triggers[params->start.triggers_count];
 
-	if (!bc_body_list_size(body, "triggers", BC_TRIGGERS_REQUESTED, &count))
+	if (!parse_trigger(p, object))
 		return false;
-	for (unsigned i = 0; i < count; i++) {
-		struct bc_trigger *trigger = &params->triggers[i];
-		if (!bc_body_element(body, "triggers", i, trigger_names, &inner) ||
-			!parse_trigger(trigger, params->names, &inner))
-			return false;
-		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
-			return bc_body_fail(&inner, "action",
-				"must be mark or stop for a trigger of a recording");
-		for (unsigned k = 0; k < i; k++)
-			if (strcmp(params->triggers[k].name, trigger->name) == 0)
-				return bc_body_fail(
-					&inner, "name", "already used by another trigger");
+	if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
+		return fail(p, "action", "must be mark or stop for a trigger of a recording");
+	for (const struct bc_trigger *other = params->triggers; other != trigger; other++)
+		if (strcmp(other->name, trigger->name) == 0)
+			return fail(p, "name", "already used by another trigger");
+	return true;
+}
+
+static bool parse_triggers(const struct parser *p, const char *name, json_t *value, void *out)
+{
+	unsigned *count = out;
+	struct parser inner = *p;
+	char element[64];
+	json_t *object;
+	size_t i;
+
+	if (!json_is_array(value))
+		return fail(p, name, "must be an array");
+	if (json_array_size(value) > BC_TRIGGERS_REQUESTED) {
+		snprintf(element, sizeof(element), "must have at most %u elements",
+			BC_TRIGGERS_REQUESTED);
+		return fail(p, name, element);
 	}
-	params->start.triggers_count = count;
+	json_array_foreach(value, i, object)
+	{
+		snprintf(element, sizeof(element), "%s[%zu]", name, i);
+		snprintf(inner.prefix, sizeof(inner.prefix), "%s[%zu].", name, i);
+		if (!json_is_object(object))
+			return fail(p, element, "must be an object");
+		if (!parse_own_trigger(&inner, object))
+			return false;
+		++*count;
+	}
 	return true;
 }
 
-static bool parse_metadata(struct bc_api_params *params, const struct bc_body *body)
-{
-	return bc_body_metadata(body, "metadata", params->metadata);
-}
+/* Bodies */
 
-static bool parse_start(struct bc_api_params *params, const struct bc_body *body)
-{
-	return parse_label(params, body) && parse_metadata(params, body) &&
-	       parse_limits(params, body) && parse_time_or_size(body, "pre", &params->start.pre) &&
-	       parse_triggers(params, body);
-}
+static const struct member start_members[] = {
+	{"label", parse_label, AT(label), false},
+	{"metadata", parse_metadata, AT(metadata), false},
+	{"limits", parse_limits, 0, false},
+	{"pre", parse_length, AT(start.pre), false},
+	{"triggers", parse_triggers, AT(start.triggers_count), false},
+	{NULL, NULL, 0, false},
+};
 
-/* How long to record after a snapshot: for a time or size, until stopped, or not at all. */
-static bool parse_post(struct bc_api_params *params, const struct bc_body *body)
-{
-	struct bc_start *start = &params->start;
+static const struct member snapshot_members[] = {
+	{"label", parse_label, AT(label), false},
+	{"metadata", parse_metadata, AT(metadata), false},
+	{"pre", parse_length, AT(start.pre), false},
+	{"post", parse_post, AT(start.post), false},
+	{"until_stopped", parse_flag, AT(start.until_stopped), false},
+	{NULL, NULL, 0, false},
+};
 
-	if (!parse_time_or_size(body, "post", &start->post) ||
-		!bc_body_flag(body, "until_stopped", &start->until_stopped))
+static const struct member mark_members[] = {
+	{"text", parse_mark, AT(mark), true},
+	{NULL, NULL, 0, false},
+};
+
+static const struct member note_members[] = {
+	{"metadata", parse_metadata, AT(metadata), true},
+	{NULL, NULL, 0, false},
+};
+
+static const struct member rotate_members[] = {
+	{NULL, NULL, 0, false},
+};
+
+static bool parse_body(const struct parser *p, enum bc_api_params_kind kind, json_t *body)
+{
+	static const struct member *const members[BC_PARAMS_KINDS] = {
+		[BC_PARAMS_START] = start_members,
+		[BC_PARAMS_SNAPSHOT] = snapshot_members,
+		[BC_PARAMS_MARK] = mark_members,
+		[BC_PARAMS_NOTE] = note_members,
+		[BC_PARAMS_ROTATE] = rotate_members,
+	};
+	const struct bc_start *start = &p->params->start;
+
+	if (kind == BC_PARAMS_TRIGGER)
+		return parse_trigger(p, body);
+	if (!parse_object(p, body, members[kind]))
 		return false;
-	if (start->post.unit == BC_TIME_OR_SIZE_ALL)
-		return bc_body_fail(body, "post", "must be a time or a size");
 	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->until_stopped ||
-	       bc_body_fail(body, "post", "cannot be combined with until_stopped");
+	       fail(p, "post", "cannot be combined with until_stopped");
 }
 
-static bool parse_snapshot(struct bc_api_params *params, const struct bc_body *body)
+/* jansson's message quotes some of the input, and may cut a UTF-8 character. */
+static void fail_json(const struct parser *p, const json_error_t *error)
 {
-	return parse_label(params, body) && parse_metadata(params, body) &&
-	       parse_time_or_size(body, "pre", &params->start.pre) && parse_post(params, body);
-}
+	char *text = bc_utf8_repair(error->text);
 
-static bool parse_new_trigger(struct bc_api_params *params, const struct bc_body *body)
-{
-	return parse_trigger(&params->triggers[0], params->names, body);
-}
-
-static bool parse_mark(struct bc_api_params *params, const struct bc_body *body)
-{
-	return bc_body_require(body, "text") &&
-	       bc_body_text(body, "text", params->mark, sizeof(params->mark));
-}
-
-static bool parse_note(struct bc_api_params *params, const struct bc_body *body)
-{
-	return bc_body_require(body, "metadata") && parse_metadata(params, body);
-}
-
-static bool parse_rotate(struct bc_api_params *params, const struct bc_body *body)
-{
-	(void)params;
-	(void)body;
-	return true;
+	snprintf(p->err, p->errlen, "invalid JSON at byte %d: %s", error->position,
+		text != NULL ? text : "out of memory");
+	free(text);
 }
 
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *text, size_t bytes, char *err, size_t errlen)
 {
-	static const struct {
-		const char *const *names;
-		bool (*parse)(struct bc_api_params *params, const struct bc_body *body);
-	} kinds[BC_PARAMS_KINDS] = {
-		[BC_PARAMS_START] = {start_names, parse_start},
-		[BC_PARAMS_SNAPSHOT] = {snapshot_names, parse_snapshot},
-		[BC_PARAMS_TRIGGER] = {trigger_names, parse_new_trigger},
-		[BC_PARAMS_MARK] = {mark_names, parse_mark},
-		[BC_PARAMS_NOTE] = {note_names, parse_note},
-		[BC_PARAMS_ROTATE] = {rotate_names, parse_rotate},
-	};
-	struct bc_body body;
+	const struct parser p = {.params = params, .err = err, .errlen = errlen};
+	json_error_t error;
+	json_t *body = bytes != 0 ? bc_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &error)
+				  : json_object();
+	bool is_ok = false;
 
 	params->start.label = params->label;
 	params->start.metadata = params->metadata;
 	params->start.triggers = params->triggers;
-	if (!bc_body_parse(&body, text, bytes, kinds[kind].names, err, errlen))
-		return false;
-	bool is_ok = kinds[kind].parse(params, &body);
-	bc_body_free(&body);
+	if (body == NULL && bytes != 0)
+		fail_json(&p, &error);
+	else if (!json_is_object(body))
+		bc_message(err, errlen,
+			body == NULL ? "out of memory" : "the body must be a JSON object");
+	else
+		is_ok = parse_body(&p, kind, body);
+	json_decref(body);
 	return is_ok;
 }

@@ -24,7 +24,7 @@ REACHABLE = {
     "formats/http": "-",
     "daemon/config": "- options.c",
     "daemon/ingest": "trigger.c",
-    "daemon/api": "api_body.c api_params.c",
+    "daemon/api": "api_params.c",
     "cli/live": "response_text.c status.c",
     "cli/io": "client.c",
     "cli/term": "json_path.c text.c",

@@ -71,8 +71,8 @@ def test_every_path_is_described_and_documented():
 @pytest.mark.documents
 def test_the_described_parameters_are_those_that_the_daemon_reads():
     source = (harness.ROOT / "daemon/api/api_params.c").read_text()
-    read = {name: set(re.findall(r'"(\w+)"', names))
-            for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
+    read = {name: set(re.findall(r'\{"(\w+)"', members))
+            for name, members in re.findall(r"static const struct member (\w+)_members\[\] = \{\n(.*?)^\};", source, re.S | re.M)}
     schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "trigger": "NewTrigger",
                "limit": "Limits", "mark": "NewMark", "note": "Note", "rotate": "Nothing"}
     described = {name: set(find(f"#/components/schemas/{schema}").get("properties", {})) for name, schema in schemas.items()}
