@@ -18,34 +18,25 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
+#include "cli/io/file.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
 #include "formats/codec/input.h"
 #include "formats/recording/segment_files.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 
 /* ---- next to a recorder */
 
 #define NICE 19
 
-static int open_directory(const char *path)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	char directory[4096] = ".";
-	size_t n = (size_t)(basename(path) - path);
-	int fd = open(path, flags);
-
-	if (fd >= 0 || n >= sizeof(directory))
-		return fd;
-	memcpy(directory, path, n);
-	directory[n != 0 ? n : 1] = '\0';
-	return open(directory, flags);
-}
-
 void bc_give_way(const char *path)
 {
-	int fd = open_directory(path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		fd = bc_open_parent(path);
 
 	/* The daemon's own lock excludes any other. A daemon that starts in this moment waits for
 	 * ours (daemon/base/lock). */
@@ -742,4 +733,101 @@ void bc_files_free(struct bc_files *files)
 	free(files->paths);
 	free(files->groups);
 	*files = (struct bc_files){.paths = NULL};
+}
+
+/* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
+static int open_damaged(const struct bc_console *console, const char *path, const char **why)
+{
+	struct bc_console silent;
+	struct bc_file file;
+	int fd = -1;
+
+	*why = "not a segment";
+	if (!bc_console_silence(&silent, console))
+		return -1;
+	if (bc_file_open(&file, &silent, path, BC_FORMAT_UNKNOWN) == BC_EXIT_OK) {
+		if (file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
+			fd = file.fd;
+			file.is_ours = false; /* but the caller's */
+		} else if (file.probe.format == BC_FORMAT_SEGMENT) {
+			*why = "a compressed segment; decompress it first";
+		}
+		bc_file_close(&file);
+	}
+	fclose(silent.err);
+	return fd;
+}
+
+/* Opens a segment file. Returns a descriptor; or -1 with errno set: ENOENT if the file was deleted;
+ * otherwise an error was printed. EBADMSG: it is not a segment; EXDEV: it has the name of another
+ * one. */
+static int on_open(void *context, const char *path)
+{
+	struct bc_segment_input *input = context;
+	const struct bc_operands *operands = &input->operands;
+	const char *why = "not a file; a pipe can't be searched for segments";
+	struct bc_segment_header header;
+	bool has_header;
+	int fd = bc_segment_open(&header, &has_header, path);
+	int error = errno;
+	enum bc_exit code = bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED;
+
+	if (has_header && bc_operands_accept(operands, path, &header))
+		return fd;
+	if (fd < 0 && error == ENOENT)
+		return -1;
+	if (fd >= 0)
+		close(fd);
+	if (has_header) {
+		error = EXDEV;
+	} else if (fd < 0 && error != EINVAL) {
+		bc_print_error(operands->console, path, "can't open: %s", strerror(error));
+		code = BC_EXIT_FAILED;
+	} else {
+		if (fd >= 0 && (fd = open_damaged(operands->console, path, &why)) >= 0)
+			return fd;
+		bc_print_error(operands->console, path, "%s", why);
+		error = EBADMSG;
+	}
+	input->exit = bc_exit_worse(input->exit, code);
+	errno = error;
+	return -1;
+}
+
+static enum bc_exit print_fault(
+	const struct bc_console *console, const struct bc_search_fault *fault)
+{
+	struct bc_file file = {.name = fault->file};
+
+	switch (fault->kind) {
+	case BC_SEARCH_DAMAGED:
+		bc_print_damage(console, fault->file, fault->offset, fault->bytes, fault->what);
+		return BC_EXIT_DAMAGED;
+	case BC_SEARCH_UNREADABLE:
+		return bc_print_read_error(console, &file, fault->error);
+	case BC_SEARCH_MISSING:
+		bc_print_error(console, fault->file, "%s", fault->what);
+		return BC_EXIT_DAMAGED;
+	case BC_SEARCH_REPEATED:
+		bc_print_error(console, fault->file, "the same segment again; skipped");
+		return BC_EXIT_OK;
+	case BC_SEARCH_NO_CLOCK:
+		bc_print_error(console, fault->file,
+			"clock rate unknown: --from and --to select whole chunks, by the time of "
+			"day of their first record");
+		return BC_EXIT_OK;
+	}
+	return BC_EXIT_OK;
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct bc_segment_input *input = context;
+
+	input->exit = bc_exit_worse(input->exit, print_fault(input->operands.console, fault));
+}
+
+struct bc_search_io bc_segment_input_io(struct bc_segment_input *input)
+{
+	return (struct bc_search_io){.context = input, .open = on_open, .fault = on_fault};
 }

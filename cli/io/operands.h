@@ -20,6 +20,7 @@
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
+#include "formats/recording/segment_files.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_operand {
@@ -103,5 +104,16 @@ void bc_files_free(struct bc_files *files);
  * the disk if a daemon is running in the directory `path`, or in the directory of the file `path`.
  * Call before reading; it stays so. Otherwise, or if that can't be told, nothing changes. */
 void bc_give_way(const char *path);
+
+/* How the commands that search segments open files, and print what is wrong with them. */
+
+struct bc_segment_input {
+	struct bc_operands operands; /* that named the files */
+	enum bc_exit exit;           /* made worse by what is printed */
+};
+
+/* Returns functions that open segment files and print faults. Their context is `input`, which may
+ * be the first member of the caller's state. */
+struct bc_search_io bc_segment_input_io(struct bc_segment_input *input);
 
 #endif

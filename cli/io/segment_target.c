@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/term/interrupt.h"
+#include "cli/term/console.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/segment/segment_name.h"
@@ -26,8 +26,7 @@ struct bc_segment_target {
 	struct bc_origin origin;
 	int dir_fd;
 	bool is_created;
-	struct bc_interrupt_note *note; /* once it is created; or NULL */
-	bool has_failed;                /* a write failed: don't try again */
+	bool has_failed; /* a write failed: don't try again */
 	struct bc_segment_writer writer;
 	bool has_header; /* `header` is set, except the members that depend on the first chunk */
 	struct bc_segment_header header;
@@ -84,7 +83,8 @@ static bool is_free(const struct bc_segment_target *t)
 
 static void free_target(struct bc_segment_target *t)
 {
-	bc_interrupt_note_remove(t->note);
+	if (t->is_created)
+		bc_interrupt_note_clear();
 	if (t->dir_fd >= 0)
 		close(t->dir_fd);
 	free(t->encoded);
@@ -258,7 +258,7 @@ static int create_file(struct bc_segment_target *t)
 	int rc = bc_segment_create(&t->writer, t->dir_fd, t->name, BC_PARTIAL_SUFFIX, h);
 	t->is_created = rc == 0;
 	if (t->is_created)
-		t->note = bc_interrupt_note_add(t->console, t->path, t->writer.file.open_name);
+		bc_interrupt_note(t->console, t->path, t->writer.file.open_name);
 	return rc;
 }
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/io/file.h"
 #include "cli/io/operands.h"
-#include "cli/io/output_file.h"
 #include "cli/io/segment_target.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"

@@ -236,7 +236,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 		}
 		if (rc > 0) {
 			update_moment(t, batch);
-			if (t->progress != NULL && bc_progress_is_on(t->progress))
+			if (t->progress != NULL && t->progress->console != NULL)
 				update_progress(t);
 			if (batch->fault != NULL) {
 				bc_trace_hide_progress(t);

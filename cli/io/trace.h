@@ -10,7 +10,6 @@
 
 #include "cli/io/file.h"
 #include "cli/term/console.h"
-#include "cli/term/progress.h"
 #include "formats/base/format_id.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"

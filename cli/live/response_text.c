@@ -1,5 +1,5 @@
 /* The daemon's responses and events (docs/api.md) as text: one function for each kind of response,
- * one row of known[] for each event. Most are templates over the JSON (cli/term/template.h). What
+ * one row of known[] for each event. Most are templates over the JSON (cli/term/json_path.h). What
  * is missing or of another type is omitted, and an unknown event is printed as JSON, because the
  * daemon may be of another version. All text from the daemon is escaped. */
 #include "cli/live/response_text.h"
@@ -10,7 +10,6 @@
 
 #include "cli/live/status.h"
 #include "cli/term/json_path.h"
-#include "cli/term/template.h"
 #include "cli/term/text.h"
 #include "formats/base/json.h"
 

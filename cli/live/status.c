@@ -18,7 +18,7 @@
 
 #include "cli/io/client.h"
 #include "cli/term/commands.h"
-#include "cli/term/interrupt.h"
+#include "cli/term/console.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"

@@ -18,7 +18,7 @@
 #include "cli/io/filter_args.h"
 #include "cli/io/record_text.h"
 #include "cli/live/response_text.h"
-#include "cli/term/interrupt.h"
+#include "cli/term/console.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"

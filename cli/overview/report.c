@@ -15,10 +15,9 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 
+#include "cli/io/file.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/io/output_file.h"
-#include "cli/io/segment_input.h"
 #include "cli/overview/page.h"
 #include "cli/overview/report_plain.h"
 #include "cli/term/options.h"

@@ -12,7 +12,7 @@
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
 #include "cli/overview/web_server.h"
-#include "cli/term/interrupt.h"
+#include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/http/server.h"

@@ -1,9 +1,18 @@
+/* What a command says to its user: errors, the progress line and, if a signal kills it, what it
+ * leaves behind. Everything goes to standard error, each message with one write. */
 #include "cli/term/console.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "cli/term/text.h"
+#include "formats/base/clock.h"
 
 /* Room for two file names of 4096 bytes. Longer messages are truncated. */
 #define MESSAGE_MAX 10000u
@@ -61,4 +70,176 @@ static int severity(enum bc_exit code)
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
 {
 	return severity(a) >= severity(b) ? a : b;
+}
+
+#define SECOND_NS UINT64_C(1000000000)
+#define STEP_NS   (SECOND_NS / 4)
+
+void bc_progress_start(
+	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes)
+{
+	int fd = fileno(console->err);
+
+	*progress = (struct bc_progress){.total_bytes = total_bytes};
+	if (fd < 0 || !isatty(fd))
+		return;
+	progress->console = console;
+	progress->start_ns = bc_now_ns();
+	progress->next_ns = progress->start_ns + SECOND_NS;
+}
+
+void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes)
+{
+	bool is_known = progress->total_bytes != 0 && total_bytes != 0;
+
+	progress->total_bytes = is_known ? progress->total_bytes + total_bytes : 0;
+}
+
+bool bc_progress_is_due(struct bc_progress *progress)
+{
+	if (progress->console == NULL)
+		return false;
+	uint64_t now = bc_now_ns();
+	if (now < progress->next_ns)
+		return false;
+	progress->next_ns = now + STEP_NS;
+	return true;
+}
+
+void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
+	uint64_t elapsed_ns)
+{
+	double seconds = (double)elapsed_ns / (double)SECOND_NS;
+	double rate = seconds > 0 ? (double)done_bytes / seconds : 0;
+	char done[BC_HUMANIZE_MAX];
+	char total[BC_HUMANIZE_MAX];
+	char per_second[BC_HUMANIZE_MAX];
+
+	bc_humanize_bytes(done, (double)done_bytes);
+	bc_humanize_bytes(per_second, rate);
+	if (total_bytes == 0 || done_bytes > total_bytes) {
+		snprintf(out, BC_PROGRESS_TEXT_MAX, "%s, %s/s", done, per_second);
+		return;
+	}
+	bc_humanize_bytes(total, (double)total_bytes);
+	double seconds_left = rate > 0 ? (double)(total_bytes - done_bytes) / rate + 1 : 0;
+	uint64_t left = seconds_left < UINT32_MAX ? (uint64_t)seconds_left : UINT32_MAX;
+	snprintf(out, BC_PROGRESS_TEXT_MAX, "%s of %s (%.0f %%), %s/s, %" PRIu64 ":%02u left", done,
+		total, 100.0 * (double)done_bytes / (double)total_bytes, per_second, left / 60,
+		(unsigned)(left % 60));
+}
+
+void bc_progress_show(struct bc_progress *progress)
+{
+	char text[BC_PROGRESS_TEXT_MAX];
+
+	bc_progress_print(text, progress->done_bytes, progress->total_bytes,
+		bc_now_ns() - progress->start_ns);
+	/* Carriage return, text, erase to the end of the line. */
+	fprintf(progress->console->err, "\r%s\033[K", text);
+	fflush(progress->console->err);
+	progress->is_shown = true;
+}
+
+void bc_progress_clear(struct bc_progress *progress)
+{
+	if (!progress->is_shown)
+		return;
+	fputs("\r\033[K", progress->console->err);
+	fflush(progress->console->err);
+	progress->is_shown = false;
+}
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+#define SIGNALS (sizeof(signals) / sizeof(signals[0]))
+
+/* Returns whether a signal's action is this one: SIG_DFL, SIG_IGN. */
+static bool has_action(int number, void (*action)(int))
+{
+	struct sigaction current;
+
+	return sigaction(number, NULL, &current) == 0 && current.sa_handler == action;
+}
+
+int bc_interrupt_open(void)
+{
+	sigset_t set;
+	sigset_t before;
+
+	/* A blocked signal arrives at the descriptor even if it is ignored, as in background jobs
+	 * and with nohup. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < SIGNALS; i++)
+		if (!has_action(signals[i], SIG_IGN))
+			sigaddset(&set, signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &before) != 0)
+		return -errno;
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	int rc = fd >= 0 ? fd : -errno;
+	if (fd < 0)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+bool bc_interrupt_wait(int fd, int timeout_ms)
+{
+	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, timeout_ms) > 0;
+}
+
+/* Of the file being written: a command writes one at a time. A signal handler has no other way to
+ * find it. */
+static struct interrupt_note {
+	int fd;
+	char *text;
+	size_t bytes;
+} *volatile interrupt_note;
+
+/* The default action kills the program when this returns. */
+static void on_signal(int number)
+{
+	const struct interrupt_note *note = interrupt_note;
+
+	if (note != NULL)
+		(void)!write(note->fd, note->text, note->bytes);
+	raise(number);
+}
+
+void bc_interrupt_note(const struct bc_console *console, const char *file, const char *left)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct interrupt_note *note = calloc(1, sizeof(*note));
+	struct bc_console memory = *console;
+
+	bc_interrupt_note_clear();
+	if (note == NULL)
+		return;
+	note->fd = fileno(console->err);
+	memory.err = open_memstream(&note->text, &note->bytes);
+	if (memory.err == NULL) {
+		free(note);
+		return;
+	}
+	if (note->fd >= 0 && isatty(note->fd))
+		fputs("\r\033[K", memory.err); /* erases the progress line and "^C" */
+	bc_print_error(&memory, file, "interrupted; incomplete data is in %s", left);
+	if (fclose(memory.err) != 0)
+		note->bytes = 0;
+	interrupt_note = note;
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < SIGNALS; i++)
+		if (has_action(signals[i], SIG_DFL))
+			sigaction(signals[i], &action, NULL);
+}
+
+void bc_interrupt_note_clear(void)
+{
+	struct interrupt_note *note = interrupt_note;
+
+	interrupt_note = NULL;
+	if (note != NULL)
+		free(note->text);
+	free(note);
 }

@@ -1,4 +1,4 @@
-/* The streams of a command, and its errors.
+/* The streams of a command, its messages and Ctrl-C.
  *
  * A command is a function that takes a console and arguments. It uses no global stream, so a test
  * can call it directly. */
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "formats/base/must_check.h"
 #include "formats/base/text.h"
 #include "formats/base/usage.h"
 
@@ -19,8 +20,8 @@ struct bc_console {
 	const char *command; /* "dump"; NULL: none */
 };
 
-/* Makes a console that prints no messages, to be closed with fclose(silent->err). Returns false if
- * that failed. */
+/* Makes a console that prints no messages. Close it with fclose(silent->err). Returns false on
+ * failure. */
 bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
@@ -37,5 +38,56 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 
 /* Returns the more severe code: 2 (usage), 6, 1, 3, 0. */
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b);
+
+/* ---- The progress line of a long operation on files. It is updated four times a second and erased
+ * at the end. It is shown only if standard error is a terminal, and only after the first second. */
+
+struct bc_progress {
+	const struct bc_console *console; /* NULL: no progress line */
+	uint64_t total_bytes;             /* 0: unknown */
+	uint64_t done_bytes;
+	uint64_t start_ns;
+	uint64_t next_ns;
+	bool is_shown; /* the line is on the screen */
+};
+
+/* Starts, if standard error is a terminal. `total_bytes` 0: unknown. */
+void bc_progress_start(
+	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes);
+
+/* Adds to the total. 0 makes the total unknown for good. */
+void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes);
+
+/* Returns true if it is time for bc_progress_show(). Cheap enough to call for each batch. */
+bool bc_progress_is_due(struct bc_progress *progress);
+
+/* Draws the line from done_bytes and total_bytes. */
+void bc_progress_show(struct bc_progress *progress);
+
+/* Erases the line. Call it before printing anything else to standard error, and at the end. */
+void bc_progress_clear(struct bc_progress *progress);
+
+/* Formats the line: "1.20 GB of 4.00 GB (30 %), 250 MB/s, 0:11 left". */
+#define BC_PROGRESS_TEXT_MAX 176
+void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
+	uint64_t elapsed_ns);
+
+/* ---- Ctrl-C. A command that runs until Ctrl-C gets a descriptor, so that it can flush its output
+ * and exit normally. A command that Ctrl-C kills prints what it leaves behind. */
+
+/* Makes SIGINT, SIGTERM and SIGHUP set the returned descriptor readable (POLLIN) instead of killing
+ * the program. Those that are ignored, as in background jobs and with nohup, stay ignored. The
+ * descriptor stays open until the program exits. Returns a negative errno on failure; the signals
+ * then still kill the program. */
+int bc_interrupt_open(void) BC_MUST_CHECK;
+
+/* Waits up to timeout_ms for a signal. Returns true if one arrived. */
+bool bc_interrupt_wait(int fd, int timeout_ms);
+
+/* If SIGINT, SIGTERM or SIGHUP kills the program before bc_interrupt_note_clear(), it first prints
+ * that `file` is interrupted and incomplete data is in `left`. Replaces an earlier note. Out of
+ * memory, nothing will be printed. */
+void bc_interrupt_note(const struct bc_console *console, const char *file, const char *left);
+void bc_interrupt_note_clear(void);
 
 #endif

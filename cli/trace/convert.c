@@ -1,10 +1,17 @@
+/* buscap convert, which copies a trace to another format, and buscap formats, which lists what it
+ * can read, write and lose. Convert is the plain use of cli/io/trace and cli/io/target: batches of
+ * entries go from one to the other, and the target counts by kind what its format can't hold. */
 #include "cli/term/commands.h"
 
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/base/format_id.h"
+#include "formats/codec/format.h"
+#include "formats/trace/entry.h"
 
-static const struct bc_usage_option options[] = {
+static const struct bc_usage_option convert_options[] = {
 	{'I', "input-format", "FMT", "format-read",
 		"input format and options, such as laplace:endian=big (default: detected)"},
 	{'i', "input", "FILE", "file", "read this file too"},
@@ -23,7 +30,7 @@ const struct bc_usage bc_convert_usage = {
 	.text = "Converts traces from one format to another. Without a file, or with \"-\", reads "
 		"standard input. `buscap formats` lists the formats and their options; "
 		"docs/formats.md describes the conversions.",
-	.options = options,
+	.options = convert_options,
 	.more = "Whatever the output format can't hold is counted by kind and reported on standard "
 		"error.",
 	.exits = "0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
@@ -88,4 +95,127 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 out:
 	bc_convert_args_free(&c);
 	return code;
+}
+
+static const struct bc_usage_option formats_options[] = {
+	{'m', "matrix", NULL, NULL, "print a table of conversions and their losses, in Markdown"},
+	{0},
+};
+
+const struct bc_usage bc_formats_usage = {
+	.name = "formats",
+	.summary = "list the trace formats",
+	.text = "Lists the formats that can be read (r) and written (w), with the options that can "
+		"follow their names, such as laplace:endian=big.",
+	.options = formats_options,
+	.exits = "0 ok, 2 wrong usage.",
+	.example = "buscap formats --matrix",
+};
+
+static void list_options(struct bc_output *output, const char *word, unsigned keys)
+{
+	if (keys == 0)
+		return;
+	bc_output_format(output, "%18s%s:", "", word);
+	for (; keys != 0; keys &= keys - 1)
+		bc_output_format(output, " %s=", bc_option_key_name(keys & (0 - keys)));
+	bc_output_text(output, "\n", 1);
+}
+
+static void print_list(struct bc_output *output)
+{
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		bc_output_format(output, "%c%c %-14s %s\n", info->can_read ? 'r' : '-',
+			info->can_write ? 'w' : '-', bc_format_name((enum bc_format)f),
+			info->summary);
+		list_options(output, "options to read", info->read_options);
+		list_options(output, "options to write", info->write_options);
+	}
+}
+
+_Static_assert(BC_TRAIT_BITS <= 26, "a letter for each trait");
+
+static void print_letters(struct bc_output *output, uint32_t traits)
+{
+	for (; traits != 0; traits &= traits - 1)
+		bc_output_format(output, "%c", 'a' + __builtin_ctz(traits));
+}
+
+/* Prints a cell: a letter for each trait that is always lost, then in parentheses those that single
+ * entries may lose. The letters are explained below the table. Returns all of these traits. */
+static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
+{
+	uint32_t lost;
+	enum bc_conversion conversion = bc_format_conversion(from, to, &lost);
+	uint32_t may_lose = bc_format_may_lose(from, to);
+
+	if (conversion == BC_CONVERSION_REFUSED) {
+		bc_output_format(output, " - |");
+		return 0;
+	}
+	bc_output_format(output, conversion == BC_CONVERSION_LOSSLESS ? " =" : " ");
+	print_letters(output, lost);
+	if (may_lose != 0) {
+		bc_output_format(output, " (");
+		print_letters(output, may_lose);
+		bc_output_format(output, ")");
+	}
+	bc_output_format(output, " |");
+	return lost | may_lose;
+}
+
+static void print_matrix(struct bc_output *output)
+{
+	uint32_t used = 0;
+
+	bc_output_format(output, "| from \\\\ to |");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, " %s |", bc_format_name((enum bc_format)to));
+	bc_output_format(output, "\n|---|");
+	for (unsigned to = 1; to < BC_FORMATS; to++)
+		if (bc_format_info((enum bc_format)to)->can_write)
+			bc_output_format(output, "---|");
+	bc_output_text(output, "\n", 1);
+	for (unsigned from = 1; from < BC_FORMATS; from++) {
+		if (!bc_format_info((enum bc_format)from)->can_read)
+			continue;
+		bc_output_format(output, "| %s |", bc_format_name((enum bc_format)from));
+		for (unsigned to = 1; to < BC_FORMATS; to++) {
+			if (bc_format_info((enum bc_format)to)->can_write)
+				used |= print_cell(
+					output, (enum bc_format)from, (enum bc_format)to);
+		}
+		bc_output_text(output, "\n", 1);
+	}
+	bc_output_format(output, "\n=: lossless; -: impossible; letters: lost; letters in "
+				 "parentheses: lost in some entries\n\n");
+	for (; used != 0; used &= used - 1)
+		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),
+			bc_trait_name(used & (0 - used)));
+}
+
+int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_options o;
+	struct bc_output output;
+	bool is_matrix = false;
+	int letter;
+
+	bc_options_start(&o, console, &bc_formats_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (letter != 'm')
+			return o.exit;
+		is_matrix = true;
+	}
+	if (optind != argc)
+		return bc_print_usage_error(console, "takes no operands");
+	if (!bc_output_open(&output, console))
+		return BC_EXIT_FAILED;
+	if (is_matrix)
+		print_matrix(&output);
+	else
+		print_list(&output);
+	return bc_output_close(&output, console);
 }

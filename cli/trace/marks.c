@@ -6,7 +6,6 @@
 
 #include "cli/io/operands.h"
 #include "cli/io/record_text.h"
-#include "cli/io/segment_input.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"

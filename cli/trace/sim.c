@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "capture/sim/sim.h"
-#include "cli/io/output_file.h"
+#include "cli/io/file.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/term/progress.h"
+#include "cli/term/console.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -70,7 +70,7 @@ TEST(nothing_is_shown_unless_standard_error_is_a_terminal)
 	struct bc_console console = {.err = fdopen(ends[1], "w"), .command = "convert"};
 	struct bc_progress progress;
 	bc_progress_start(&progress, &console, 100);
-	assert_false(bc_progress_is_on(&progress));
+	assert_null(progress.console);
 	assert_false(bc_progress_is_due(&progress));
 	bc_progress_clear(&progress);
 	fclose(console.err);
