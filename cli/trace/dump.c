@@ -1,113 +1,36 @@
+/* buscap dump: prints a trace as text. Each file is read by a reader (formats/codec/reader.h). What
+ * a batch contains decides how it is printed:
+ *
+ *     a chunk of a segment            its records like BYU's b2a, with '#' lines for the events
+ *     records of a BYU file           likewise
+ *     entries of another bus format   BYU records that are too wide for 12 bytes; bus samples;
+ * events entries of any other format     lines, by the format's own printer
+ *
+ * Whole runs of records go through a cache of texts (cli/io/record_text.h). Records are looked at
+ * one by one only if they are selected by their fields or get a time or a name (is_by_record). */
 #include "cli/term/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/io/file.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
+#include "cli/io/record_text.h"
 #include "cli/io/trace.h"
-#include "cli/trace/dump_print.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/base/text.h"
 #include "formats/bus/record.h"
+#include "formats/bus/sample.h"
+#include "formats/codec/format.h"
+#include "formats/codec/reader.h"
+#include "formats/segment/sequence_check.h"
 #include "formats/trace/printer.h"
-
-/* ---- Files of all formats other than segments and bus formats, in their own text form. */
-
-/* Returns the printer for the text form of a format. */
-static const struct bc_printer *text_printer(enum bc_format format)
-{
-	if (format == BC_FORMAT_LAPLACE)
-		format = BC_FORMAT_LAPLACE_TEXT;
-	return bc_format_info(format)->printer;
-}
-
-/* A file being printed. */
-struct printing {
-	struct bc_dump *dump;
-	const struct bc_file *file;
-	const struct bc_printer *printer;
-	void *state; /* the printer's */
-};
-
-/* Returns false if printing failed, after an error message or silently for a closed pipe. */
-static bool print_entries(const struct printing *p, const struct bc_entry *entries, size_t count)
-{
-	struct bc_dump *dump = p->dump;
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
-
-	while (count != 0 && !bc_output_failed(&dump->output)) {
-		struct bc_print print = {.entries = entries,
-			.count = count,
-			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
-			.capacity = BC_PRINT_MAX,
-			.reduced = reduced};
-		int rc = p->printer->print(p->state, &print);
-		dump->output.used += print.used;
-		if (rc != 0) {
-			bc_print_error(dump->console, p->file->name, "%s", print.err);
-			dump->exit = bc_exit_worse(dump->exit, BC_EXIT_FAILED);
-			return false;
-		}
-		entries = print.entries;
-		count = print.count;
-	}
-	return !bc_output_failed(&dump->output);
-}
-
-/* Prints the selected lines of a batch, run by run. All entries of a line are printed if one of
- * them is selected: the first one has the text of the line. Returns false if printing failed. */
-static bool print_batch(const struct printing *p, const struct bc_batch *batch)
-{
-	size_t from = 0; /* where the run of selected lines starts */
-	size_t end = 0;
-
-	for (size_t i = 0; i < batch->count; i = end) {
-		bool is_selected = false;
-		do
-			is_selected |= bc_filter_entry(
-				&p->dump->args.filter, &batch->entries[end++]);
-		while (end < batch->count && batch->entries[end].is_continued);
-		if (is_selected)
-			continue;
-		if (!print_entries(p, batch->entries + from, i - from))
-			return false;
-		from = end;
-	}
-	return print_entries(p, batch->entries + from, end - from);
-}
-
-/* Prints a batch. Returns false if printing failed, or if no later entry can be selected, because
- * numbers increase. */
-static bool print_selected(void *context, const struct bc_batch *batch)
-{
-	const struct printing *p = context;
-	struct bc_dump *dump = p->dump;
-
-	if (batch->count == 0)
-		return true;
-	uint64_t last = batch->entries[batch->count - 1].number;
-	dump->end = last + 1 > dump->end ? last + 1 : dump->end;
-	return print_batch(p, batch) && last <= dump->args.filter.numbers.last;
-}
-
-/* Prints one file and sets dump->exit. */
-static void dump_entries(struct bc_dump *dump, struct bc_file *file)
-{
-	const struct bc_reader_options options = {.format = dump->format, .index_fd = -1};
-	const struct bc_printer *printer = text_printer(file->probe.format);
-	struct printing p = {.dump = dump,
-		.file = file,
-		.printer = printer,
-		.state = bc_printer_start(printer, &options.format)};
-
-	if (p.state != NULL)
-		bc_dump_read(dump, file, &options, print_selected, &p);
-	else
-		dump->exit = bc_exit_worse(
-			dump->exit, bc_print_read_error(dump->console, file, -ENOMEM));
-	free(p.state);
-}
 
 enum { OPTION_B2A = 1000 };
 
@@ -146,120 +69,531 @@ const struct bc_usage bc_dump_usage = {
 	.example = "buscap dump --addr b8000-bffff --time wall *.byu.lz4",
 };
 
-static bool read_time(struct bc_dump *dump)
-{
-	static const char *const names[BC_DUMP_TIMES] = {
-		[BC_DUMP_DELTA] = "delta",
-		[BC_DUMP_TICK] = "tick",
-		[BC_DUMP_RELATIVE] = "relative",
-		[BC_DUMP_WALL] = "wall",
-	};
+/* What follows each record. */
+enum dump_time {
+	DUMP_DELTA, /* nothing: a record ends with its time */
+	DUMP_TICK,
+	DUMP_RELATIVE, /* seconds since the first record */
+	DUMP_WALL,     /* the time of day */
+	DUMP_TIMES,
+};
 
-	for (unsigned i = 0; i < BC_DUMP_TIMES; i++)
-		if (strcmp(optarg, names[i]) == 0) {
-			dump->time = (enum bc_dump_time)i;
-			return true;
-		}
-	bc_print_error(dump->console, NULL, "--time %s: delta, tick, relative or wall", optarg);
-	return false;
+/* A dump: its options and its progress. */
+struct dump {
+	const struct bc_console *console;
+	struct bc_output output;
+	enum bc_exit exit;
+	enum bc_format wanted; /* format given by the user; BC_FORMAT_UNKNOWN: detect it */
+	struct bc_format_options format; /* options of the input format */
+	struct bc_filter_args args;      /* what to print */
+	bool is_part;                    /* not everything */
+	bool is_by_record; /* records are looked at one by one, to select or to print */
+	bool is_plain;     /* omit lines that start with '#' */
+	enum dump_time time;
+	struct bc_name_map *names; /* NULL: no names are shown */
+	struct bc_record_text text;
+	/* The current file: */
+	const struct bc_file *file;
+	struct bc_reader *reader;
+	const struct bc_printer *printer; /* of lines; NULL: a segment or a bus format */
+	void *printer_state;
+	uint64_t clock_hz; /* of the current segment; 0: unknown */
+	bool has_epoch;    /* `epoch` is that of the last chunk or entry printed */
+	uint32_t epoch;
+	/* All files: */
+	struct bc_sequence_check sequence;
+	bool has_start; /* `start_ns` is the time of day of the first record */
+	int64_t start_ns;
+	bool has_warned; /* about an unknown clock rate */
+	uint64_t end;    /* after the highest record, sample or line number so far */
+};
+
+static void make_worse(struct dump *dump, enum bc_exit code)
+{
+	dump->exit = bc_exit_worse(dump->exit, code);
 }
 
-static bool read_option(struct bc_dump *dump, int letter, enum bc_format *format, bool *is_b2a)
-{
-	const struct bc_console *console = dump->console;
+/* ---- Lines that start with '#', or nothing if the dump is plain. */
 
-	switch (letter) {
-	case 't':
-		return read_time(dump);
-	case OPTION_B2A:
-		*is_b2a = dump->is_plain = true;
-		return true;
-	case 'p':
-		dump->is_plain = true;
-		return true;
-	case 'I':
-		return bc_option_read_format(console, "-I", format, &dump->format);
-	default:
-		if (bc_name_args_has(letter)) {
-			dump->exit = bc_name_args_add(&dump->names, console, letter);
-			return dump->exit == BC_EXIT_OK;
-		}
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&dump->args, console, letter);
+static void print_note(struct dump *dump, const char *word, struct bc_text text)
+{
+	bc_output_format(&dump->output, "# %s%s", word, text.bytes != 0 ? ": " : "");
+	bc_output_safe_bytes(&dump->output, text.at, text.bytes);
+	bc_output_text(&dump->output, "\n", 1);
+}
+
+static void print_event(struct dump *dump, const struct bc_event *event, const char *text)
+{
+	const struct bc_text note = {.at = text, .bytes = event->text_bytes};
+	char gap[BC_GAP_TEXT_MAX];
+
+	if (dump->is_plain)
+		return;
+	switch (event->kind) {
+	case BC_EVENT_GAP:
+		bc_output_format(&dump->output, "# gap: %s\n", bc_gap_text(gap, event));
+		break;
+	case BC_EVENT_MARK:
+		print_note(dump, "mark", note);
+		break;
+	case BC_EVENT_TRIGGER:
+		print_note(dump, "trigger", note);
+		break;
+	case BC_EVENT_NOTE:
+		print_note(dump, "note", note);
+		break;
+	default: /* anchors are not printed */
+		break;
 	}
 }
 
-/* Returns false if the command must exit with dump->exit. */
-static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc_options *o)
+static void print_epoch(struct dump *dump, uint32_t epoch)
 {
-	const struct bc_filter *filter = &dump->args.filter;
-	bool is_b2a = false;
-	bool ok = true;
-	int letter = 0;
-
-	while (ok && (letter = bc_options_next(o)) != -1)
-		ok = read_option(dump, letter, format, &is_b2a);
-	ok = ok && bc_filter_args_finish(&dump->args, dump->console, dump->names);
-	dump->is_part = dump->args.selection[0] != '\0';
-	dump->is_by_field = filter->has_addr || filter->has_types || filter->has_procs;
-	dump->is_by_record = dump->is_by_field || dump->names != NULL ||
-			     dump->time != BC_DUMP_DELTA || filter->has_wall ||
-			     dump->args.has_from || dump->args.has_to;
-	bc_record_text_init(&dump->text, is_b2a);
-	if (ok && is_b2a && dump->time != BC_DUMP_DELTA) {
-		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
-		return false;
-	}
-	if (ok && is_b2a && dump->names != NULL) {
-		dump->exit = bc_print_usage_error(
-			dump->console, "--b2a excludes --map and --symbols");
-		return false;
-	}
-	if (ok && (optind < o->argc || !isatty(dump->console->in)))
-		return true;
-	if (ok)
-		dump->exit = bc_print_usage_error(dump->console, "no file given");
-	else if (dump->exit == BC_EXIT_OK)
-		dump->exit = letter == -1 ? BC_EXIT_USAGE : o->exit;
-	return false;
+	if (dump->has_epoch && dump->epoch != epoch && !dump->is_plain)
+		bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
+	dump->has_epoch = true;
+	dump->epoch = epoch;
 }
 
-static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
-{
-	struct bc_file file;
-	enum bc_exit rc = bc_file_open(&file, dump->console, path, format);
+/* ---- Records, and what is appended to them. */
 
-	if (rc != BC_EXIT_OK) {
-		dump->exit = bc_exit_worse(dump->exit, rc);
-		dump->exit = bc_exit_worse(
-			dump->exit, bc_print_holes_before(dump->console, path, &dump->sequence));
+/* The text of this many records fits the output buffer. */
+#define RUN_RECORDS (BC_OUTPUT_BYTES / BC_RECORD_TEXT_MAX)
+
+static void print_run(struct dump *dump, const uint8_t *records, size_t n)
+{
+	while (n != 0 && !bc_output_failed(&dump->output)) {
+		size_t run = n < RUN_RECORDS ? n : RUN_RECORDS;
+		char *out = bc_output_reserve(&dump->output, run * BC_RECORD_TEXT_MAX);
+		dump->output.used += bc_record_text_print(&dump->text, out, records, run);
+		records += run * BC_RECORD_BYTES;
+		n -= run;
+	}
+}
+
+/* Appends the tick to the line that was printed last, if it is wanted. */
+static void append_tick(struct dump *dump, char before, uint64_t tick)
+{
+	if (dump->time != DUMP_TICK)
+		return;
+	dump->output.used--; /* over the newline */
+	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
+}
+
+/* Appends the name of an address to the line that was printed last, if it has one. */
+static void append_name(struct dump *dump, char before, bool is_port, uint64_t addr)
+{
+	const char separator[] = {before, '\0'};
+
+	if (dump->names == NULL)
+		return;
+	dump->output.used--; /* over the newline */
+	bc_name_print(&dump->output, dump->names, is_port, addr, separator, "");
+	bc_output_text(&dump->output, "\n", 1);
+}
+
+/* ---- Segments. */
+
+#define NS_PER_S 1000000000u
+
+static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
+/* Prints the records [from, to) and the events among them, including those at the chunk's end if
+ * `to` is the end. */
+static void print_part(struct dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+
+	for (uint32_t i = 0; i < info->events && !dump->is_plain; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->position < from || event->kind == BC_EVENT_ANCHOR)
+			continue;
+		if (event->position > to || (event->position == to && to < info->records))
+			break;
+		print_run(dump, record_at(chunk, from), event->position - from);
+		from = event->position;
+		print_event(dump, event, chunk->text + event->text);
+	}
+	print_run(dump, record_at(chunk, from), to - from);
+}
+
+/* Appends the time of a record to its line. */
+static void append_chunk_time(struct dump *dump, const struct bc_chunk_info *info, uint64_t tick)
+{
+	char wall[BC_RFC3339_BYTES];
+
+	if (dump->time == DUMP_DELTA || dump->time == DUMP_TICK) {
+		append_tick(dump, '\t', tick);
 		return;
 	}
-	switch (file.probe.format) {
-	case BC_FORMAT_SEGMENT:
-		bc_dump_segments(dump, &file);
-		break;
-	default:
-		if (dump->text.is_b2a && bc_dialect_bytes(file.probe.format) == 0) {
-			bc_print_error(dump->console, path,
-				"%s has no BYU records to print with --b2a",
-				bc_format_name(file.probe.format));
-			dump->exit = bc_exit_worse(dump->exit, BC_EXIT_USAGE);
-		} else if (!bc_dump_check(dump, &file))
-			;
-		else if (file.probe.format == BC_FORMAT_BCP1)
-			bc_dump_frames(dump, &file);
-		else if (bc_format_is_bus(file.probe.format))
-			bc_dump_plain(dump, &file);
-		else
-			dump_entries(dump, &file);
-		break;
+	int64_t ns = bc_chunk_wall(info, tick, dump->clock_hz);
+	__int128 passed = (__int128)ns - dump->start_ns;
+	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
+	dump->output.used--; /* over the newline */
+	if (dump->clock_hz == 0) {
+		bc_output_text(&dump->output, "\t-\n", 3);
+	} else if (dump->time == DUMP_WALL) {
+		bc_rfc3339_write(wall, ns);
+		bc_output_format(&dump->output, "\t%s\n", wall);
+	} else {
+		bc_output_format(&dump->output, "\t%s%" PRIu64 ".%09" PRIu64 "\n",
+			passed < 0 ? "-" : "", since / NS_PER_S, since % NS_PER_S);
 	}
+}
+
+/* Like print_part(), but looks at each record. */
+static void print_by_record(struct dump *dump, const struct bc_chunk *chunk, uint32_t from,
+	uint32_t to, struct bc_span ticks)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t tick = info->first_tick;
+	uint64_t matches = 0;
+	uint32_t event = 0;
+	bool is_in_time = bc_span_has(ticks, info->last_tick);
+
+	for (uint32_t i = 0; i < to && !bc_output_failed(&dump->output); i++) {
+		const uint8_t *record = record_at(chunk, i);
+		uint32_t time = bc_le32(record + 8);
+		uint32_t left = info->records - i;
+		uint64_t sum;
+		if (i % BC_FILTER_RECORDS == 0)
+			matches = bc_filter_records(&dump->args.filter, record,
+				left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &sum);
+		tick += i != 0 && time != BC_TIME_NONE ? time : 0;
+		uint32_t events_from = event;
+		for (; event < info->events && chunk->events[event].position <= i; event++)
+			if (chunk->events[event].kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE)
+				tick = chunk->events[event].value;
+		is_in_time = i >= from && bc_span_has(ticks, tick);
+		if (!is_in_time)
+			continue;
+		for (; events_from < event; events_from++)
+			print_event(dump, &chunk->events[events_from],
+				chunk->text + chunk->events[events_from].text);
+		if ((matches >> i % BC_FILTER_RECORDS & 1) == 0)
+			continue;
+		print_run(dump, record, 1);
+		append_chunk_time(dump, info, tick);
+		append_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
+	}
+	if (to == info->records && is_in_time)
+		for (; event < info->events; event++)
+			print_event(dump, &chunk->events[event],
+				chunk->text + chunk->events[event].text);
+}
+
+/* Whether a chunk may contain something to print; if so, sets *bounds. */
+static bool get_chunk_bounds(
+	struct dump *dump, const struct bc_chunk_info *chunk, struct bc_filter_bounds *bounds)
+{
+	const struct bc_segment_header *header = bc_reader_header(dump->reader);
+	struct bc_filter *filter = &dump->args.filter;
+	struct bc_chunk_info info = *chunk;
+	uint64_t end = info.first_record + info.records;
+
+	dump->clock_hz = header != NULL ? header->clock_hz : 0;
+	dump->end = end > dump->end ? end : dump->end;
+	if (!dump->has_start) {
+		dump->has_start = true;
+		dump->start_ns = info.wall_ns;
+		bc_filter_start(filter, info.wall_ns);
+	}
+	if (filter->has_wall && dump->clock_hz == 0 && !dump->has_warned) {
+		dump->has_warned = true;
+		bc_print_error(dump->console, NULL,
+			"clock rate unknown: --from and --to select whole chunks, by the time of "
+			"day of their first record");
+	}
+	info.events = dump->is_plain ? 0 : info.events;
+	return bc_filter_chunk(filter, &info, dump->clock_hz, bounds);
+}
+
+static void print_chunk(struct dump *dump, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *info = &chunk->info;
+	struct bc_filter_bounds bounds;
+	uint32_t from = 0;
+	uint32_t to = 0;
+
+	if (!get_chunk_bounds(dump, info, &bounds))
+		return;
+	if (info->records != 0) {
+		from = (uint32_t)(bounds.numbers.first - info->first_record);
+		to = (uint32_t)(bounds.numbers.last - info->first_record) + 1;
+	}
+	print_epoch(dump, info->epoch);
+	if (dump->is_by_record)
+		print_by_record(dump, chunk, from, to, bounds.ticks);
+	else
+		print_part(dump, chunk, from, to);
+}
+
+static bool needs_chunk(void *context, const struct bc_chunk_info *info)
+{
+	struct bc_filter_bounds bounds;
+
+	return get_chunk_bounds(context, info, &bounds);
+}
+
+/* ---- The other bus formats. */
+
+static void print_records(struct dump *dump, const struct bc_batch *batch)
+{
+	const struct bc_filter *f = &dump->args.filter;
+	const uint8_t *record = batch->records;
+	uint64_t number = batch->first_number;
+	uint64_t tick = batch->tick;
+
+	if (!dump->is_part && !dump->is_by_record) {
+		print_run(dump, record, batch->record_count);
+		return;
+	}
+	for (size_t i = 0; i < batch->record_count; i++, number++, record += BC_RECORD_BYTES) {
+		uint64_t ticks;
+		bool is_match = bc_filter_records(f, record, 1, &ticks) != 0;
+		tick += ticks;
+		if (!is_match || !bc_span_has(f->numbers, number) || !bc_span_has(f->ticks, tick) ||
+			!bc_span_has(f->epochs, 0))
+			continue;
+		print_run(dump, record, 1);
+		append_tick(dump, '\t', tick);
+		append_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
+	}
+}
+
+static void print_sample(struct dump *dump, const struct bc_entry *entry)
+{
+	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
+
+	dump->output.used += bc_sample_print(out, entry->sample);
+	append_tick(dump, ' ', entry->tick);
+	append_name(dump, ' ', bc_is_port_access(entry->type), entry->addr);
+}
+
+/* Prints the record of a dialect whose addresses and times may have more than 32 bits. */
+static void print_dialect(struct dump *dump, const struct bc_entry *entry)
+{
+	const struct bc_record narrow = {.addr = (uint32_t)entry->addr,
+		.reqtype = (uint8_t)entry->type,
+		.size = (uint8_t)entry->size,
+		.attr = entry->attr,
+		.proc = (uint8_t)entry->proc,
+		.time = (uint32_t)entry->delta};
+	uint8_t record[BC_RECORD_BYTES];
+
+	bc_record_store(record, &narrow);
+	if (entry->addr == narrow.addr && entry->delta == narrow.time) {
+		print_run(dump, record, 1);
+	} else {
+		struct bc_text middle = bc_record_text_middle(&dump->text, record);
+		bc_output_format(&dump->output,
+			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
+					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
+			entry->addr, (int)middle.bytes, middle.at, entry->delta);
+	}
+	append_tick(dump, '\t', entry->tick);
+	append_name(dump, '\t', bc_is_port_access(entry->type), entry->addr);
+}
+
+static void print_bus_entries(struct dump *dump, const struct bc_batch *batch)
+{
+	const struct bc_filter *f = &dump->args.filter;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct bc_entry *entry = &batch->entries[i];
+		/* An epoch with matches is announced by its first entry, whatever that is. */
+		if (dump->file->probe.format == BC_FORMAT_BCP1 &&
+			bc_span_has(f->numbers, entry->number) &&
+			bc_span_has(f->epochs, entry->epoch))
+			print_epoch(dump, entry->epoch);
+		if (dump->is_part && !bc_filter_entry(f, entry))
+			continue;
+		if (entry->kind == BC_ENTRY_EVENT)
+			print_event(dump, &entry->note.event, NULL);
+		else if ((entry->has & BC_HAS_SAMPLE) != 0)
+			print_sample(dump, entry);
+		else
+			print_dialect(dump, entry);
+	}
+}
+
+/* ---- Lines of all other formats, in the format's own text form. */
+
+/* Returns false if printing failed, after an error message or silently for a closed pipe. */
+static bool print_entries(struct dump *dump, const struct bc_entry *entries, size_t count)
+{
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+
+	while (count != 0 && !bc_output_failed(&dump->output)) {
+		struct bc_print print = {.entries = entries,
+			.count = count,
+			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
+			.capacity = BC_PRINT_MAX,
+			.reduced = reduced};
+		int rc = dump->printer->print(dump->printer_state, &print);
+		dump->output.used += print.used;
+		if (rc != 0) {
+			bc_print_error(dump->console, dump->file->name, "%s", print.err);
+			make_worse(dump, BC_EXIT_FAILED);
+			return false;
+		}
+		entries = print.entries;
+		count = print.count;
+	}
+	return !bc_output_failed(&dump->output);
+}
+
+/* Prints the selected lines of a batch, run by run. All entries of a line are printed if one of
+ * them is selected: the first one has the text of the line. Returns false if printing failed. */
+static bool print_lines(struct dump *dump, const struct bc_batch *batch)
+{
+	size_t from = 0; /* where the run of selected lines starts */
+	size_t end = 0;
+
+	for (size_t i = 0; i < batch->count; i = end) {
+		bool is_selected = false;
+		do
+			is_selected |= bc_filter_entry(&dump->args.filter, &batch->entries[end++]);
+		while (end < batch->count && batch->entries[end].is_continued);
+		if (is_selected)
+			continue;
+		if (!print_entries(dump, batch->entries + from, i - from))
+			return false;
+		from = end;
+	}
+	return print_entries(dump, batch->entries + from, end - from);
+}
+
+/* ---- Files. */
+
+/* Prints a batch. Returns false if printing failed, or if no later entry of the file can be
+ * selected, because numbers increase. Of a segment, needs_chunk() selects the chunks. */
+static bool print_batch(struct dump *dump, const struct bc_batch *batch)
+{
+	uint64_t end = batch->first_number + batch->record_count;
+
+	if (batch->count != 0) {
+		const struct bc_entry *last = &batch->entries[batch->count - 1];
+		end = last->number + (last->kind != BC_ENTRY_EVENT);
+	}
+	if (batch->chunk != NULL)
+		print_chunk(dump, batch->chunk);
+	else if (batch->records != NULL)
+		print_records(dump, batch);
+	else if (dump->printer == NULL)
+		print_bus_entries(dump, batch);
+	else if (!print_lines(dump, batch))
+		return false;
+	if (batch->chunk != NULL)
+		return true;
+	dump->end = end > dump->end ? end : dump->end;
+	return end <= dump->args.filter.numbers.last || end == 0;
+}
+
+/* Checks that the file's format has what the options need. */
+static bool check_options(struct dump *dump, const struct bc_file *file)
+{
+	enum bc_format format = file->probe.format;
+	uint32_t holds = bc_format_info(format)->holds;
+	bool is_bus = bc_format_is_bus(format);
+	const char *why = NULL;
+
+	if (format == BC_FORMAT_SEGMENT)
+		return true;
+	if (dump->time > DUMP_TICK)
+		why = "--time relative and --time wall need segments";
+	else if (dump->time == DUMP_TICK && (!is_bus || (holds & BC_HAS_TIME) == 0))
+		why = "--time tick works only with segments, BYU and bcp1";
+	else if (dump->names != NULL && !is_bus)
+		why = "--map and --symbols work only with segments, BYU, bcp1 and raw6";
+	if (dump->text.is_b2a && bc_dialect_bytes(format) == 0)
+		bc_print_error(dump->console, file->name,
+			"%s has no BYU records to print with --b2a", bc_format_name(format));
+	else if (why != NULL)
+		bc_print_error(dump->console, file->name, "%s", why);
+	else if (bc_filter_args_check(&dump->args, dump->console, format, holds))
+		return true;
+	make_worse(dump, BC_EXIT_USAGE);
+	return false;
+}
+
+static int open_reader(struct dump *dump, const struct bc_file *file)
+{
+	enum bc_format format = file->probe.format;
+	bool is_segment = format == BC_FORMAT_SEGMENT;
+	const struct bc_reader_options how = {.format = dump->format,
+		.as_records = true,
+		.needs_chunk = dump->is_part ? needs_chunk : NULL,
+		.context = dump,
+		.is_partial = file->is_partial,
+		.index_fd = is_segment && file->is_regular ? file->fd : -1,
+		.sequence = &dump->sequence};
+
+	dump->file = file;
+	dump->reader = NULL;
+	dump->printer = NULL;
+	dump->printer_state = NULL;
+	if (format == BC_FORMAT_BCP1)
+		dump->has_epoch = false;
+	if (!is_segment && !bc_format_is_bus(format)) {
+		if (format == BC_FORMAT_LAPLACE)
+			format = BC_FORMAT_LAPLACE_TEXT;
+		dump->printer = bc_format_info(format)->printer;
+		dump->printer_state = bc_printer_start(dump->printer, &dump->format);
+		if (dump->printer_state == NULL)
+			return -ENOMEM;
+	}
+	return bc_reader_open(&dump->reader, file->input, file->probe.format, &how);
+}
+
+static void dump_open_file(struct dump *dump, const struct bc_file *file)
+{
+	struct bc_batch batch;
+	uint64_t faults = 0;
+	bool is_more = true;
+	int rc = open_reader(dump, file);
+
+	while (rc >= 0 && is_more && !bc_output_failed(&dump->output)) {
+		rc = bc_reader_next(dump->reader, &batch);
+		if (rc <= 0)
+			break;
+		is_more = print_batch(dump, &batch);
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
+		if (batch.fault != NULL)
+			bc_print_fault(dump->console, file->name, batch.fault, faults++);
+	}
+	bc_print_faults_left(dump->console, file->name, faults);
+	if (faults != 0)
+		make_worse(dump, BC_EXIT_DAMAGED);
+	if (rc < 0)
+		make_worse(dump, bc_print_read_error(dump->console, file, rc));
+	if (is_more && (dump->reader == NULL || bc_reader_header(dump->reader) == NULL))
+		make_worse(dump, bc_print_holes_before(dump->console, file->name, &dump->sequence));
+	bc_reader_close(dump->reader);
+	free(dump->printer_state);
+}
+
+static void dump_file(struct dump *dump, const char *path)
+{
+	struct bc_file file;
+	enum bc_exit code = bc_file_open(&file, dump->console, path, dump->wanted);
+
+	if (code != BC_EXIT_OK) {
+		make_worse(dump, code);
+		make_worse(dump, bc_print_holes_before(dump->console, path, &dump->sequence));
+		return;
+	}
+	if (check_options(dump, &file))
+		dump_open_file(dump, &file);
 	bc_file_close(&file);
 }
 
 /* Explains why nothing was printed. */
-static void explain_nothing(const struct bc_dump *dump)
+static void explain_nothing(const struct dump *dump)
 {
 	uint64_t first = dump->args.filter.numbers.first;
 
@@ -275,7 +609,7 @@ static void explain_nothing(const struct bc_dump *dump)
 		bc_print_error(dump->console, NULL, "no record matches");
 }
 
-static void dump_files(struct bc_dump *dump, int argc, char **argv, enum bc_format format)
+static void dump_files(struct dump *dump, int argc, char **argv)
 {
 	struct bc_operands operands;
 	struct bc_files files;
@@ -286,35 +620,104 @@ static void dump_files(struct bc_dump *dump, int argc, char **argv, enum bc_form
 	dump->exit = bc_exit_worse(code, files.exit);
 	for (int i = 0; i < files.count && !bc_output_failed(&dump->output); i++)
 		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
-			dump_file(dump, files.paths[i], format);
+			dump_file(dump, files.paths[i]);
 	if (files.count != 0)
 		explain_nothing(dump);
 	bc_files_free(&files);
 	bc_operands_close(&operands);
 }
 
+/* ---- The command. */
+
+static bool read_time(struct dump *dump)
+{
+	static const char *const names[DUMP_TIMES] = {
+		[DUMP_DELTA] = "delta",
+		[DUMP_TICK] = "tick",
+		[DUMP_RELATIVE] = "relative",
+		[DUMP_WALL] = "wall",
+	};
+
+	for (unsigned i = 0; i < DUMP_TIMES; i++)
+		if (strcmp(optarg, names[i]) == 0) {
+			dump->time = (enum dump_time)i;
+			return true;
+		}
+	bc_print_error(dump->console, NULL, "--time %s: not delta, tick, relative or wall", optarg);
+	return false;
+}
+
+static bool read_dump_option(struct dump *dump, int letter)
+{
+	switch (letter) {
+	case 't':
+		return read_time(dump);
+	case OPTION_B2A:
+		dump->text.is_b2a = dump->is_plain = true;
+		return true;
+	case 'p':
+		dump->is_plain = true;
+		return true;
+	case 'I':
+		return bc_option_read_format(dump->console, "-I", &dump->wanted, &dump->format);
+	default:
+		if (bc_name_args_has(letter)) {
+			dump->exit = bc_name_args_add(&dump->names, dump->console, letter);
+			return dump->exit == BC_EXIT_OK;
+		}
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&dump->args, dump->console, letter);
+	}
+}
+
+/* Returns false if the command must exit with dump->exit. */
+static bool read_dump_options(struct dump *dump, struct bc_options *o)
+{
+	const struct bc_filter *filter = &dump->args.filter;
+	int letter;
+
+	while ((letter = bc_options_next(o)) != -1)
+		if (!read_dump_option(dump, letter)) {
+			dump->exit = dump->exit != BC_EXIT_OK ? dump->exit : o->exit;
+			return false;
+		}
+	if (!bc_filter_args_finish(&dump->args, dump->console, dump->names)) {
+		dump->exit = BC_EXIT_USAGE;
+		return false;
+	}
+	dump->is_part = dump->args.selection[0] != '\0';
+	dump->is_by_record = filter->has_addr || filter->has_types || filter->has_procs ||
+			     dump->names != NULL || dump->time != DUMP_DELTA || filter->has_wall ||
+			     dump->args.has_from || dump->args.has_to;
+	if (dump->text.is_b2a && dump->time != DUMP_DELTA)
+		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
+	else if (dump->text.is_b2a && dump->names != NULL)
+		dump->exit = bc_print_usage_error(
+			dump->console, "--b2a excludes --map and --symbols");
+	else if (optind == o->argc && isatty(dump->console->in))
+		dump->exit = bc_print_usage_error(dump->console, "no file given");
+	return dump->exit == BC_EXIT_OK;
+}
+
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
-	enum bc_format format = BC_FORMAT_UNKNOWN;
 	struct bc_options o;
-	struct bc_dump *dump = calloc(1, sizeof(*dump));
+	struct dump *dump = calloc(1, sizeof(*dump));
 
-	if (dump == NULL) {
+	if (dump == NULL)
 		return bc_print_no_memory(console);
-	}
 	dump->console = console;
-	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	dump->format = bc_format_options_default();
+	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	bc_filter_args_init(&dump->args);
-	if (!read_options(dump, &format, &o))
-		goto out;
-	if (!bc_output_open(&dump->output, console)) {
-		dump->exit = BC_EXIT_FAILED;
-		goto out;
+	if (read_dump_options(dump, &o)) {
+		if (bc_output_open(&dump->output, console)) {
+			dump_files(dump, argc, argv);
+			make_worse(dump, bc_output_close(&dump->output, console));
+		} else {
+			dump->exit = BC_EXIT_FAILED;
+		}
 	}
-	dump_files(dump, argc, argv, format);
-	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
-out:
 	bc_sequence_check_reset(&dump->sequence);
 	bc_name_map_close(dump->names);
 	int code = dump->exit;
