@@ -7,29 +7,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Each format with its name. Where the format is described: segments in docs/segment-format.md,
+ * bcp1, raw6 and BYU in formats/bus, the others at the top of their modules in formats/codec. */
+/* clang-format off */
+#define BC_FORMAT_LIST(F) \
+	F(SEGMENT, "segment") \
+	F(BCP1, "bcp1") \
+	F(RAW6, "raw6") \
+	F(BYU, "byu") \
+	F(BYU16, "byu16") \
+	F(BYU24, "byu24") \
+	F(BYU_BE, "byu-be") \
+	F(LAPLACE, "laplace") \
+	F(LAPLACE_TEXT, "laplace-text") \
+	F(LAPLACE_EVENTS, "laplace-events") \
+	F(CIS501, "cis501") \
+	F(TARMAC, "tarmac") \
+	F(DIN, "din") \
+	F(XDIN, "xdin") \
+	F(LACKEY, "lackey") \
+	F(VCD, "vcd") \
+	F(ROWBINARY, "rowbinary") \
+	F(CSV, "csv") \
+	F(NDJSON, "ndjson")
+
 enum bc_format {
 	BC_FORMAT_UNKNOWN,
-	BC_FORMAT_SEGMENT, /* our own .byu.lz4, sealed or open, one or several concatenated */
-	BC_FORMAT_BCP1,    /* formats/bus/bcp1.h */
-	BC_FORMAT_RAW6,    /* formats/bus/sample.h */
-	BC_FORMAT_BYU,     /* formats/bus/record.h */
-	BC_FORMAT_BYU16,   /* dialects of BYU: formats/bus/record.h */
-	BC_FORMAT_BYU24,
-	BC_FORMAT_BYU_BE,
-	BC_FORMAT_LAPLACE, /* formats/codec/laplace.c */
-	BC_FORMAT_LAPLACE_TEXT,
-	BC_FORMAT_LAPLACE_EVENTS, /* formats/codec/laplace.c */
-	BC_FORMAT_CIS501,         /* formats/codec/cis501.c */
-	BC_FORMAT_TARMAC,         /* formats/codec/tarmac.c */
-	BC_FORMAT_DIN,            /* formats/codec/dinero.c */
-	BC_FORMAT_XDIN,
-	BC_FORMAT_LACKEY,    /* formats/codec/lackey.c */
-	BC_FORMAT_VCD,       /* formats/codec/vcd.c */
-	BC_FORMAT_ROWBINARY, /* formats/codec/byu_printer.c */
-	BC_FORMAT_CSV,       /* formats/codec/csv.c */
-	BC_FORMAT_NDJSON,    /* formats/codec/ndjson.c */
+#define BC_FORMAT_ENUM(format, name) BC_FORMAT_##format,
+	BC_FORMAT_LIST(BC_FORMAT_ENUM)
+#undef BC_FORMAT_ENUM
 	BC_FORMATS,
 };
+/* clang-format on */
 
 /* "raw6", "byu16", ... */
 const char *bc_format_name(enum bc_format format);

@@ -13,67 +13,14 @@
 #define REG   BC_CAN_REGISTER
 #define EVENT BC_CAN_EVENT
 
-/* Entries of `kinds` may have a value in the column. A trace has the column if it may hold one of
- * these kinds and, unless `needs` is 0, one of the traits in `needs`. */
-struct column {
+static const struct column {
 	const char *name;
 	uint32_t kinds;
 	uint32_t needs;
-};
-
-static const struct column columns[BC_COLUMNS] = {
-	[BC_COLUMN_KIND] = {"kind", ANY, 0},
-	[BC_COLUMN_NUMBER] = {"number", ANY, 0},
-	[BC_COLUMN_TICK] = {"tick", ANY, BC_HAS_TIME},
-	/* Only Tarmac names units, only BYU has deltas, and only captures with events have
-	 * epochs. */
-	[BC_COLUMN_UNIT] = {"unit", ANY, INS | REG | BC_CAN_LINE},
-	[BC_COLUMN_EPOCH] = {"epoch", ANY, EVENT},
-	[BC_COLUMN_TYPE] = {"type", REF, 0},
-	[BC_COLUMN_ADDR] = {"addr", REF | INS, 0},
-	[BC_COLUMN_SIZE] = {"size", REF | INS | UOP, BC_HAS_SIZE},
-	[BC_COLUMN_ATTR] = {"attr", REF, BC_HAS_ATTR},
-	[BC_COLUMN_PROC] = {"proc", ANY, BC_HAS_PROC},
-	[BC_COLUMN_DELTA] = {"delta", REF, BC_CAN_P6},
-	[BC_COLUMN_LETTER] = {"letter", REF, BC_HAS_LETTER},
-	[BC_COLUMN_SPACE] = {"space", REF, BC_HAS_SPACE},
-	[BC_COLUMN_PHYS] = {"phys", REF | INS, BC_HAS_PHYS},
-	[BC_COLUMN_DATA] = {"data", REF, BC_HAS_DATA},
-	[BC_COLUMN_ATTRIB] = {"attrib", REF, BC_HAS_ATTRIB},
-	[BC_COLUMN_SECURITY] = {"security", REF, BC_HAS_SECURITY},
-	[BC_COLUMN_BUS_ADDR] = {"bus_addr", REF, BC_HAS_SAMPLE},
-	[BC_COLUMN_BYTE_ENABLES] = {"byte_enables", REF, BC_HAS_SAMPLE},
-	[BC_COLUMN_CONTROL] = {"control", REF, BC_HAS_SAMPLE},
-	[BC_COLUMN_EFFECT] = {"effect", INS, 0},
-	[BC_COLUMN_ID] = {"id", INS, 0},
-	[BC_COLUMN_SET] = {"set", INS, 0},
-	[BC_COLUMN_MODE] = {"mode", INS, 0},
-	[BC_COLUMN_OPCODE] = {"opcode", INS, 0},
-	[BC_COLUMN_DISASSEMBLY] = {"disassembly", INS, 0},
-	[BC_COLUMN_REGISTER] = {"register", REG, 0},
-	[BC_COLUMN_VALUE] = {"value", REG, 0},
-	[BC_COLUMN_STEP] = {"step", UOP, 0},
-	[BC_COLUMN_PC] = {"pc", UOP, 0},
-	[BC_COLUMN_SRC1] = {"src1", UOP, 0},
-	[BC_COLUMN_SRC2] = {"src2", UOP, 0},
-	[BC_COLUMN_DEST] = {"dest", UOP, 0},
-	[BC_COLUMN_FLAGS] = {"flags", UOP, 0},
-	[BC_COLUMN_BRANCH] = {"branch", UOP, 0},
-	[BC_COLUMN_ACCESS] = {"access", UOP, 0},
-	[BC_COLUMN_IMMEDIATE] = {"immediate", UOP, 0},
-	[BC_COLUMN_MEM_ADDR] = {"mem_addr", UOP, 0},
-	[BC_COLUMN_FALLTHROUGH] = {"fallthrough", UOP, 0},
-	[BC_COLUMN_TARGET] = {"target", UOP, 0},
-	[BC_COLUMN_MACRO] = {"macro", UOP, 0},
-	[BC_COLUMN_MICRO] = {"micro", UOP, 0},
-	[BC_COLUMN_TAG] = {"tag", BC_CAN_KERNEL, 0},
-	[BC_COLUMN_REST] = {"rest", BC_CAN_KERNEL, 0},
-	[BC_COLUMN_CAUSE] = {"cause", EVENT, 0},
-	[BC_COLUMN_LOST] = {"lost", EVENT, 0},
-	[BC_COLUMN_EXACT] = {"exact", EVENT, 0},
-	[BC_COLUMN_DURATION_NS] = {"duration_ns", EVENT, 0},
-	[BC_COLUMN_TEXT] = {"text", EVENT, 0},
-	[BC_COLUMN_LINE] = {"line", ANY, BC_CAN_LINE},
+} columns[BC_COLUMNS] = {
+#define ROW(column, name, kinds, needs) {#name, kinds, needs},
+	BC_COLUMN_LIST(ROW)
+#undef ROW
 };
 
 const char *bc_column_name(enum bc_column column)

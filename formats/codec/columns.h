@@ -14,60 +14,70 @@
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
-/* In output order. */
+/* The columns in output order: the enumerator, the name, the kinds of entries that may have a
+ * value, and traits. A trace has the column if it may hold one of these kinds and, unless there are
+ * no traits, one of them. Only Tarmac names units, only BYU has deltas, and only captures with
+ * events have epochs. */
+/* clang-format off */
+#define BC_COLUMN_LIST(C) \
+	C(KIND, kind, ANY, 0) \
+	C(NUMBER, number, ANY, 0) \
+	C(TICK, tick, ANY, BC_HAS_TIME) \
+	C(UNIT, unit, ANY, INS | REG | BC_CAN_LINE) \
+	C(EPOCH, epoch, ANY, EVENT) \
+	C(TYPE, type, REF, 0) \
+	C(ADDR, addr, REF | INS, 0) \
+	C(SIZE, size, REF | INS | UOP, BC_HAS_SIZE) \
+	C(ATTR, attr, REF, BC_HAS_ATTR) \
+	C(PROC, proc, ANY, BC_HAS_PROC) \
+	C(DELTA, delta, REF, BC_CAN_P6) \
+	C(LETTER, letter, REF, BC_HAS_LETTER) \
+	C(SPACE, space, REF, BC_HAS_SPACE) \
+	C(PHYS, phys, REF | INS, BC_HAS_PHYS) \
+	C(DATA, data, REF, BC_HAS_DATA) \
+	C(ATTRIB, attrib, REF, BC_HAS_ATTRIB) \
+	C(SECURITY, security, REF, BC_HAS_SECURITY) \
+	C(BUS_ADDR, bus_addr, REF, BC_HAS_SAMPLE) \
+	C(BYTE_ENABLES, byte_enables, REF, BC_HAS_SAMPLE) \
+	C(CONTROL, control, REF, BC_HAS_SAMPLE) \
+	C(EFFECT, effect, INS, 0) \
+	C(ID, id, INS, 0) \
+	C(SET, set, INS, 0) \
+	C(MODE, mode, INS, 0) \
+	C(OPCODE, opcode, INS, 0) \
+	C(DISASSEMBLY, disassembly, INS, 0) \
+	C(REGISTER, register, REG, 0) \
+	C(VALUE, value, REG, 0) \
+	C(STEP, step, UOP, 0) \
+	C(PC, pc, UOP, 0) \
+	C(SRC1, src1, UOP, 0) \
+	C(SRC2, src2, UOP, 0) \
+	C(DEST, dest, UOP, 0) \
+	C(FLAGS, flags, UOP, 0) \
+	C(BRANCH, branch, UOP, 0) \
+	C(ACCESS, access, UOP, 0) \
+	C(IMMEDIATE, immediate, UOP, 0) \
+	C(MEM_ADDR, mem_addr, UOP, 0) \
+	C(FALLTHROUGH, fallthrough, UOP, 0) \
+	C(TARGET, target, UOP, 0) \
+	C(MACRO, macro, UOP, 0) \
+	C(MICRO, micro, UOP, 0) \
+	C(TAG, tag, BC_CAN_KERNEL, 0) \
+	C(REST, rest, BC_CAN_KERNEL, 0) \
+	C(CAUSE, cause, EVENT, 0) \
+	C(LOST, lost, EVENT, 0) \
+	C(EXACT, exact, EVENT, 0) \
+	C(DURATION_NS, duration_ns, EVENT, 0) \
+	C(TEXT, text, EVENT, 0) \
+	C(LINE, line, ANY, BC_CAN_LINE)
+
 enum bc_column {
-	BC_COLUMN_KIND, /* only if there are several kinds */
-	BC_COLUMN_NUMBER,
-	BC_COLUMN_TICK,
-	BC_COLUMN_UNIT,
-	BC_COLUMN_EPOCH,
-	BC_COLUMN_TYPE, /* of references */
-	BC_COLUMN_ADDR, /* of references and instructions */
-	BC_COLUMN_SIZE,
-	BC_COLUMN_ATTR,
-	BC_COLUMN_PROC,
-	BC_COLUMN_DELTA,
-	BC_COLUMN_LETTER,
-	BC_COLUMN_SPACE,
-	BC_COLUMN_PHYS,
-	BC_COLUMN_DATA,
-	BC_COLUMN_ATTRIB,
-	BC_COLUMN_SECURITY,
-	BC_COLUMN_BUS_ADDR, /* of the bus sample */
-	BC_COLUMN_BYTE_ENABLES,
-	BC_COLUMN_CONTROL,
-	BC_COLUMN_EFFECT, /* of instructions */
-	BC_COLUMN_ID,
-	BC_COLUMN_SET,
-	BC_COLUMN_MODE,
-	BC_COLUMN_OPCODE,
-	BC_COLUMN_DISASSEMBLY,
-	BC_COLUMN_REGISTER, /* of register writes */
-	BC_COLUMN_VALUE,
-	BC_COLUMN_STEP, /* of micro-ops */
-	BC_COLUMN_PC,
-	BC_COLUMN_SRC1,
-	BC_COLUMN_SRC2,
-	BC_COLUMN_DEST,
-	BC_COLUMN_FLAGS,
-	BC_COLUMN_BRANCH,
-	BC_COLUMN_ACCESS,
-	BC_COLUMN_IMMEDIATE,
-	BC_COLUMN_MEM_ADDR,
-	BC_COLUMN_FALLTHROUGH,
-	BC_COLUMN_TARGET,
-	BC_COLUMN_MACRO,
-	BC_COLUMN_MICRO,
-	BC_COLUMN_TAG, /* of kernel events */
-	BC_COLUMN_REST,
-	BC_COLUMN_CAUSE, /* of gaps */
-	BC_COLUMN_LOST,
-	BC_COLUMN_EXACT,
-	BC_COLUMN_DURATION_NS,
-	BC_COLUMN_TEXT, /* of marks and triggers */
-	BC_COLUMN_LINE, /* verbatim line of a text format */
+#define BC_COLUMN_ENUM(column, name, kinds, needs) BC_COLUMN_##column,
+	BC_COLUMN_LIST(BC_COLUMN_ENUM)
+#undef BC_COLUMN_ENUM
 	BC_COLUMNS,
 };
+/* clang-format on */
 
 /* A set of columns. */
 #define BC_COLUMN(column) (UINT64_C(1) << (column))
