@@ -1,3 +1,10 @@
+/* A file that is written under a temporary name and renamed when it is complete and durable.
+ * States: closed (fd is -1); open, with `bytes` of whole pieces; open with an end of `end_bytes`
+ * after them.
+ *
+ * Invariant: after each call, the file has whole pieces only, or a stale tail that the next write
+ * or the seal removes; and `hash` covers exactly the pieces. The end has a hash of its own, so that
+ * it can be truncated and written again when the disk was full. */
 #include "formats/base/atomic_file.h"
 
 #include <errno.h>

@@ -1,3 +1,10 @@
+/* What jansson lacks: values from any bytes, objects from a table, and parsing and printing that
+ * survive running out of memory.
+ *
+ * jansson 2.14 (Debian 12 and 13) ignores failed allocations in its scanner and then reads beyond
+ * its buffer, and drops the names of members when printing fails. So its allocator never fails
+ * while it parses, and texts are printed by a callback that remembers a failure. Both can go when
+ * the oldest Debian has a jansson that checks. */
 #include "formats/base/json.h"
 
 #include <ctype.h>
@@ -90,12 +97,10 @@ json_t *bc_json_merge(json_t *object, json_t *more)
 	return NULL;
 }
 
-/* Parsing
+/* ---- parsing
  *
- * jansson's parser ignores failed allocations while it collects a string or a number, and then
- * reads beyond the end of its buffer (2.14). So during parsing no allocation fails: when memory has
- * run out, blocks come from a reserve, the parser gets no more text, and the result is discarded.
- */
+ * While jansson parses, no allocation fails: when memory has run out, blocks come from a reserve,
+ * the parser gets no more text, and the result is discarded. */
 
 /* Bytes of text that the parser gets at a time. */
 #define PIECE_BYTES 1024u
@@ -203,8 +208,7 @@ static int append_printed(const char *piece, size_t bytes, void *context)
 	return 0;
 }
 
-/* Not with json_dumps(): while jansson prints a member's name, it ignores errors (2.14). Out of
- * memory would leave out the name. */
+/* Not with json_dumps(), which would leave out a member's name when memory runs out. */
 static char *print_compact(const json_t *json, const char *end, size_t digits)
 {
 	struct printed p = {.text = NULL};

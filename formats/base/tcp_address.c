@@ -1,3 +1,6 @@
+/* Numeric TCP addresses: parsing, comparing with the Host header of a request, and listening.
+ * Nothing is looked up, so nothing depends on a name server, and a Host header that is a name other
+ * than localhost never matches: a page of another site can't reach the server by DNS rebinding. */
 #include "formats/base/tcp_address.h"
 
 #include <arpa/inet.h>

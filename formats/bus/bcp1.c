@@ -1,3 +1,15 @@
+/* bcp1 frames: writing them, finding them in a stream, and reading a saved stream by the receiver's
+ * rules.
+ *
+ * bc_bcp1_next() looks for a magic, then a header with a valid CRC, then a payload with a valid
+ * CRC. Frames that are whole in the caller's bytes are used there; only one that is cut by the end
+ * of a piece is copied to the reader's buffer. Invariant: each byte of the stream is counted once,
+ * as part of a frame or as skipped. After a bad payload, the search goes on one byte after its
+ * header, because a frame may start in it.
+ *
+ * bc_frames_next() adds what a header says about the frames before it: gaps, epochs, triggers. It
+ * holds these back until a frame with samples comes, or the end, and merges gaps with the same
+ * cause. */
 #include "formats/bus/bcp1.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* Chunks in memory: their events, ticks and losses, and cutting them in two.
+ *
+ * Invariant: events are sorted by position; the tick of each record follows from the chunk alone,
+ * by adding times from first_tick on, or from the last anchor before the record. Cutting keeps
+ * both: the part that loses its first records gets the tick of its new first record, and events
+ * keep their distance to their record. */
 #include "formats/bus/chunk.h"
 
 #include <assert.h>

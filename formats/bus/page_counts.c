@@ -1,3 +1,13 @@
+/* Page counts: a sorted list of regions, each with a count by class of request.
+ *
+ * All regions of memory have one size, a power of two of pages, and all of I/O another. Lists that
+ * must become shorter double the size of whichever has more regions, so counts get coarser but stay
+ * exact: their sum is the number of records. Two lists are added by merging them from the end, in
+ * place.
+ *
+ * In a file, a region is the number of regions skipped since the previous one, a set of its
+ * classes, and a varint for each. Reading checks that regions are in order and in range, and that
+ * the counts add up. */
 #include "formats/bus/page_counts.h"
 
 #include <errno.h>

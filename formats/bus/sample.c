@@ -1,3 +1,7 @@
+/* Pentium bus samples: their text, and the table that maps each of the 4,096 combinations of cycle
+ * type and byte enables to what a record needs. Everything that depends on the cycle is decided
+ * when the table is built, so mapping a sample is one look-up and a few bit operations
+ * (bc_map_sample()). */
 #include "formats/bus/sample.h"
 
 #include <string.h>

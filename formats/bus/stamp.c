@@ -1,9 +1,9 @@
-#include "formats/bus/stamp.h"
-
-#include <assert.h>
-#include <string.h>
-
-/* How samples are stamped, and why it is done this way.
+/* Stamps samples and records onto the timeline of a recording, and appends them to chunks.
+ *
+ * Invariant: `tick` is the tick of the last sample consumed, kept or not; a record's time is the
+ * ticks since the last record, so skipped samples add to the next one. A record whose delta is
+ * unknown or too large gets an anchor with its tick. A run is advanced only past what was consumed,
+ * so the call can be repeated.
  *
  * Each sample is looked up in the mapping's table, which gives everything but processor and time.
  * stamp_samples() handles every case: dropped cycles, anchors, limits, skipping. Nearly all samples
@@ -11,6 +11,10 @@
  * predictable branch per sample; it stops at the first sample that needs more. stretch_max()
  * computes in advance how many samples fit the chunk and stay below the tick limit, so the loop
  * checks neither. */
+#include "formats/bus/stamp.h"
+
+#include <assert.h>
+#include <string.h>
 
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping)
 {

@@ -1,3 +1,5 @@
+/* The value of an entry in each column of csv and ndjson, and text for JSON. This is the general
+ * path, for entries of any kind; both printers have a faster one for plain references. */
 #include "formats/codec/columns.h"
 
 #include <string.h>

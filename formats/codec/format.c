@@ -1,3 +1,9 @@
+/* The table of formats, what is lost between two of them, and the conversion of entries to what a
+ * format holds.
+ *
+ * bc_format_conversion() says from the table alone what a conversion loses; the converter counts
+ * what it actually loses. Invariant: it never loses a trait that the table says is kept, except
+ * those in may_lose. Entries that the target holds as they are pass in runs, without a copy. */
 #include "formats/codec/format.h"
 
 #include "formats/base/format_id.h"

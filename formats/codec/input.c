@@ -1,3 +1,13 @@
+/* Opens a trace: reads its head, finds out what it is compressed with and which format it has, and
+ * then reads on, decompressed, from the first byte.
+ *
+ * Detection knows three kinds of formats. Segments and bcp1 have checksums: one valid header
+ * anywhere in the head is certain. Text formats are tried by parsing the whole lines of the head.
+ * Records without marks are checked for values that a bus can produce. Of the latter two, exactly
+ * one format must fit; detection never guesses. What fits nothing may be of a kind that is named in
+ * the message (unpack.h).
+ *
+ * The head stays in `packed` until it has been read again as data. */
 #include "formats/codec/input.h"
 
 #include <errno.h>
@@ -23,10 +33,11 @@
 #include "formats/segment/segment_header.h"
 #include "formats/trace/parser.h"
 
-/* Detects text formats: tries the parsers on the whole lines at the start of a file.
+/* ---- text formats
  *
- * A format fits if its parser accepts nearly all lines, and most have what other texts lack, which
- * its parser decides (is_typical() in formats/trace/parser.h). */
+ * Tries the parsers on the whole lines at the start of a file. A format fits if its parser accepts
+ * nearly all lines, and most have what other texts lack, which its parser decides (is_typical() in
+ * formats/trace/parser.h). */
 
 #define ENTRIES 256u
 

@@ -1,3 +1,9 @@
+/* Memory accesses of Tarmac: M lines, R08 and W08, LD and ST. tarmac_line.h has what each function
+ * does.
+ *
+ * Data is a number or, on a bus in memory order, a row of bytes; both become parts of up to eight
+ * bytes from the lowest address up. An access without any known byte stays whole, because there is
+ * no data to split. */
 #include "formats/codec/tarmac_line.h"
 
 #include <byteswap.h>

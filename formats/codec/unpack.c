@@ -1,3 +1,9 @@
+/* Decompression of four formats behind one function, and the names of formats that can't be read.
+ *
+ * bc_unpack() must return all output before damage. LZ4 and zstd report damage instead of what they
+ * decoded before it in the same call, so they get one block at a time, which they ask for; zlib and
+ * liblzma return the output, and the error with the next call. `is_between` says whether the data
+ * may end here. */
 #include "formats/codec/unpack.h"
 
 #include <errno.h>

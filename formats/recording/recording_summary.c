@@ -1,3 +1,10 @@
+/* Reads the files of a recording in order and sums up what they say.
+ *
+ * Each file is opened once. Its header and the head of its index are enough, except for the newest
+ * file, whose chunks with events are read too, and for a file that is followed by a hole: how many
+ * records are missing shows only where it ends. So the newest file so far stays open, and its table
+ * of chunks is loaded at most once, when something needs it. A file that can't be read is counted
+ * as such; it never ends the summary. */
 #include "formats/recording/recording_summary.h"
 
 #include <errno.h>

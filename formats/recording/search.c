@@ -1,3 +1,12 @@
+/* Searches segments for records: forwards chunk by chunk, or backwards for the last matches.
+ *
+ * Chunks are ruled out in the order of cost: by the file's page counts, by the index row, by the
+ * page counts in the chunk's header; the others are read and scanned. Two chunks are in memory, so
+ * that context before and after a match does not read a chunk twice. Invariant: hits are reported
+ * in the order of the files, each record once: `reported` is the first that has not been, `wanted`
+ * the end of the last match's context.
+ *
+ * Backwards, the chunks with the last matches are collected first, then reported forwards. */
 #include "formats/recording/search.h"
 
 #include <errno.h>

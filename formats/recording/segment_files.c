@@ -1,3 +1,10 @@
+/* The segment files of a search, opened one at a time, and what is missing between them.
+ *
+ * Of each file, the first and last segment in it are remembered once it has been opened or its name
+ * read. A hole is reported when both of its neighbours are known, once, and only if it may have had
+ * what is looked for. A copy of a neighbouring segment is reported and skipped. A file may be
+ * sealed, and so renamed, or deleted at any time: opening looks for its new name, and a deleted
+ * file is no fault. */
 #include "formats/recording/segment_files.h"
 
 #include <errno.h>

@@ -1,3 +1,13 @@
+/* The chunks of a file, listed once, then read in any order; and the search by address.
+ *
+ * The list comes from the cheapest source: the index of a sealed segment; else the chunk headers,
+ * one after the other, as in a segment that is being written; else, where anything other than a
+ * chunk follows, the whole file from there on. Rows keep the order of the file, with the number of
+ * records before each.
+ *
+ * The search goes down the tree of page counts: a node without the address rules out all chunks
+ * below it, and any other has its children examined. What can't be read rules out nothing, so a
+ * damaged summary makes a search slower, never incomplete. */
 #include "formats/segment/chunk_table.h"
 
 #include <errno.h>

@@ -1,3 +1,11 @@
+/* Threads that decode the next chunks of a sealed segment while its reader works on earlier ones.
+ *
+ * Needed chunk n uses slot n % slots, which is free, busy (a thread decodes it), good or bad. A
+ * thread claims the next chunk if its slot is less than `slots` ahead of `released`, the first
+ * chunk that the reader has not passed. Invariant: a slot from `released` on is changed only by the
+ * thread that claimed it, so the reader copies a good one without the lock. The reader compares
+ * lengths and hash with the header it has read, and decodes a chunk itself if anything differs: the
+ * threads can't change the result. */
 #include "formats/segment/decode_ahead.h"
 
 #include <pthread.h>

@@ -1,3 +1,10 @@
+/* Encodes and decodes the structures of a segment: frames, chunks with their events, index rows,
+ * trailer. Everything here works on bytes in memory; nothing reads or writes files.
+ *
+ * Offsets are in enums, in the order of docs/segment-format.md. A decoder checks cheap fields
+ * before it computes a checksum, because a search after damage tries it at many places, and it
+ * never trusts a length before it has compared it with the limits. An index row is a copy of the
+ * fixed part of a chunk header, so one function reads both. */
 #include "formats/segment/segment.h"
 
 #include <errno.h>

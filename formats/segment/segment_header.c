@@ -1,3 +1,9 @@
+/* The JSON at the start of a segment: writing and reading it, the user's metadata in it, the event
+ * that ends a recording, and whether a file belongs to buscapd.
+ *
+ * Invariant: a header that was read and is written again keeps members that this version doesn't
+ * know (bc_segment_header_json()). The text has no control characters, which each magic has, so a
+ * search for frames never finds one inside it. */
 #include "formats/segment/segment_header.h"
 
 #include <errno.h>

@@ -1,3 +1,13 @@
+/* Follows the chunks of a recording and finds what is missing, late or duplicate.
+ *
+ * `next` is the record that should come next; `last` is the header of the chunk before it. A chunk
+ * that starts later leaves a hole, kept in a sorted list. A chunk that starts earlier is late if it
+ * fits in a hole, which it then shrinks or splits, and otherwise a duplicate. Chunks without
+ * records are ordered by their numbers.
+ *
+ * Segments are followed in the same way: those between two that are here are absent, and are named
+ * with the records that are missing. Where nothing of a segment could be read, how many records it
+ * had is unknown. */
 #include "formats/segment/sequence_check.h"
 
 #include <errno.h>

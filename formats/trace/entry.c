@@ -1,3 +1,9 @@
+/* What entries are, independent of any format: names of types, kinds, traits and units, the
+ * references that an instruction or micro-op implies, conversion from records and samples, and one
+ * line of text for people.
+ *
+ * A line of text is cut at BC_ENTRY_TEXT_MAX and has printable ASCII only: the parts come from
+ * files. */
 #include "formats/trace/entry.h"
 
 #include <assert.h>

@@ -1,3 +1,10 @@
+/* Matches chunks, records and entries.
+ *
+ * A chunk is ruled out by its header alone: numbers, ticks, time of day, then the limits and sets
+ * that follow from its records. Records are matched 64 at a time into a bit mask: one comparison
+ * each selects candidates by address, and only these are examined for bursts and sizes. Both may
+ * only err on the side of a match: a record at addr_high may extend 255 bytes, and a burst may
+ * start 31 bytes below its address. */
 #include "formats/trace/filter.h"
 
 #include <string.h>

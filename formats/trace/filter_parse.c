@@ -1,3 +1,8 @@
+/* Parses filters: first the points in time that users write, then the conditions.
+ *
+ * A condition is parsed into a copy of the filter, which replaces it on success, so a filter is
+ * unchanged after an error. Times are computed in 128 bits of nanoseconds and checked once, at the
+ * end. */
 #include "formats/trace/filter_parse.h"
 
 #include <stdio.h>
