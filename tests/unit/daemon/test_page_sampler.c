@@ -189,59 +189,6 @@ TEST_F(every_position_of_a_block_has_the_same_chance)
 	json_decref(mix);
 }
 
-TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
-{
-	static const uint8_t types[] = {
-		BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF2};
-	static const unsigned per_1000[] = {600, 250, 120, 20, 8, 2};
-	enum { HOT = 12, COLD = 100000 };
-	const unsigned records = 4000000 / test_stride(4);
-	unsigned true_types[6] = {0};
-	unsigned true_pages[HOT] = {0};
-
-	for (unsigned i = 0; i < records; i++) {
-		unsigned roll = dice_below(&f->dice, 1000);
-		unsigned type = 0;
-		while (roll >= per_1000[type])
-			roll -= per_1000[type++];
-		/* Page i is hot with a probability of 15/16 after i failures; the rest is spread
-		 * over many cold pages. */
-		unsigned hot = 0;
-		while (hot < HOT && dice_below(&f->dice, 16) != 0)
-			hot++;
-		uint32_t page = hot < HOT ? 1000 + hot : 5000 + dice_below(&f->dice, COLD);
-		true_types[type]++;
-		if (hot < HOT && types[type] <= BC_REQ_MEMWRITE)
-			true_pages[hot]++;
-		add_record(f, page, types[type], (uint8_t)(i % 8 == 0));
-	}
-	flush(f);
-	json_t *mix = reported(f->sampler);
-	double share = (double)records / (double)bc_json_member_u64(mix, "sampled_records");
-	assert_int_equal(bc_json_member_u64(mix, "records"), records);
-	for (unsigned type = 0; type < 6; type++) {
-		const char *name = bc_reqtype_name(types[type]);
-		double n = (double)member(mix, "types", name != NULL ? name : "0xf2");
-		double truth = true_types[type] / share;
-		assert_true(fabs(n - truth) < 6 * sqrt(truth));
-	}
-	assert_true(fabs((double)member(mix, "procs", "1") - records / 8.0 / share) <
-		    6 * sqrt(records / 8.0 / share));
-	/* The hottest pages are reported first, each within its bounds. */
-	for (unsigned i = 0; i < HOT; i++) {
-		const json_t *page = json_array_get(pages_of(mix), i);
-		uint32_t hot = page_of(page) - 1000;
-		assert_in_range(hot, 0, HOT - 1);
-		double truth = true_pages[hot] / share;
-		double least = (double)bc_json_member_u64(page, "requests");
-		double most = least + (double)bc_json_member_u64(page, "max_error");
-		assert_true(least - 6 * sqrt(truth) < truth && truth < most + 6 * sqrt(truth));
-		assert_true(most - least < truth / 10);
-	}
-	assert_int_equal(json_array_size(pages_of(mix)), BC_PAGE_SAMPLER_REPORTED);
-	json_decref(mix);
-}
-
 /* Each block has one page only, so the true counts are known exactly. There are far more pages than
  * the sampler holds, so most are replaced and come back. */
 TEST_F(the_true_count_of_a_page_is_within_its_bounds)

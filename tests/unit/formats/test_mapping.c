@@ -145,28 +145,6 @@ TEST(the_whole_table_is_as_documented)
 	assert_maps(&mapping, NULL, 0x1000, 0xFF);
 }
 
-TEST(keeping_invalid_cycles_changes_nothing_else)
-{
-	struct bc_mapping_options options = bc_mapping_options_default();
-	struct bc_mapping mapping;
-
-	options.keep_invalid = true;
-	bc_mapping_init(&mapping, &options);
-	for (size_t i = 0; i < ADDRESSES; i++)
-		assert_maps(&mapping, &options, addresses[i], 3);
-}
-
-TEST(version_1_0_has_no_size_above_8)
-{
-	struct bc_mapping_options options = bc_mapping_options_default();
-	struct bc_mapping mapping;
-
-	options.size_v1_0 = true;
-	bc_mapping_init(&mapping, &options);
-	for (size_t i = 0; i < ADDRESSES; i++)
-		assert_maps(&mapping, &options, addresses[i], 3);
-}
-
 TEST(the_attr_of_each_cycle_type_can_be_overridden)
 {
 	struct bc_mapping mapping;
@@ -180,18 +158,6 @@ TEST(the_attr_of_each_cycle_type_can_be_overridden)
 		bc_mapping_init(&mapping, &options);
 		assert_maps(&mapping, &options, 0x12345678, 0);
 	}
-}
-
-TEST(overrides_can_be_combined)
-{
-	struct bc_mapping_options options = {.size_v1_0 = true, .keep_invalid = true};
-	struct bc_mapping mapping;
-
-	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
-		options.attr[cycle] = (uint8_t)(0xA0 + cycle);
-	bc_mapping_init(&mapping, &options);
-	for (size_t i = 0; i < ADDRESSES; i++)
-		assert_maps(&mapping, &options, addresses[i], 15);
 }
 
 TEST(the_mapping_keeps_its_options)

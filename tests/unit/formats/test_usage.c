@@ -86,26 +86,6 @@ TEST(getopt_accepts_the_options_of_the_table)
 	assert_null(g.all[4].name);
 }
 
-TEST(help_shows_the_whole_table)
-{
-	char *text = help_of(&usage);
-
-	assert_string_equal(text, "usage: prog do [OPTION]... -n N [FILE]...\n"
-				  "\n"
-				  "Does it.\n"
-				  "\n"
-				  "  -n, --count N          how many\n"
-				  "      --quiet            say nothing\n"
-				  "  -b RULE:VALUE          a rule\n"
-				  "  -w, --watch [SECONDS]  again\n"
-				  "  -h, --help             print this help\n"
-				  "\n"
-				  "Exit code: 0 ok.\n"
-				  "\n"
-				  "Example: prog do -n 1\n");
-	free(text);
-}
-
 TEST(help_separates_options_of_verbs_from_common_ones)
 {
 	struct bc_usage all = {.name = "do",
@@ -123,34 +103,6 @@ TEST(help_separates_options_of_verbs_from_common_ones)
 	free(text);
 }
 
-TEST(lines_have_at_most_100_columns_and_no_word_is_lost)
-{
-	struct bc_usage long_one = usage;
-	char words[600];
-
-	for (size_t n = 1; n <= 12; n++) {
-		size_t used = 0;
-		for (size_t i = 0; used < 500; i++) {
-			memset(words + used, 'a' + (int)(i % 26), n);
-			used += n;
-			words[used++] = ' ';
-		}
-		words[used - 1] = '\0';
-		struct bc_usage_option of[] = {{'n', "count", "N", "number", words}, {0}};
-		long_one.text = words;
-		long_one.exits = words;
-		long_one.options = of;
-		char *text = help_of(&long_one);
-		size_t seen = 0;
-		for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
-			assert_true(strcspn(line, "\n") <= 100);
-		for (const char *p = text; (p = strstr(p, n > 1 ? "aa" : " a ")) != NULL; p++)
-			seen++;
-		assert_true(seen >= 3);
-		free(text);
-	}
-}
-
 TEST(lines_of_a_text_are_kept_and_continuations_indented)
 {
 	struct bc_usage lines = usage;
@@ -162,31 +114,5 @@ TEST(lines_of_a_text_are_kept_and_continuations_indented)
 	char *text = help_of(&lines);
 	assert_non_null(strstr(text, "\n\none\n\n  two    columns\n    0123456789 "));
 	assert_non_null(strstr(text, " 0123456789\n    0123456789 end\n\n"));
-	free(text);
-}
-
-TEST(options_are_listed_one_per_line)
-{
-	struct bc_usage all = usage;
-	char *text = NULL;
-	size_t bytes;
-	FILE *out = open_memstream(&text, &bytes);
-
-	all.verbs = verbs;
-	bc_usage_list(out, &all);
-	fclose(out);
-	assert_string_equal(text, "do\t\t\t[FILE]...\tfile\tdoes it\n"
-				  "do\tn\tcount\tN\tnumber\thow many\n"
-				  "do\t\tquiet\t\tnone\tsay nothing\n"
-				  "do\tb\t\tRULE:VALUE\tchoice:a:|b:\ta rule\n"
-				  "do\tw\twatch\t[SECONDS]\tnumber\tagain\n"
-				  "do\th\thelp\t\tnone\tprint this help\n"
-				  "do stop\t\t\t\tnone\tstops it\n"
-				  "do stop\t\tquiet\t\tnone\tsay nothing\n"
-				  "do stop\tx\textra\t\tnone\tand more\n"
-				  "do stop\th\thelp\t\tnone\tprint this help\n"
-				  "do start\t\t\t\tnone\tstarts it\n"
-				  "do start\t\tquiet\t\tnone\tsay nothing\n"
-				  "do start\th\thelp\t\tnone\tprint this help\n");
 	free(text);
 }
