@@ -28,7 +28,7 @@ struct call {
 	struct bc_request *request;
 	const struct bc_api_params *params; /* of the body, if the route has any */
 	char name[256];                     /* the variable part of the path, or empty */
-	char err[512];
+	char err[BC_REFUSAL_MAX];
 };
 
 /* Responses */
@@ -83,10 +83,15 @@ static struct deferred *defer_response(struct call *call, unsigned status)
 	return deferred;
 }
 
+static enum bc_refusal refuse(struct call *call, enum bc_refusal refusal, const char *message)
+{
+	snprintf(call->err, sizeof(call->err), "%s", message);
+	return refusal;
+}
+
 static enum bc_refusal fail_memory(struct call *call)
 {
-	snprintf(call->err, sizeof(call->err), "out of memory");
-	return BC_FAILED;
+	return refuse(call, BC_FAILED, "out of memory");
 }
 
 /* Status */
@@ -297,10 +302,8 @@ static enum bc_refusal end_change(struct call *call, enum bc_refusal refusal, un
 
 static enum bc_refusal start_recording(struct call *call)
 {
-	return end_change(call,
-		bc_recorder_start(
-			call->api->recorder, &call->params->start, call->err, sizeof(call->err)),
-		201);
+	return end_change(
+		call, bc_recorder_start(call->api->recorder, &call->params->start, call->err), 201);
 }
 
 static void on_sealed(void *context, const struct bc_recording *ended)
@@ -316,7 +319,7 @@ static void on_sealed(void *context, const struct bc_recording *ended)
 static enum bc_refusal take_snapshot(struct call *call)
 {
 	enum bc_refusal refusal = bc_recorder_snapshot(
-		call->api->recorder, &call->params->start, call->err, sizeof(call->err));
+		call->api->recorder, &call->params->start, call->err);
 
 	if (refusal != BC_GRANTED)
 		return refusal;
@@ -329,18 +332,15 @@ static enum bc_refusal take_snapshot(struct call *call)
 
 static enum bc_refusal get_recording(struct call *call)
 {
-	if (bc_recorder_current(call->api->recorder) != NULL)
-		return end_change(call, BC_GRANTED, 200);
-	snprintf(call->err, sizeof(call->err), "nothing is being recorded");
-	return BC_NOT_FOUND;
+	return bc_recorder_current(call->api->recorder) != NULL
+		       ? end_change(call, BC_GRANTED, 200)
+		       : refuse(call, BC_NOT_FOUND, "nothing is being recorded");
 }
 
 static enum bc_refusal add_note(struct call *call)
 {
 	return end_change(call,
-		bc_recorder_note(
-			call->api->recorder, call->params->metadata, call->err, sizeof(call->err)),
-		200);
+		bc_recorder_note(call->api->recorder, call->params->metadata, call->err), 200);
 }
 
 static enum bc_refusal stop_recording(struct call *call)
@@ -350,7 +350,7 @@ static enum bc_refusal stop_recording(struct call *call)
 	if (deferred == NULL)
 		return fail_memory(call);
 	enum bc_refusal refusal = bc_recorder_stop(
-		call->api->recorder, call->err, sizeof(call->err), deferred, on_sealed);
+		call->api->recorder, call->err, deferred, on_sealed);
 	if (refusal != BC_GRANTED)
 		free(deferred);
 	return refusal;
@@ -358,15 +358,14 @@ static enum bc_refusal stop_recording(struct call *call)
 
 static enum bc_refusal rotate_recording(struct call *call)
 {
-	return end_change(
-		call, bc_recorder_rotate(call->api->recorder, call->err, sizeof(call->err)), 200);
+	return end_change(call, bc_recorder_rotate(call->api->recorder, call->err), 200);
 }
 
 static enum bc_refusal set_mark(struct call *call)
 {
 	struct bc_mark mark;
 	enum bc_refusal refusal = bc_recorder_mark(
-		call->api->recorder, call->params->mark, &mark, call->err, sizeof(call->err));
+		call->api->recorder, call->params->mark, &mark, call->err);
 
 	if (refusal == BC_GRANTED)
 		respond_member(call->request, 201, "mark", bc_mark_json(&mark));
@@ -391,10 +390,8 @@ static enum bc_refusal respond_trigger(struct call *call, unsigned status, const
 	const struct bc_trigger *trigger = bc_trigger_engine_find(
 		bc_recorder_triggers(call->api->recorder), name);
 
-	if (trigger == NULL) {
-		snprintf(call->err, sizeof(call->err), "no trigger of this name is armed");
-		return BC_NOT_FOUND;
-	}
+	if (trigger == NULL)
+		return refuse(call, BC_NOT_FOUND, "no trigger of this name is armed");
 	respond_member(call->request, status, "trigger", bc_trigger_json(trigger));
 	return BC_GRANTED;
 }
@@ -407,8 +404,7 @@ static enum bc_refusal get_trigger(struct call *call)
 static enum bc_refusal arm_trigger(struct call *call)
 {
 	const struct bc_trigger *trigger = &call->params->triggers[0];
-	enum bc_refusal refusal = bc_recorder_arm(
-		call->api->recorder, trigger, call->err, sizeof(call->err));
+	enum bc_refusal refusal = bc_recorder_arm(call->api->recorder, trigger, call->err);
 
 	return refusal == BC_GRANTED ? respond_trigger(call, 201, trigger->name) : refusal;
 }
@@ -419,8 +415,7 @@ static enum bc_refusal disarm_trigger(struct call *call)
 	const struct bc_trigger *trigger = bc_trigger_engine_find(
 		bc_recorder_triggers(call->api->recorder), call->name);
 	json_t *last = trigger != NULL ? bc_trigger_json(trigger) : NULL;
-	enum bc_refusal refusal = bc_recorder_disarm(
-		call->api->recorder, call->name, call->err, sizeof(call->err));
+	enum bc_refusal refusal = bc_recorder_disarm(call->api->recorder, call->name, call->err);
 
 	if (refusal == BC_GRANTED)
 		respond_member(call->request, 200, "trigger", last);

@@ -43,7 +43,10 @@ struct bc_recorder {
 	struct bc_recorder_options options;
 	struct bc_mapping mapping;
 	struct bc_pipeline *pipeline;
+	struct bc_source *source;       /* closed by the session */
 	struct bc_session *session;     /* of the source, for the whole run */
+	struct bc_channel *channel;     /* the session's */
+	bool ends_with_recording;       /* the session does */
 	struct bc_recording *recording; /* RUNNING; NULL: none */
 	struct bc_recordings recordings;
 	struct bc_trigger_engine triggers;
@@ -85,7 +88,7 @@ static bool has_flight(const struct bc_recorder *r)
 static bool has_source_ended(const struct bc_recorder *r)
 {
 	return bc_session_is_draining(r->session) ||
-	       (bc_session_ends_with_recording(r->session) && !r->is_first && r->recording == NULL);
+	       (r->ends_with_recording && !r->is_first && r->recording == NULL);
 }
 
 const struct bc_recording *bc_recorder_current(const struct bc_recorder *r)
@@ -99,7 +102,7 @@ const struct bc_recording *bc_recorder_current(const struct bc_recorder *r)
 
 static const char *state_of(const struct bc_recorder *r)
 {
-	const struct bc_source *source = bc_session_source(r->session);
+	const struct bc_source *source = r->source;
 
 	if (bc_recorder_current(r) == NULL)
 		return r->is_over && r->outcome.has_failed ? "failed" : "idle";
@@ -112,8 +115,7 @@ static const char *state_of(const struct bc_recorder *r)
 
 static struct bc_losses losses_of(const struct bc_recorder *r, const struct bc_recording *recording)
 {
-	return recording->has_after ? recording->losses
-				    : bc_channel_losses(bc_session_channel(r->session));
+	return recording->has_after ? recording->losses : bc_channel_losses(r->channel);
 }
 
 struct bc_recording_now bc_recorder_progress(
@@ -188,7 +190,7 @@ static void emit_gaps(struct bc_recorder *r)
 
 static void emit_board(struct bc_recorder *r)
 {
-	const struct bc_board *board = bc_session_source(r->session)->board;
+	const struct bc_board *board = r->source->board;
 
 	if (board == NULL || ((int)board->state == r->emitted.board_state &&
 				     board->unplugs == r->emitted.board_unplugs))
@@ -227,8 +229,7 @@ static void emit_changes(struct bc_recorder *r)
 /* Whether triggers may start a recording. */
 static void allow_triggers(struct bc_recorder *r)
 {
-	bc_channel_allow_triggers(
-		bc_session_channel(r->session), !r->is_ending && !r->options.is_once);
+	bc_channel_allow_triggers(r->channel, !r->is_ending && !r->options.is_once);
 }
 
 /* Arms the own triggers of a recording; check_triggers() has found that there is room. */
@@ -274,15 +275,15 @@ static void disarm_ended(struct bc_recorder *r)
 
 /* Merges the configuration's metadata with the request's, which take precedence. */
 static bool merge_metadata(const struct bc_recorder *r, const struct bc_start *start,
-	char metadata[BC_METADATA_MAX], char *err, size_t errlen)
+	char metadata[BC_METADATA_MAX], char err[BC_REFUSAL_MAX])
 {
 	char more[BC_METADATA_MAX] = "";
 
 	memcpy(metadata, r->options.config->recording.metadata, BC_METADATA_MAX);
 	if (start->metadata == NULL || start->metadata[0] == '\0')
 		return true;
-	return bc_metadata_read(more, start->metadata, err, errlen) &&
-	       bc_metadata_merge(metadata, more, err, errlen);
+	return bc_metadata_read(more, start->metadata, err, BC_REFUSAL_MAX) &&
+	       bc_metadata_merge(metadata, more, err, BC_REFUSAL_MAX);
 }
 
 static bool has_limits(const struct bc_stop_rules *limits)
@@ -320,9 +321,9 @@ static struct bc_recording *add_recording(
 									    : config->label;
 	int64_t started_ns;
 
-	*at = bc_channel_trim(bc_session_channel(r->session), &start->pre, *at, &started_ns);
+	*at = bc_channel_trim(r->channel, &start->pre, *at, &started_ns);
 	struct bc_recording *recording = bc_recordings_add(
-		&r->recordings, started_ns, label, bc_session_source(r->session), config->host);
+		&r->recordings, started_ns, label, r->source, config->host);
 
 	if (recording == NULL)
 		return NULL;
@@ -344,7 +345,7 @@ static void start_recording(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
-	char err[200];
+	char err[BC_REFUSAL_MAX];
 	struct bc_session_recording what = {
 		.recording = &recording->info,
 		.rotation = config->rotation,
@@ -352,7 +353,7 @@ static void start_recording(
 	};
 
 	recording->info.stop_bytes = what.stop.file_bytes;
-	if (!merge_metadata(r, start, recording->info.header.metadata, err, sizeof(err)))
+	if (!merge_metadata(r, start, recording->info.header.metadata, err))
 		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
 	arm_for(r, recording, start);
 	bc_session_start_recording(r->session, &what);
@@ -421,8 +422,8 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	r->outcome.damages += recording->after.damages - recording->before.damages;
 	r->outcome.breaks += recording->after.breaks - recording->before.breaks;
 	r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
-	bc_loss_report_summary(recording, bc_session_ends_with_recording(r->session), notice,
-		bc_session_outcome(r->session));
+	bc_loss_report_summary(
+		recording, r->ends_with_recording, notice, bc_session_outcome(r->session));
 	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
@@ -433,32 +434,32 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 
 /* Starting a recording */
 
-static enum bc_refusal refuse(char *err, size_t errlen, enum bc_refusal refusal, const char *format,
-	...) __attribute__((format(printf, 4, 5)));
+static enum bc_refusal refuse(char err[BC_REFUSAL_MAX], enum bc_refusal refusal, const char *format,
+	...) __attribute__((format(printf, 3, 4)));
 
 static enum bc_refusal refuse(
-	char *err, size_t errlen, enum bc_refusal refusal, const char *format, ...)
+	char err[BC_REFUSAL_MAX], enum bc_refusal refusal, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	bc_vmessage(err, errlen, format, args);
+	bc_vmessage(err, BC_REFUSAL_MAX, format, args);
 	va_end(args);
 	return refusal;
 }
 
 /* Checks that a recording can start: none is in progress, and the source has not ended. */
-static enum bc_refusal check_idle(const struct bc_recorder *r, char *err, size_t errlen)
+static enum bc_refusal check_idle(const struct bc_recorder *r, char err[BC_REFUSAL_MAX])
 {
 	if (r->is_ending || r->has_reported)
-		return refuse(err, errlen, BC_NOT_NOW, "buscapd is stopping");
+		return refuse(err, BC_NOT_NOW, "buscapd is stopping");
 	if (r->recording != NULL)
-		return refuse(err, errlen, BC_NOT_NOW, "recording %s is in progress; stop it first",
+		return refuse(err, BC_NOT_NOW, "recording %s is in progress; stop it first",
 			r->recording->info.header.recording);
 	if (has_source_ended(r))
-		return refuse(err, errlen, BC_NOT_NOW, "the source has ended");
-	if (!bc_channel_is_ready(bc_session_channel(r->session)))
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW, "the source has ended");
+	if (!bc_channel_is_ready(r->channel))
+		return refuse(err, BC_NOT_NOW,
 			"the end of the previous recording is still waiting for the disk; try "
 			"again shortly");
 	return BC_GRANTED;
@@ -466,53 +467,53 @@ static enum bc_refusal check_idle(const struct bc_recorder *r, char *err, size_t
 
 /* Checks that the recording's own triggers can be armed. */
 static enum bc_refusal check_triggers(
-	const struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
+	const struct bc_recorder *r, const struct bc_start *start, char err[BC_REFUSAL_MAX])
 {
 	const struct bc_trigger_engine *engine = &r->triggers;
 	unsigned requested = start->triggers_count;
 
 	for (unsigned i = 0; i < start->triggers_count; i++)
 		if (bc_trigger_engine_find(engine, start->triggers[i].name) != NULL)
-			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: name already in use", start->triggers[i].name);
+			return refuse(err, BC_BAD_VALUE, "triggers: %s: name already in use",
+				start->triggers[i].name);
 	for (unsigned i = 0; i < engine->count; i++)
 		requested += engine->armed[i].trigger.is_requested;
 	if (requested > BC_TRIGGERS_REQUESTED)
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW,
 			"triggers: at most %u can be armed by requests and recordings together",
 			BC_TRIGGERS_REQUESTED);
 	return BC_GRANTED;
 }
 
 static enum bc_refusal check_start(
-	const struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
+	const struct bc_recorder *r, const struct bc_start *start, char err[BC_REFUSAL_MAX])
 {
 	char metadata[BC_METADATA_MAX];
-	char what[200];
+	char what[BC_REFUSAL_MAX];
 
-	if (!merge_metadata(r, start, metadata, what, sizeof(what)))
-		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
+	if (!merge_metadata(r, start, metadata, what))
+		return refuse(err, BC_BAD_VALUE, "metadata: %s", what);
 	if (start->label != NULL && start->label[0] != '\0' && !bc_word_is_valid(start->label))
-		return refuse(err, errlen, BC_BAD_VALUE,
+		return refuse(err, BC_BAD_VALUE,
 			"label: must be up to 64 letters, digits, dots, underscores and dashes");
 	return BC_GRANTED;
 }
 
 /* Starts a recording with the record at *at, which becomes its new position. */
 static enum bc_refusal try_start(
-	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char *err, size_t errlen)
+	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char err[BC_REFUSAL_MAX])
 {
-	enum bc_refusal refusal = check_start(r, start, err, errlen);
+	enum bc_refusal refusal = check_start(r, start, err);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(r, start, err, errlen);
+		refusal = check_triggers(r, start, err);
 	if (refusal == BC_GRANTED)
-		refusal = check_idle(r, err, errlen);
+		refusal = check_idle(r, err);
 	if (refusal != BC_GRANTED)
 		return refusal;
 	struct bc_recording *recording = add_recording(r, start, at);
 	if (recording == NULL)
-		return refuse(err, errlen, BC_FAILED, "out of memory");
+		return refuse(err, BC_FAILED, "out of memory");
 	start_recording(r, recording, start);
 	return BC_GRANTED;
 }
@@ -526,11 +527,11 @@ static void start_by_trigger(
 	struct bc_start start = {.pre = trigger->pre};
 	bool is_snapshot = trigger->action == BC_ACTION_SNAPSHOT;
 	uint32_t after;
-	char err[256];
+	char err[BC_REFUSAL_MAX];
 
 	if (is_snapshot && start.pre.unit == BC_TIME_OR_SIZE_NONE)
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
-	if (try_start(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
+	if (try_start(r, &start, &at, err) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"trigger %s: matched, but cannot start a recording: %s", trigger->name,
 			err);
@@ -545,7 +546,7 @@ static void start_by_trigger(
 
 static void end_by_trigger(struct bc_recorder *r, uint32_t at)
 {
-	if (!bc_session_ends_with_recording(r->session)) {
+	if (!r->ends_with_recording) {
 		end_recording(r, BC_RECORDING_TRIGGER, at);
 		return;
 	}
@@ -569,7 +570,7 @@ static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 static void act_on_match(struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
 {
 	const struct bc_trigger *trigger = match->trigger;
-	uint64_t record = bc_channel_place(bc_session_channel(r->session), at).record;
+	uint64_t record = bc_channel_place(r->channel, at).record;
 	uint32_t after = at == BC_CHANNEL_NOW ? at : at + 1;
 	enum bc_trigger_action action = trigger->action != BC_ACTION_TOGGLE ? trigger->action
 					: r->recording == NULL              ? BC_ACTION_START
@@ -598,7 +599,7 @@ static void on_match(void *context, const struct bc_trigger_match *match)
  * does not end: it waits for the bus. */
 static void check_silence(struct bc_recorder *r)
 {
-	struct bc_channel *channel = bc_session_channel(r->session);
+	struct bc_channel *channel = r->channel;
 	uint64_t now = uv_hrtime();
 	uint64_t unknown_ns = now - r->checked_ns;
 	struct bc_trigger_match match;
@@ -606,7 +607,7 @@ static void check_silence(struct bc_recorder *r)
 	r->checked_ns = now;
 	if (bc_trigger_engine_is_empty(&r->triggers) || bc_session_is_draining(r->session))
 		return;
-	const struct bc_source *source = bc_session_source(r->session);
+	const struct bc_source *source = r->source;
 	if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
 		r->away_ns = now;
 	if (!source->is_live || r->away_ns == now)
@@ -665,7 +666,7 @@ static void on_session_done(void *context)
 	r->outcome.has_no_device = outcome->has_no_device;
 	if (!r->is_ending && !r->options.is_once)
 		bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
-			bc_session_source(r->session)->name);
+			r->source->name);
 	emit_state(r);
 	report_over(r);
 }
@@ -678,25 +679,25 @@ static void on_session_limit(void *context, uint32_t at)
 /* Requests */
 
 enum bc_refusal bc_recorder_start(
-	struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
+	struct bc_recorder *r, const struct bc_start *start, char err[BC_REFUSAL_MAX])
 {
 	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !has_flight(r))
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW,
 			"pre: requires the flight recorder: set record = flight in the "
 			"configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
-	return try_start(r, start, &at, err, errlen);
+	return try_start(r, start, &at, err);
 }
 
 enum bc_refusal bc_recorder_snapshot(
-	struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
+	struct bc_recorder *r, const struct bc_start *start, char err[BC_REFUSAL_MAX])
 {
 	struct bc_start all = *start;
 	uint32_t at = BC_CHANNEL_NOW;
 
 	if (!has_flight(r))
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW,
 			"snapshot: requires the flight recorder: set record = flight in the "
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
@@ -704,9 +705,9 @@ enum bc_refusal bc_recorder_snapshot(
 	disarm_ended(r);
 	if (r->recording == NULL && !r->is_over && !all.until_stopped &&
 		all.post.unit == BC_TIME_OR_SIZE_NONE &&
-		bc_channel_flight_state(bc_session_channel(r->session)).records == 0)
-		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder is empty");
-	enum bc_refusal refusal = try_start(r, &all, &at, err, errlen);
+		bc_channel_flight_state(r->channel).records == 0)
+		return refuse(err, BC_NOT_NOW, "the flight recorder is empty");
+	enum bc_refusal refusal = try_start(r, &all, &at, err);
 	if (refusal != BC_GRANTED || all.until_stopped)
 		return refusal;
 	if (all.post.unit == BC_TIME_OR_SIZE_NONE)
@@ -716,9 +717,9 @@ enum bc_refusal bc_recorder_snapshot(
 	return BC_GRANTED;
 }
 
-static enum bc_refusal no_recording(char *err, size_t errlen)
+static enum bc_refusal no_recording(char err[BC_REFUSAL_MAX])
 {
-	return refuse(err, errlen, BC_NOT_NOW, "no recording is in progress; start one first");
+	return refuse(err, BC_NOT_NOW, "no recording is in progress; start one first");
 }
 
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
@@ -729,18 +730,18 @@ bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
 	       bc_recording_wait(r->recordings.newest, context, done) == 0;
 }
 
-enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen, void *context,
+enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char err[BC_REFUSAL_MAX], void *context,
 	void (*done)(void *context, const struct bc_recording *ended))
 {
 	struct bc_recording *newest = r->recordings.newest;
-	bool ends_source = bc_session_ends_with_recording(r->session);
+	bool ends_source = r->ends_with_recording;
 	/* The end of the source has ended it, and it is being sealed. */
 	bool has_ended = ends_source && newest != NULL && newest->state == BC_RECORDING_DRAINING;
 
 	if (r->recording == NULL && !has_ended)
-		return no_recording(err, errlen);
+		return no_recording(err);
 	if (done != NULL && bc_recording_wait(newest, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "out of memory");
+		return refuse(err, BC_FAILED, "out of memory");
 	if (has_ended)
 		return BC_GRANTED;
 	if (ends_source) {
@@ -753,33 +754,32 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen
 	return BC_GRANTED;
 }
 
-enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errlen)
+enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char err[BC_REFUSAL_MAX])
 {
 	if (r->recording == NULL)
-		return no_recording(err, errlen);
-	bc_channel_cut(bc_session_channel(r->session));
+		return no_recording(err);
+	bc_channel_cut(r->channel);
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_mark(
-	struct bc_recorder *r, const char *text, struct bc_mark *set, char *err, size_t errlen)
+	struct bc_recorder *r, const char *text, struct bc_mark *set, char err[BC_REFUSAL_MAX])
 {
 	bool has_ring = has_flight(r) && !bc_session_is_draining(r->session);
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
-		return refuse(
-			err, errlen, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
+		return refuse(err, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
 	if (r->recording == NULL && !has_ring)
-		return no_recording(err, errlen);
-	struct bc_channel *channel = bc_session_channel(r->session);
+		return no_recording(err);
+	struct bc_channel *channel = r->channel;
 	if (!bc_channel_has_started(channel))
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW,
 			"the source has not sent any data yet, so no mark can be set");
 	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
 	if (!bc_channel_mark(channel, &event, text))
-		return refuse(err, errlen, BC_NOT_NOW, "the buffer is full; the mark was not set");
+		return refuse(err, BC_NOT_NOW, "the buffer is full; the mark was not set");
 	memcpy(set->text, text, bytes + 1);
 	set->record = place.record;
 	set->tick = place.tick;
@@ -789,24 +789,24 @@ enum bc_refusal bc_recorder_mark(
 }
 
 enum bc_refusal bc_recorder_note(
-	struct bc_recorder *r, const char *metadata, char *err, size_t errlen)
+	struct bc_recorder *r, const char *metadata, char err[BC_REFUSAL_MAX])
 {
 	struct bc_recording *recording = r->recording;
 	char note[BC_METADATA_MAX];
 	char what[200];
 
 	if (recording == NULL)
-		return no_recording(err, errlen);
+		return no_recording(err);
 	if (!bc_recording_info_note(&recording->info, metadata, note, what, sizeof(what)))
-		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
+		return refuse(err, BC_BAD_VALUE, "metadata: %s", what);
 	struct bc_event event = {
 		.kind = BC_EVENT_NOTE,
 		.text_bytes = (uint16_t)strlen(note),
 	};
 	/* Without space for the event, the metadata are still in later headers; before the first
 	 * data they are in all headers. */
-	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(r->session)) &&
-		!bc_channel_mark(bc_session_channel(r->session), &event, note))
+	if (event.text_bytes != 0 && bc_channel_has_started(r->channel) &&
+		!bc_channel_mark(r->channel, &event, note))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
@@ -815,13 +815,13 @@ enum bc_refusal bc_recorder_note(
 }
 
 enum bc_refusal bc_recorder_arm(
-	struct bc_recorder *r, const struct bc_trigger *trigger, char *err, size_t errlen)
+	struct bc_recorder *r, const struct bc_trigger *trigger, char err[BC_REFUSAL_MAX])
 {
 	bool needs_flight = trigger->action == BC_ACTION_SNAPSHOT ||
 			    trigger->pre.unit != BC_TIME_OR_SIZE_NONE;
 
 	if (needs_flight && !has_flight(r))
-		return refuse(err, errlen, BC_NOT_NOW,
+		return refuse(err, BC_NOT_NOW,
 			"%s: pre and snapshot require the flight recorder: set record = flight in "
 			"the configuration",
 			trigger->name);
@@ -830,22 +830,22 @@ enum bc_refusal bc_recorder_arm(
 		emit_armed(r, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
-		return refuse(err, errlen, BC_NOT_NOW,
-			"%s: a trigger with this name is already armed", trigger->name);
+		return refuse(err, BC_NOT_NOW, "%s: a trigger with this name is already armed",
+			trigger->name);
 	default:
-		return refuse(err, errlen, BC_NOT_NOW,
-			"at most %u triggers can be armed by request", BC_TRIGGERS_REQUESTED);
+		return refuse(err, BC_NOT_NOW, "at most %u triggers can be armed by request",
+			BC_TRIGGERS_REQUESTED);
 	}
 }
 
 enum bc_refusal bc_recorder_disarm(
-	struct bc_recorder *r, const char *name, char *err, size_t errlen)
+	struct bc_recorder *r, const char *name, char err[BC_REFUSAL_MAX])
 {
 	if (bc_trigger_engine_remove(&r->triggers, name) == 0) {
 		emit_disarmed(r, name);
 		return BC_GRANTED;
 	}
-	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
+	return refuse(err, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
 }
 
 /* The pipeline's callbacks */
@@ -910,12 +910,6 @@ const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 	return bc_pipeline_stats(r->pipeline);
 }
 
-/* NULL: the source is not a board. */
-static const struct bc_board *board_of(const struct bc_recorder *r)
-{
-	return bc_session_source(r->session)->board;
-}
-
 struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
 {
 	return bc_pipeline_counts(r->pipeline);
@@ -951,7 +945,7 @@ enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_session_outcome *outcome = &r->outcome;
-	bool is_replay = bc_session_source(r->session)->is_replay;
+	bool is_replay = r->source->is_replay;
 
 	log_files(stats);
 	if (outcome->has_no_device)
@@ -974,8 +968,7 @@ static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 {
 	if (!has_flight(r) || r->is_over)
 		return NULL;
-	struct bc_overwrite_ring_state held = bc_channel_flight_state(
-		bc_session_channel(r->session));
+	struct bc_overwrite_ring_state held = bc_channel_flight_state(r->channel);
 	r->flight_status = (struct bc_status_flight){
 		.seconds = (double)held.ns * 1e-9,
 		.bytes = held.records * BC_RECORD_BYTES,
@@ -989,7 +982,7 @@ static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 
 struct bc_status bc_recorder_status(struct bc_recorder *r)
 {
-	const struct bc_source *source = bc_session_source(r->session);
+	const struct bc_source *source = r->source;
 
 	/* The events must agree with the status. */
 	emit_gaps(r);
@@ -1000,7 +993,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.source_kind = source->kind,
 		.source_name = source->name,
 		.clock_hz = source->clock_hz,
-		.board = board_of(r),
+		.board = source->board,
 		.recording = recording != NULL ? &recording->info : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),
@@ -1074,7 +1067,7 @@ void bc_recorder_reload(struct bc_recorder *r)
 	};
 
 	bc_pipeline_set_rules(r->pipeline, &rules);
-	bc_channel_set_flush(bc_session_channel(r->session), config->flush_ns);
+	bc_channel_set_flush(r->channel, config->flush_ns);
 	configure_triggers(r);
 	if (r->recording != NULL)
 		bc_session_set_rotation(r->session, &config->rotation);
@@ -1145,13 +1138,13 @@ static void set_flight_limits(struct bc_recorder *r)
 	};
 }
 
-static int start_session(struct bc_recorder *r, struct bc_source *source)
+static int start_session(struct bc_recorder *r)
 {
 	const struct bc_config *config = r->options.config;
 	struct bc_session_options options = {
 		.loop = r->options.loop,
 		.pipeline = r->pipeline,
-		.source = source,
+		.source = r->source,
 		.mapping = &r->mapping,
 		.channel =
 			{
@@ -1165,22 +1158,26 @@ static int start_session(struct bc_recorder *r, struct bc_source *source)
 				.on_match = on_match,
 			},
 		.speed = config->speed,
-		.ends_with_recording = r->options.is_once || source->is_replay,
+		.ends_with_recording = r->ends_with_recording,
 		.context = r,
 		.on_limit = on_session_limit,
 		.on_ending = on_session_ending,
 		.on_done = on_session_done,
 	};
 
-	return bc_session_start(&r->session, &options);
+	int rc = bc_session_start(&r->session, &options);
+
+	if (rc == 0)
+		r->channel = bc_session_channel(r->session);
+	return rc;
 }
 
 static bool start_always(struct bc_recorder *r)
 {
 	struct bc_start start = {.label = NULL};
-	char err[256];
+	char err[BC_REFUSAL_MAX];
 
-	return bc_recorder_start(r, &start, err, sizeof(err)) == BC_GRANTED;
+	return bc_recorder_start(r, &start, err) == BC_GRANTED;
 }
 
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
@@ -1194,6 +1191,8 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 		return -ENOMEM;
 	}
 	r->options = *options;
+	r->source = source;
+	r->ends_with_recording = options->is_once || source->is_replay;
 	bc_trigger_engine_init(&r->triggers);
 	bc_trigger_engine_configure(
 		&r->triggers, options->config->triggers, options->config->triggers_count);
@@ -1212,7 +1211,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	uv_timer_init(options->loop, &r->report);
 	r->report.data = r;
 	*what = options->config->source_text;
-	rc = start_session(r, source);
+	rc = start_session(r);
 	bool is_always = options->is_once || options->config->recording.mode == BC_RECORD_ALWAYS;
 	if (rc == 0)
 		allow_triggers(r);

@@ -100,6 +100,8 @@ struct bc_status bc_recorder_status(struct bc_recorder *recorder);
 
 /* Requests */
 
+#define BC_REFUSAL_MAX 512u
+
 enum bc_refusal {
 	BC_GRANTED,
 	BC_BAD_VALUE, /* the request is invalid */
@@ -122,11 +124,11 @@ struct bc_start {
 
 /* Starts a recording. */
 enum bc_refusal bc_recorder_start(
-	struct bc_recorder *recorder, const struct bc_start *start, char *err, size_t errlen);
+	struct bc_recorder *recorder, const struct bc_start *start, char err[BC_REFUSAL_MAX]);
 
 /* Records the contents of the flight recorder; `pre` NONE: all. */
 enum bc_refusal bc_recorder_snapshot(
-	struct bc_recorder *recorder, const struct bc_start *start, char *err, size_t errlen);
+	struct bc_recorder *recorder, const struct bc_start *start, char err[BC_REFUSAL_MAX]);
 
 /* If the newest recording has ended and is being sealed, calls done() when it is sealed. Returns
  * false if it is not, or if out of memory. */
@@ -135,25 +137,25 @@ bool bc_recorder_await_sealing(struct bc_recorder *recorder, void *context,
 
 /* Ends the recording in progress, unless it has ended and is being sealed; done(), which may be
  * NULL, is called when it is sealed. */
-enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char *err, size_t errlen,
+enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char err[BC_REFUSAL_MAX],
 	void *context, void (*done)(void *context, const struct bc_recording *ended));
 
 /* Starts a new segment. */
-enum bc_refusal bc_recorder_rotate(struct bc_recorder *recorder, char *err, size_t errlen);
+enum bc_refusal bc_recorder_rotate(struct bc_recorder *recorder, char err[BC_REFUSAL_MAX]);
 
 /* Sets a mark after the latest record and describes it in *set. */
 enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
-	struct bc_mark *set, char *err, size_t errlen);
+	struct bc_mark *set, char err[BC_REFUSAL_MAX]);
 
 /* Adds to the metadata of the recording in progress: a JSON object of strings. */
 enum bc_refusal bc_recorder_note(
-	struct bc_recorder *recorder, const char *metadata, char *err, size_t errlen);
+	struct bc_recorder *recorder, const char *metadata, char err[BC_REFUSAL_MAX]);
 
 /* Arms a trigger; disarms the one with this name. */
 enum bc_refusal bc_recorder_arm(
-	struct bc_recorder *recorder, const struct bc_trigger *trigger, char *err, size_t errlen);
+	struct bc_recorder *recorder, const struct bc_trigger *trigger, char err[BC_REFUSAL_MAX]);
 enum bc_refusal bc_recorder_disarm(
-	struct bc_recorder *recorder, const char *name, char *err, size_t errlen);
+	struct bc_recorder *recorder, const char *name, char err[BC_REFUSAL_MAX]);
 
 /* What there is */
 

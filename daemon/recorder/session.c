@@ -843,11 +843,6 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 	return 0;
 }
 
-bool bc_session_ends_with_recording(const struct bc_session *s)
-{
-	return s->options.ends_with_recording;
-}
-
 bool bc_session_hit_limit(const struct bc_session *s)
 {
 	return s->has_hit_limit;
@@ -856,11 +851,6 @@ bool bc_session_hit_limit(const struct bc_session *s)
 struct bc_channel *bc_session_channel(const struct bc_session *s)
 {
 	return s->channel;
-}
-
-const struct bc_source *bc_session_source(const struct bc_session *s)
-{
-	return s->options.source;
 }
 
 const struct bc_session_outcome *bc_session_outcome(const struct bc_session *s)

@@ -100,13 +100,10 @@ void bc_session_on_slot_free(struct bc_session *session);
 void bc_session_on_stats(struct bc_session *session);
 void bc_session_on_ended(struct bc_session *session);
 
-bool bc_session_ends_with_recording(const struct bc_session *session);
-
 /* Returns whether the latest recording has reached a limit. */
 bool bc_session_hit_limit(const struct bc_session *session);
 
 struct bc_channel *bc_session_channel(const struct bc_session *session);
-const struct bc_source *bc_session_source(const struct bc_session *session);
 const struct bc_session_outcome *bc_session_outcome(const struct bc_session *session);
 
 /* Call after on_done(). The memory is freed when the loop has closed the handles. NULL is allowed.

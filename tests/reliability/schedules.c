@@ -249,7 +249,7 @@ static void start(void)
 {
 	struct bc_start what = {.label = NULL};
 	bool has_pre = w.config->recording.mode == BC_RECORD_FLIGHT && fibers_chance(2);
-	char err[300];
+	char err[BC_REFUSAL_MAX];
 
 	if (w.recordings + 2 >= RECORDINGS_MAX)
 		return;
@@ -258,7 +258,7 @@ static void start(void)
 			.unit = BC_TIME_OR_SIZE_BYTES, .value = dice_below(&fibers.dice, 20000)};
 	if (fibers_chance(6))
 		what.limits.file_bytes = 1 + dice_below(&fibers.dice, 20000);
-	if (bc_recorder_start(w.recorder, &what, err, sizeof(err)) != BC_GRANTED)
+	if (bc_recorder_start(w.recorder, &what, err) != BC_GRANTED)
 		return;
 	note_started(!has_pre);
 	if (what.limits.file_bytes != 0)
@@ -268,14 +268,13 @@ static void start(void)
 static void stop(void)
 {
 	struct expected *e = current();
-	char err[300];
+	char err[BC_REFUSAL_MAX];
 
 	if (e == NULL)
 		return;
 	bool is_awaited = fibers_chance(2);
 	e->awaited += is_awaited;
-	if (bc_recorder_stop(w.recorder, err, sizeof(err), e, is_awaited ? on_done : NULL) !=
-		BC_GRANTED) {
+	if (bc_recorder_stop(w.recorder, err, e, is_awaited ? on_done : NULL) != BC_GRANTED) {
 		e->awaited -= is_awaited;
 		return;
 	}
@@ -375,7 +374,7 @@ static void on_act(uv_timer_t *timer)
 	} else if (w.actions-- == 0) {
 		end();
 	} else {
-		char err[300];
+		char err[BC_REFUSAL_MAX];
 		struct bc_mark mark;
 		switch (dice_below(&fibers.dice, 11)) {
 		case 0:
@@ -388,14 +387,13 @@ static void on_act(uv_timer_t *timer)
 		case 3:
 		case 4:
 		case 5:
-			(void)bc_recorder_rotate(w.recorder, err, sizeof(err));
+			(void)bc_recorder_rotate(w.recorder, err);
 			break;
 		case 6:
-			(void)bc_recorder_mark(w.recorder, "mark", &mark, err, sizeof(err));
+			(void)bc_recorder_mark(w.recorder, "mark", &mark, err);
 			break;
 		case 7:
-			(void)bc_recorder_note(
-				w.recorder, "{\"operator\":\"x\"}", err, sizeof(err));
+			(void)bc_recorder_note(w.recorder, "{\"operator\":\"x\"}", err);
 			break;
 		case 8:
 			break_disk();

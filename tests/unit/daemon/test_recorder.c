@@ -60,11 +60,11 @@ static void request_recording(struct bc_recorder *recorder)
 {
 	struct bc_trigger own[2];
 	struct bc_start start = {.triggers = own, .triggers_count = 2};
-	char err[200];
+	char err[BC_REFUSAL_MAX];
 
 	set_own(&own[0], "own-stop", "stop", OWN_STOP);
 	set_own(&own[1], "own-mark", "mark", OWN_MARK);
-	assert_int_equal(bc_recorder_start(recorder, &start, err, sizeof(err)), BC_GRANTED);
+	assert_int_equal(bc_recorder_start(recorder, &start, err), BC_GRANTED);
 }
 
 static void on_idle(uv_idle_t *idle)
