@@ -2,8 +2,8 @@
  * freed when it has left the queue and no reader is in the middle of it.
  *
  * Invariant: the queue is sorted by `seq` and is empty without readers. A reader's next_seq is the
- * number after the last that it has been sent, or been told to have missed: a gap in the queue
- * before the next object, or before last_seq, becomes one "missed". */
+ * number after the last object that it has been sent, or whose loss it has been sent: events that
+ * are no longer in the queue become one "missed". */
 #include "daemon/api/event_broadcast.h"
 
 #include <assert.h>
@@ -162,7 +162,7 @@ static bool start_missed(struct reader *reader, uint64_t count)
 	return true;
 }
 
-/* Makes the next object the current one. Returns false if there is none. */
+/* Makes the next object the current one. Returns false at the end of the queue. */
 static bool start_next(struct reader *reader)
 {
 	const struct bc_event_broadcast *b = reader->broadcast;
@@ -180,7 +180,7 @@ static bool start_next(struct reader *reader)
 	return true;
 }
 
-static size_t on_read(void *context, char *out, size_t size)
+static size_t read_events(void *context, char *out, size_t size)
 {
 	struct reader *reader = context;
 	size_t used = 0;
@@ -190,13 +190,13 @@ static size_t on_read(void *context, char *out, size_t size)
 	return used;
 }
 
-static bool is_over(void *context)
+static bool reader_is_over(void *context)
 {
 	(void)context;
 	return false;
 }
 
-static void on_closed(void *context)
+static void close_reader(void *context)
 {
 	struct reader *reader = context;
 	struct bc_event_broadcast *b = reader->broadcast;
@@ -215,7 +215,7 @@ static void on_closed(void *context)
 int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *request, json_t *first)
 {
 	static const struct bc_stream_ops ops = {
-		.read = on_read, .is_over = is_over, .closed = on_closed};
+		.read = read_events, .is_over = reader_is_over, .closed = close_reader};
 	bool is_owner = bc_request_is_owner(request);
 
 	if (b->reader_count == BC_EVENT_BROADCAST_READERS ||

@@ -18,7 +18,7 @@
 /* While the directory is listed for the first time. */
 #define PATIENCE_NS UINT64_C(250000000)
 
-/* A recording of more segments is summed up by its first and its last. */
+/* A recording of more segments is summed up from its first and its last. */
 #define LONG_SEGMENTS 1000u
 
 #define DIR_BYTES 4096
@@ -46,14 +46,14 @@ struct bc_listing {
 
 /* On the pool */
 
-static bool goes_on(void *context)
+static bool is_wanted(void *context)
 {
 	struct bc_listing *l = context;
 
 	return !atomic_load(&l->is_cancelled);
 }
 
-/* Counts the segments that are not here, between those that are. */
+/* Counts the missing segments between the first and the last. */
 static uint64_t count_missing(
 	const struct bc_recording_list *list, const struct bc_recording *recording)
 {
@@ -66,7 +66,7 @@ static uint64_t count_missing(
 	return missing;
 }
 
-/* Reads the number of a recording's first record that is there. Returns false if it can't. */
+/* Reads the number of the first record that a recording still has. Returns false on failure. */
 static bool read_first_record(uint64_t *record, int dir_fd, const struct bc_recording_list *list,
 	const struct bc_recording *recording)
 {
@@ -82,8 +82,8 @@ static bool read_first_record(uint64_t *record, int dir_fd, const struct bc_reco
 	return is_read;
 }
 
-/* As bc_recording_summarize(), of a recording of many segments. Records are numbered, and the
- * losses of the whole recording are in its last chunk. */
+/* Like bc_recording_summarize(), for a recording with many segments: reads only the first and the
+ * last. Records are numbered, and the last chunk has the losses of the whole recording. */
 static int summarize_long(struct bc_recording_summary *summary, struct bc_listing *l, int dir_fd,
 	const struct bc_recording_list *list, const struct bc_recording *recording,
 	const struct bc_summary_io *io)
@@ -111,7 +111,7 @@ static int summarize_long(struct bc_recording_summary *summary, struct bc_listin
 static int add_row(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list,
 	const struct bc_recording *recording, struct bc_recording_summary *summary)
 {
-	const struct bc_summary_io io = {.context = l, .goes_on = goes_on};
+	const struct bc_summary_io io = {.context = l, .goes_on = is_wanted};
 	char path[DIR_BYTES + BC_RECORDING_PATH_MAX];
 	int rc = recording->count > LONG_SEGMENTS
 			 ? summarize_long(summary, l, dir_fd, list, recording, &io)
@@ -151,8 +151,8 @@ static int read_from_catalogue(
 	return rc;
 }
 
-/* The catalogue of a large directory takes a while. Until then, names are listed, and the order is
- * that of the ids. */
+/* The catalogue of a large directory takes a while. Until then, names are listed, in the order of
+ * the ids. */
 static int read_by_name(
 	struct bc_listing *l, int dir_fd, const char *before, const struct bc_page *page)
 {
@@ -203,7 +203,7 @@ static void answer(struct request *request, json_t *rows, uint64_t omitted)
 	free(request);
 }
 
-static void on_read(uv_work_t *work, int status)
+static void on_page_read(uv_work_t *work, int status)
 {
 	struct bc_listing *l = work->data;
 	struct request *request = l->running;
@@ -235,7 +235,7 @@ static void start_job(struct bc_listing *l)
 	l->running = l->waiting;
 	l->waiting = l->running->next;
 	l->work.data = l;
-	(void)uv_queue_work(l->loop, &l->work, read_page, on_read); /* cannot fail */
+	(void)uv_queue_work(l->loop, &l->work, read_page, on_page_read); /* cannot fail */
 }
 
 int bc_listing_open(struct bc_listing **listing, uv_loop_t *loop, const char *dir,

@@ -1,6 +1,6 @@
-/* Pages of the list of recordings, for GET /v1/recordings. Which recordings there are, the
- * catalogue says; what is in them is read on libuv's thread pool, one page at a time, so that any
- * number of requests blocks neither the loop nor the disk.
+/* Pages of the list of recordings, for GET /v1/recordings. The catalogue
+ * knows which recordings exist; their contents are read on libuv's thread pool, one page at a time,
+ * so that any number of requests blocks neither the loop nor the disk.
  *
  *     bc_listing_open()
  *     bc_listing_page() ...
@@ -29,12 +29,12 @@ int bc_listing_open(struct bc_listing **listing, uv_loop_t *loop, const char *di
 
 struct bc_page {
 	char before[BC_RECORDING_ID_MAX]; /* only recordings older than this one; or empty */
-	uint32_t limit;                   /* at most so many: 1 to BC_PAGE_RECORDINGS_MAX */
+	uint32_t limit;                   /* 1 to BC_PAGE_RECORDINGS_MAX */
 };
 
-/* Receives an array of recordings as in docs/api.md, oldest first, which the callee owns, and the
- * number of recordings before them. NULL: out of memory, the directory can't be opened, which has
- * been logged, or the listing is closing. */
+/* Receives an array of recordings (docs/api.md), oldest first, and the number of recordings before
+ * them. The callee owns the array. NULL: the directory could not be read, which has been logged;
+ * out of memory; or the listing is closing. */
 typedef void (*bc_page_cb)(void *context, json_t *rows, uint64_t omitted);
 
 /* Reads a page. cb() is called once, never before this returns. The current recording is listed as

@@ -1,8 +1,8 @@
 /* The text format 0.0.4 of Prometheus: for each metric a TYPE line, a HELP line and its samples.
  *
  * The metrics are those of the table of figures (formats/base/figures.h), read from the status. A
- * figure that is missing or null, such as those of a board where there is none, has no metric. Text
- * is in labels of a sample that is 1, whose name ends in "_info".
+ * figure that is missing or null has no metric: without a board, there are no figures of the board.
+ * Text is in labels of a sample that is 1, whose name ends in "_info".
  *
  * Invariant: a name, its type and its unit never change; one TYPE and one HELP a name. */
 #include "daemon/api/metrics.h"
@@ -112,7 +112,7 @@ static void write_states(FILE *out, const struct bc_figure *f, const char *curre
 	}
 }
 
-/* Whether an earlier figure has the same metric, of which this one is a label. */
+/* True if this figure is a label of the metric of an earlier one. */
 static bool is_repeated(size_t figure)
 {
 	for (size_t i = 0; i < figure; i++)

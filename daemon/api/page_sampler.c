@@ -1,3 +1,11 @@
+/* Counts a sample of the records (see the header) in fixed tables: types and processors by value,
+ * pages in a set-associative table of weighted counts.
+ *
+ * Instead of lowering all counts as time passes, new requests get a growing weight: a count's value
+ * is count / weight. All are scaled down together long before they could overflow.
+ *
+ * Invariant: of a page in the table, `counts` is at least its requests, and at most `errors` more;
+ * a page that is not in the table has had at most the lowest count of its set. */
 #include "daemon/api/page_sampler.h"
 
 #include <assert.h>
@@ -44,8 +52,6 @@ struct bc_page_sampler {
 	uint32_t sample_start; /* position of the sample's first record */
 	uint64_t types[256][STRIPES];
 	uint64_t procs[256][STRIPES];
-	/* Instead of lowering all counts as time passes, new requests get a growing weight. The
-	 * value of a count is count / weight. */
 	double weight;
 	double memory;
 	uint64_t aged_ns; /* the time of the last call of bc_page_sampler_age(); 0: none */
@@ -164,7 +170,7 @@ static void count_records(struct bc_page_sampler *sampler, const uint8_t *record
 	sampler->sampled += n;
 }
 
-/* Counts those of the next n records of the block whose positions are from `begin` to `end` - 1. */
+/* Of the next n records of the block, counts those at positions `begin` to `end` - 1. */
 static void count_part(struct bc_page_sampler *sampler, const uint8_t *records, uint32_t n,
 	uint32_t begin, uint32_t end)
 {

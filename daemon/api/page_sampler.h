@@ -13,7 +13,7 @@
  * requests (fetch, read, write). Their counts halve every BC_PAGE_SAMPLER_HALF_LIFE_NS, so they
  * describe about the last half minute.
  *
- * BC_PAGE_SAMPLER_PAGES pages are counted, in sets of BC_PAGE_SAMPLER_WAYS like those of a cache. A
+ * BC_PAGE_SAMPLER_PAGES pages are counted, in sets of BC_PAGE_SAMPLER_WAYS, as in a cache. A
  * new page in a full set replaces the page with the lowest count and inherits that count as its
  * possible error: the requests that it may have had before (the Space-Saving algorithm by Metwally,
  * Agrawal and El Abbadi, applied to each set).

@@ -293,7 +293,7 @@ struct cursor {
 	bool has_budget;
 };
 
-static const uint8_t *record_at(const struct cursor *c, uint32_t n)
+static const uint8_t *cursor_record(const struct cursor *c, uint32_t n)
 {
 	return c->chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
@@ -309,8 +309,8 @@ static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 {
 	while (c->has_budget && c->at < to && !tap->is_done && queue_accepts_records(&tap->queue)) {
 		uint32_t n = to - c->at < BC_FILTER_RECORDS ? to - c->at : BC_FILTER_RECORDS;
-		uint32_t examined = examine_records(tap, record_at(c, c->at), n, c->position.record,
-			&c->position.tick, c->position.epoch);
+		uint32_t examined = examine_records(tap, cursor_record(c, c->at), n,
+			c->position.record, &c->position.tick, c->position.epoch);
 		advance(c, examined);
 		if (examined == n)
 			c->ticks_end = c->at;
@@ -325,7 +325,7 @@ static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 static void add_ticks(struct cursor *c)
 {
 	c->position.tick = bc_records_ticks(
-		record_at(c, c->ticks_end), c->at - c->ticks_end, c->position.tick);
+		cursor_record(c, c->ticks_end), c->at - c->ticks_end, c->position.tick);
 	c->ticks_end = c->at;
 }
 
@@ -427,7 +427,7 @@ static bool format_next_line(struct tap *tap)
 	return true;
 }
 
-static size_t on_read(void *context, char *out, size_t size)
+static size_t read_lines(void *context, char *out, size_t size)
 {
 	struct tap *tap = context;
 	size_t used = 0;
@@ -444,14 +444,14 @@ static size_t on_read(void *context, char *out, size_t size)
 	return used;
 }
 
-static bool is_over(void *context)
+static bool tap_is_over(void *context)
 {
 	const struct tap *tap = context;
 
 	return tap->is_done;
 }
 
-static void on_closed(void *context)
+static void close_tap(void *context)
 {
 	struct tap *tap = context;
 
@@ -467,7 +467,7 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 	uint64_t limit)
 {
 	static const struct bc_stream_ops ops = {
-		.read = on_read, .is_over = is_over, .closed = on_closed};
+		.read = read_lines, .is_over = tap_is_over, .closed = close_tap};
 	bool is_owner = bc_request_is_owner(request);
 
 	if (taps->count == BC_TAPS_MAX || (!is_owner && taps->others == BC_TAPS_OTHERS))

@@ -1,3 +1,9 @@
+/* What the log says about losses. While samples are being lost, three messages: at the start, the
+ * sum at growing intervals, and the total once nothing has been lost for QUIET_NS. At the end of a
+ * recording, its summary. Also a warning if the data does not look like the configured protocol.
+ *
+ * All sums are differences between the counts at two polls: `before` the current period of losses,
+ * `polled` the last time. */
 #include "daemon/recorder/loss_report.h"
 
 #include <inttypes.h>
@@ -22,7 +28,7 @@ static uint64_t lost_of(const struct bc_counts *c)
 	return bc_losses_sum(&c->losses).lost;
 }
 
-/* Those that arrived. */
+/* Lost samples that had arrived. */
 static uint64_t dropped_of(const struct bc_counts *c)
 {
 	return c->losses.lost[BC_GAP_BUFFER] + c->losses.lost[BC_GAP_DISK];
@@ -77,7 +83,7 @@ static void write_losses(char out[LOSSES_MAX], const struct bc_losses *losses)
 				words[cause] != NULL ? words[cause] : bc_gap_cause_name(cause));
 }
 
-/* Likewise, those of the current period of losses. */
+/* The same for the current period of losses. */
 static void write_period(
 	char out[LOSSES_MAX], const struct bc_loss_report *r, const struct bc_counts *c)
 {
@@ -200,7 +206,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	uint64_t breaks = r->after.breaks - r->before.breaks;
 	uint64_t damages = r->after.damages - r->before.damages;
 
-	/* With several recordings in a run, the received samples are not those of this one. */
+	/* With several recordings in a run, not all received samples belong to this one. */
 	if (!is_only_recording)
 		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written in %" PRIu32 " segment%s",
 			recording, totals->records, totals->segments,

@@ -36,7 +36,7 @@
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */
 #define CHUNKS_IN_PIPELINE 4u
 
-/* Gaps come in bursts: events sum up those of this time. */
+/* Gaps come in bursts: an event sums up the gaps of this time. */
 #define GAPS_NS UINT64_C(1000000000)
 
 struct bc_recorder {
@@ -84,7 +84,7 @@ static bool has_flight(const struct bc_recorder *r)
 	return r->flight.chunks != 0;
 }
 
-/* Whether no other recording can start. A source that ends with its recording has only one. */
+/* True if no other recording can start. A source that ends with its recording has only one. */
 static bool has_source_ended(const struct bc_recorder *r)
 {
 	return bc_session_is_draining(r->session) ||
@@ -226,7 +226,7 @@ static void emit_changes(struct bc_recorder *r)
 
 /* A recording's own triggers */
 
-/* Whether triggers may start a recording. */
+/* Lets triggers start recordings unless the run is ending or has only one. */
 static void allow_triggers(struct bc_recorder *r)
 {
 	bc_channel_allow_triggers(r->channel, !r->is_ending && !r->options.is_once);
@@ -1225,7 +1225,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	return 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_report_closed(uv_handle_t *handle)
 {
 	free(handle->data);
 }
@@ -1238,5 +1238,5 @@ void bc_recorder_close(struct bc_recorder *r)
 	bc_session_close(r->session);
 	bc_pipeline_close(r->pipeline);
 	bc_recordings_free(&r->recordings);
-	uv_close((uv_handle_t *)&r->report, on_closed);
+	uv_close((uv_handle_t *)&r->report, on_report_closed);
 }

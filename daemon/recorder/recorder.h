@@ -49,8 +49,7 @@ struct bc_recorder_options {
 	/* A segment has been sealed. */
 	void (*on_sealed)(void *context, const struct bc_writer_notice *notice);
 
-	/* The last recording is sealed or abandoned: that of --once, or the one that
-	 * bc_recorder_end() ended. */
+	/* The last recording is sealed or abandoned, with --once or after bc_recorder_end(). */
 	void (*on_over)(void *context);
 };
 
@@ -159,8 +158,7 @@ enum bc_refusal bc_recorder_disarm(
 
 /* What there is */
 
-/* The recording in progress or, if there is none, the latest one that is being sealed; NULL: none.
- */
+/* The recording in progress, or else the latest one that is being sealed, or NULL. */
 const struct bc_recording *bc_recorder_current(const struct bc_recorder *recorder);
 
 /* A recording of this run by its id, if it is not sealed yet or the latest sealed one; or NULL. */

@@ -105,7 +105,7 @@ struct bc_recording_now {
 struct bc_mark {
 	char text[BC_MARK_TEXT_MAX + 1];
 	uint64_t record; /* number of the record after it; UINT64_MAX outside a recording */
-	uint64_t tick;   /* of the record after it or, if there is none yet, before it */
+	uint64_t tick;   /* of the record after it, or before it if it is the last */
 	uint32_t epoch;
 };
 

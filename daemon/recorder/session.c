@@ -1,3 +1,16 @@
+/* Owns the source, its decoder and its channel, and the limits of the recording in progress.
+ *
+ * States: RUNNING; STOPPING: the source is ending, and what it has delivered is being decoded;
+ * FINISHING: everything is decoded, the last recording has ended and is being sealed; DONE. They
+ * only advance: by the owner, by the end of the source, or by a limit if the session ends with its
+ * recording.
+ *
+ * Each limit is applied where it is exact: records in the channel, the bus time of a replay in the
+ * decoder, the host's time of a live source by timers, the size in the writer.
+ *
+ * Invariant: a callback of the source, the decoder or the channel never ends the session: it calls
+ * defer_step(), and the loop's next iteration does. on_done() is called once, when no recording is
+ * unsealed. */
 #include "daemon/recorder/session.h"
 
 #include <errno.h>
@@ -511,7 +524,7 @@ static void describe_board(struct bc_session *s)
 		memcpy(header->board_firmware, board->firmware, sizeof(header->board_firmware));
 }
 
-/* Adds the replayed recording's metadata; those of the new recording take precedence. */
+/* Adds the replayed recording's metadata; the new recording's take precedence. */
 static void carry_metadata(struct bc_segment_header *header, const struct bc_segment_header *from)
 {
 	char all[BC_METADATA_MAX];
@@ -742,7 +755,7 @@ void bc_session_poll(struct bc_session *s)
 	bc_log_limits_poll(&s->limits, uv_hrtime());
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
 	struct bc_session *s = handle->data;
 
@@ -760,7 +773,7 @@ void bc_session_close(struct bc_session *s)
 	bc_channel_close(s->channel);
 	bc_log_limits_end(&s->limits);
 	for (int i = 0; i < TIMERS; i++)
-		uv_close((uv_handle_t *)&s->timers[i], on_closed);
+		uv_close((uv_handle_t *)&s->timers[i], on_timer_closed);
 }
 
 static void on_full(void *context, uint32_t at)

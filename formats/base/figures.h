@@ -6,9 +6,9 @@
  *     counts in `status` and `top`    cli/live/status.c
  *     docs/api.md, docs/openapi.json  docs/figures.py (make docs)
  *
- * A row is FIGURE(path, TYPE, VALUE, metric, help, ...); an object's row precedes those of its
- * members. TYPE says how VALUE becomes JSON (VALUE_COUNT() and so on in status.c). Paths, metrics,
- * their types and units never change. */
+ * A row is FIGURE(path, TYPE, VALUE, metric, help, ...); an object's row precedes its
+ * members' rows. TYPE says how VALUE becomes JSON (VALUE_COUNT() and so on in status.c). Paths,
+ * metrics, their types and units never change. */
 #ifndef BC_FORMATS_BASE_FIGURES_H
 #define BC_FORMATS_BASE_FIGURES_H
 
@@ -26,7 +26,7 @@ struct bc_figure {
 
 	/* The metric has a label of this name. A count by name: a sample for each member. A text:
 	 * the label's value, in the one sample of all figures with this metric, which is 1; its
-	 * help is that of the first of them. */
+	 * help is the first one's. */
 	const char *label;
 
 	/* The values of a state, separated by spaces: the metric has a sample for each, of which
