@@ -288,16 +288,6 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
 }
 
-/* Subtracts the samples that the first chunk itself lost. */
-static void set_first_gaps(struct bc_overview_segment *s, const struct bc_chunk *chunk)
-{
-	uint64_t gaps;
-	uint64_t lost;
-
-	bc_chunk_gaps(chunk, &gaps, &lost);
-	s->lost_before -= lost < s->lost_before ? lost : s->lost_before;
-}
-
 static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 {
 	struct bc_recording_end end;
@@ -326,74 +316,17 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->has_events = s->has_events || info->events != 0;
 }
 
-/* Reads the header of a chunk in the index. */
-static bool read_chunk(struct bc_overview *o, const struct bc_segment_index *index, uint32_t row)
-{
-	struct bc_chunk_info info;
-	uint64_t offset = bc_segment_index_row(index, row, &info);
-
-	return bc_chunk_header_load(o->chunk, o->fd, offset, &info) == 0;
-}
-
-static int add_index(struct bc_overview *o, struct bc_overview_file *file,
-	const struct bc_segment_header *header, const struct bc_segment_index *index)
-{
-	struct bc_overview_segment *s = add_segment(file);
-	struct bc_chunk_info info;
-
-	if (s == NULL)
-		return -ENOMEM;
-	bc_segment_index_row(index, 0, &info);
-	set_first(s, &info);
-	s->is_sealed = true;
-	s->gaps = index->head.gaps;
-	s->bytes = (uint64_t)file->st.st_size;
-	set_header(s, header);
-	int rc = set_metadata(file, header);
-	for (uint32_t row = 0; row < index->head.rows; row++) {
-		bc_segment_index_row(index, row, &info);
-		add_chunk(s, &info);
-	}
-	if (read_chunk(o, index, 0))
-		set_first_gaps(s, o->chunk);
-	if (header->sequence == 0) /* not made by buscapd */
-		s->end = BC_OVERVIEW_SEALED;
-	if (read_chunk(o, index, index->head.rows - 1))
-		set_end(s, o->chunk);
-	return rc;
-}
-
-/* Reads a sealed segment by its index. Returns 0; -EBADMSG or -ENOENT if that is not possible; or
- * another negative errno. */
-static int scan_sealed(struct bc_overview *o, struct bc_overview_file *file)
-{
-	struct bc_segment_header header;
-	struct bc_segment_index index;
-	struct bc_chunk_info info;
-	int rc = bc_segment_index_load(&index, o->fd);
-
-	if (rc != 0)
-		return rc;
-	rc = bc_segment_header_load(&header, o->fd);
-	if (rc == 0 && index.head.rows != 0)
-		bc_segment_index_row(&index, 0, &info);
-	if (rc == 0 && (index.head.rows == 0 || info.segment != header.segment ||
-			       info.recording_tag != bc_recording_tag(header.recording)))
-		rc = -EBADMSG;
-	if (rc == 0)
-		rc = add_index(o, file, &header, &index);
-	bc_segment_index_free(&index);
-	return rc;
-}
-
-/* Adds a chunk of a file to its last segment, or to a new one if the chunk is of another. */
-static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_t row)
+/* Adds a chunk of a file to its last segment, or to a new one if the chunk is of another. Reads the
+ * chunk's events unless `has_index`: then the first and the last chunk tell enough. */
+static int add_row(
+	struct bc_overview *o, struct bc_overview_file *file, uint32_t row, bool has_index)
 {
 	const struct bc_chunk_row *r = &o->table.rows[row];
 	const struct bc_chunk_info *info = &r->info;
 	uint32_t count = file->segment_count;
 	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
 	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
+	bool is_skipped = has_index && row != 0 && row + 1 != o->table.count;
 	uint64_t gaps;
 	uint64_t lost;
 	int rc = 0;
@@ -409,25 +342,36 @@ static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_
 	}
 	add_chunk(s, info);
 	s->bytes += bc_chunk_encoded_bytes(info);
-	if (info->events == 0 || bc_chunk_header_load(o->chunk, o->fd, r->offset, info) != 0)
+	if (info->events == 0 || is_skipped ||
+		bc_chunk_header_load(o->chunk, o->fd, r->offset, info) != 0)
 		return rc;
 	bc_chunk_gaps(o->chunk, &gaps, &lost);
 	s->gaps += gaps;
-	if (is_new)
-		set_first_gaps(s, o->chunk);
+	if (is_new) /* subtract the samples that the first chunk itself lost */
+		s->lost_before -= lost < s->lost_before ? lost : s->lost_before;
 	set_end(s, o->chunk);
 	return rc;
 }
 
-/* Reads a file by its list of chunks. */
-static int scan_rows(struct bc_overview *o, struct bc_overview_file *file)
+/* Reads the segments of the open file. */
+static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 {
+	struct bc_index_head head;
 	int rc = load_table(o);
+	bool has_index = rc == 0 && bc_segment_index_read_head(&head, o->fd) == 0 &&
+			 o->table.count != 0 && o->table.count == head.rows &&
+			 bc_chunk_table_header(&o->table, 0) != NULL;
 
 	for (uint32_t row = 0; rc == 0 && row < o->table.count; row++)
-		rc = add_row(o, file, row);
-	if (rc == 0 && file->segment_count == 1)
-		file->segments[0].bytes = (uint64_t)file->st.st_size;
+		rc = add_row(o, file, row, has_index);
+	if (rc == 0 && file->segment_count == 1) {
+		struct bc_overview_segment *s = &file->segments[0];
+		s->bytes = (uint64_t)file->st.st_size;
+		s->is_sealed = has_index;
+		s->gaps = has_index ? head.gaps : s->gaps;
+		if (has_index && s->end == BC_OVERVIEW_OPEN && o->table.headers[0].sequence == 0)
+			s->end = BC_OVERVIEW_SEALED; /* not made by buscapd */
+	}
 	if (rc != 0 || file->segment_count != 0 || o->table.header_count == 0)
 		return rc;
 	/* It has only a header. */
@@ -454,9 +398,7 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		rc = -errno;
 	file->is_written = bc_segment_path_is_partial(file->path) && bc_is_being_written(o->fd);
 	if (rc == 0)
-		rc = scan_sealed(o, file);
-	if (rc == -EBADMSG || rc == -ENOENT)
-		rc = scan_rows(o, file);
+		rc = scan_segments(o, file);
 	bc_overview_close_file(o);
 	rc = o->stop != 0 ? o->stop : rc;
 	if (rc == 0)
