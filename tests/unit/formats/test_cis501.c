@@ -5,7 +5,6 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-#define REAL_TRACE "../shared/data/cis501/sjeng-1K.trace"
 
 /* The example of the format's document, with single spaces. */
 static const char seed[] = "1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD\n"
@@ -338,32 +337,5 @@ TEST(random_micro_ops_are_printed_like_printf_and_read_back)
 	assert_string_equal(again.text, printed.text);
 	free(again.text);
 	free(printed.text);
-	parsed_free(&parsed);
-}
-
-TEST(a_real_trace_is_printed_unchanged)
-{
-	FILE *file = fopen(REAL_TRACE, "r");
-	size_t macro_ops = 0;
-
-	if (file == NULL) {
-		print_message("skipped: %s does not exist\n", REAL_TRACE);
-		skip();
-	}
-	char *text = calloc(1, 1 << 20);
-	assert_non_null(text);
-	size_t n = fread(text, 1, (1 << 20) - 1, file);
-	fclose(file);
-	struct parsed parsed = parse_bytes(BC_FORMAT_CIS501, "", text, n);
-	assert_int_equal(parsed.fault_count, 0);
-	assert_int_equal(parsed.count, 1000);
-	for (size_t i = 0; i < parsed.count; i++)
-		macro_ops += parsed.entries[i].uop.step == 1;
-	assert_int_equal(macro_ops, 750);
-	struct printed printed = print_entries(BC_FORMAT_CIS501, "", parsed.entries, parsed.count);
-	assert_int_equal(printed.bytes, n);
-	assert_memory_equal(printed.text, text, n);
-	free(printed.text);
-	free(text);
 	parsed_free(&parsed);
 }
