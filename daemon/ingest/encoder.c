@@ -1,6 +1,6 @@
-/* Compresses each chunk into one independent LZ4 frame. Workers
- * therefore share no state, and throughput grows with their number. It costs a slightly lower ratio
- * than one long frame: matches cannot reach back into the previous chunk.
+/* Compresses each chunk into one independent LZ4 frame. So workers share no state, and throughput
+ * grows with their number. The ratio is slightly lower than with one long frame, because matches
+ * cannot reach back into the previous chunk.
  *
  * Chunks are popped in order but finished in any order; the writer restores it by sequence number.
  * It holds finished outputs until the next chunk in order arrives. A worker pops an output before

@@ -31,7 +31,7 @@ int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_leve
  * encoder. The writer must still be returning outputs. NULL is allowed. */
 void bc_encoder_stop(struct bc_encoder *encoder);
 
-/* Replaces *longest if a worker has been busy with its current chunk for longer. */
+/* Updates *longest if a worker has been busy with its current chunk for longer. */
 void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest);
 
 #endif

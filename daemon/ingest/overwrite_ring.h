@@ -1,6 +1,5 @@
-/* The overwrite ring: the flight recorder's memory. It keeps a channel's latest chunks in order;
- * when a limit is exceeded, its owner removes the oldest. It only stores slots and does not own
- * them. */
+/* The overwrite ring: the flight recorder's memory. It has a channel's latest chunks in order, and
+ * tells its owner when the oldest exceeds a limit. It stores slots, but does not own them. */
 #ifndef BC_DAEMON_INGEST_OVERWRITE_RING_H
 #define BC_DAEMON_INGEST_OVERWRITE_RING_H
 
@@ -53,8 +52,8 @@ struct bc_slot *bc_overwrite_ring_peek(const struct bc_overwrite_ring *ring);
 bool bc_overwrite_ring_is_over(
 	const struct bc_overwrite_ring *ring, uint64_t unfinished, uint64_t now_ns);
 
-/* Returns whether a chunk that has been filled since since_ns should be added although it is not
- * full. Time is discarded in steps of one chunk, so chunks must not grow too long on a slow bus. */
+/* Returns whether a chunk that has been filled since since_ns should be added before it is full.
+ * Time is discarded in steps of one chunk, so chunks must not last too long on a slow bus. */
 bool bc_overwrite_ring_is_due(
 	const struct bc_overwrite_ring *ring, uint64_t since_ns, uint64_t now_ns);
 

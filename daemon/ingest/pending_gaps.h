@@ -1,6 +1,6 @@
-/* Gaps that wait for a chunk. Where samples are missing, there may be no chunk being filled; the
- * gap is then written before the next record. There is one gap for each cause: what is missing at
- * the same place is added to it, even after it was written. */
+/* Gaps that wait for a chunk: where samples are missing, none may be being filled, so the gap is
+ * written before the next record. There is one gap per cause: further losses at the same place are
+ * added to it, even after it was written. */
 #ifndef BC_DAEMON_INGEST_PENDING_GAPS_H
 #define BC_DAEMON_INGEST_PENDING_GAPS_H
 
@@ -19,14 +19,14 @@ struct bc_pending_gaps {
 /* Returns how many events bc_pending_gaps_write() will write. */
 uint32_t bc_pending_gaps_count(const struct bc_pending_gaps *gaps);
 
-/* Moves them to the end of a chunk, which must have space for them. */
+/* Moves the gaps to the end of a chunk, which must have room for them. */
 void bc_pending_gaps_write(struct bc_pending_gaps *gaps, struct bc_chunk *chunk);
 
 void bc_pending_gaps_clear(struct bc_pending_gaps *gaps);
 
-/* Adds a loss to the gap of this cause at the end of `chunk` (NULL: there is none), or else to the
- * waiting one: `lost` samples are missing, or, if not exact, at least `lost`. Counts what is added
- * in `losses`, unless it is NULL. Returns the gap, whose duration is the caller's. */
+/* Adds a loss to the gap of this cause at the end of `chunk`, which may be NULL, or else to the
+ * waiting gap: `lost` samples are missing or, if not exact, at least `lost`. Adds the same to
+ * `losses` unless it is NULL. Returns the gap; the caller sets its duration. */
 struct bc_event *bc_pending_gaps_add(struct bc_pending_gaps *gaps, struct bc_chunk *chunk,
 	enum bc_gap_cause cause, uint64_t lost, bool exact, struct bc_losses *losses);
 

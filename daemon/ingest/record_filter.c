@@ -1,3 +1,13 @@
+/* One pass compacts the new records in place: records and events move from `in` to `out`, which is
+ * never ahead. Records without events between them are handled in blocks of BC_FILTER_RECORDS: the
+ * rules yield a bit mask per block, and the kept records are moved without branches.
+ *
+ * Invariant: the ticks of kept records stay exact. A removed record's delta is added to the next
+ * kept one; if the sum does not fit into a delta, that record gets an anchor.
+ *
+ * Costs one evaluation of each rule per record and one copy of each kept record. Filtering the
+ * chunk itself, instead of a second buffer, needs no memory and lets triggers see exactly what is
+ * recorded. */
 #include "daemon/ingest/record_filter.h"
 
 #include <assert.h>
@@ -6,18 +16,6 @@
 
 #include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
-
-/* How it works
- *
- * One pass compacts the new records in place: records and events move from `in` to `out`, which is
- * never ahead. Records without events between them are handled in blocks of BC_FILTER_RECORDS: the
- * rules yield a bit mask per block, and the kept records are moved without branches. A removed
- * record's delta is added to the next kept one, so ticks remain exact; if the sum does not fit into
- * a delta, the record gets an anchor.
- *
- * It costs one evaluation of each rule per record and one copy of each kept record. Filtering
- * before the chunk is full, instead of a second buffer, needs no memory and lets triggers see
- * exactly what is recorded. */
 
 /* A pass over the new records. */
 struct filter_pass {
@@ -41,7 +39,7 @@ struct filter_pass {
 	uint64_t window; /* start of a period; at or before `tick` unless ticks ran backward */
 };
 
-static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
+static uint8_t *filter_record_at(struct bc_chunk *chunk, uint32_t n)
 {
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
@@ -85,7 +83,7 @@ static uint64_t select_sampled(struct filter_pass *p, const uint8_t *at, uint32_
 static uint64_t select_records(
 	struct filter_pass *p, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {
-	const uint8_t *at = record_at(p->chunk, p->in);
+	const uint8_t *at = filter_record_at(p->chunk, p->in);
 	const struct bc_record_filter_rules *keep = &p->filter->keep;
 	const struct bc_record_filter_rules *leave_out = &p->filter->leave_out;
 	uint64_t bits = all_of(n);
@@ -132,7 +130,7 @@ static void write_anchor(struct filter_pass *p, uint32_t position)
 /* Moves the record whose first eight bytes are at `head` to `out`; its tick is p->tick. */
 static void keep_record(struct filter_pass *p, const uint8_t *head, bool has_own_anchor)
 {
-	uint8_t *to = record_at(p->chunk, p->out);
+	uint8_t *to = filter_record_at(p->chunk, p->out);
 	uint64_t delta = p->tick - p->kept_tick;
 
 	memmove(to, head, 8);
@@ -150,14 +148,14 @@ static void keep_record(struct filter_pass *p, const uint8_t *head, bool has_own
 	p->out++;
 }
 
-/* Processes one record that has a delta. */
+/* Moves or removes one record that has a delta. */
 static void move_one(struct filter_pass *p, bool keep)
 {
-	const uint8_t *at = record_at(p->chunk, p->in);
+	const uint8_t *at = filter_record_at(p->chunk, p->in);
 	uint32_t time = bc_le32(at + 8);
 	uint64_t pending = p->tick - p->kept_tick;
 
-	/* The ticks would no longer fit into a delta and there is no space for an anchor: keep the
+	/* The ticks no longer fit into a delta, and there is no room for an anchor: keep the
 	 * previous record after all. */
 	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !p->needs_anchor &&
 		!has_event_room(p))
@@ -194,7 +192,7 @@ static const struct bc_event *find_anchor(const struct filter_pass *p)
 	return NULL;
 }
 
-/* Processes a record that has an anchor instead of a delta. */
+/* Moves or removes a record that has an anchor instead of a delta. */
 static void move_anchored(struct filter_pass *p, const struct bc_event *anchor)
 {
 	uint64_t tick = anchor->value;
@@ -209,7 +207,7 @@ static void move_anchored(struct filter_pass *p, const struct bc_event *anchor)
 	p->is_inexact = !is_exact;
 	p->is_first = false;
 	if (keep)
-		keep_record(p, record_at(p->chunk, p->in), true);
+		keep_record(p, filter_record_at(p->chunk, p->in), true);
 	p->in++;
 }
 
@@ -217,8 +215,8 @@ static void move_anchored(struct filter_pass *p, const struct bc_event *anchor)
  * the ticks of removed records before the first. All these ticks fit into a delta. */
 static void compact(struct filter_pass *p, uint32_t n, uint64_t bits, uint32_t pending)
 {
-	const uint8_t *at = record_at(p->chunk, p->in);
-	uint8_t *to = record_at(p->chunk, p->out);
+	const uint8_t *at = filter_record_at(p->chunk, p->in);
+	uint8_t *to = filter_record_at(p->chunk, p->out);
 	uint8_t *first = to;
 
 	/* Removed records are written too, then overwritten: cheaper than an unpredictable branch.
@@ -236,7 +234,7 @@ static void compact(struct filter_pass *p, uint32_t n, uint64_t bits, uint32_t p
 	p->kept_tick = p->tick - pending;
 }
 
-/* Processes a block of records without events. */
+/* Moves the kept records of a block without events. */
 static void move_block(struct filter_pass *p, uint32_t n)
 {
 	uint64_t ticks = 0;
@@ -252,9 +250,9 @@ static void move_block(struct filter_pass *p, uint32_t n)
 	}
 	p->tick += ticks;
 	if (bits == all_of(n)) {
-		uint8_t *to = record_at(p->chunk, p->out);
+		uint8_t *to = filter_record_at(p->chunk, p->out);
 		if (p->in != p->out)
-			memmove(to, record_at(p->chunk, p->in), (size_t)n * BC_RECORD_BYTES);
+			memmove(to, filter_record_at(p->chunk, p->in), (size_t)n * BC_RECORD_BYTES);
 		bc_write_le32(to + 8, bc_le32(to + 8) + (uint32_t)pending);
 		p->out += n;
 		p->kept_tick = p->tick;

@@ -1,3 +1,15 @@
+/* Searches records for triggers, in blocks of up to 64. Each trigger yields a bit mask of the
+ * block's records at which it matches; the lowest bit of all masks is the next match. Hold-offs are
+ * not checked per record: before the search, each trigger gets the first record at which it may
+ * match again.
+ *
+ * The search restarts after each match, because its action may change which triggers may act. That
+ * costs one pass over the block per match, and nothing per record for triggers that are held off.
+ *
+ * Invariant: no match is found twice or lost. What is known beyond a search is in the engine: more
+ * matches at the same record (`due`, with the record they are at, because a split may have moved or
+ * discarded it), and what the events at a chunk's end do at the next record (`waiting`, `has_gap`).
+ */
 #include "daemon/ingest/trigger_engine.h"
 
 #include <errno.h>
@@ -12,12 +24,12 @@
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)
 {
-	/* The entries of `armed`, 290 KB, are set when they are used. */
+	/* `armed` has 290 KB; its entries are set when they are used. */
 	memset(e, 0, offsetof(struct bc_trigger_engine, armed));
 	e->actions = UINT32_MAX;
 }
 
-/* The triggers that are armed */
+/* Armed triggers */
 
 static unsigned find_armed(const struct bc_trigger_engine *e, const char *name)
 {
@@ -83,14 +95,14 @@ void bc_trigger_engine_configure(
 {
 	for (unsigned i = e->count; i-- > 0;) {
 		struct bc_trigger *armed = &e->armed[i].trigger;
-		bool stays = armed->is_requested;
+		bool keeps = armed->is_requested;
 		for (unsigned n = 0; n < count; n++) {
 			if (strcmp(armed->name, triggers[n].name) != 0)
 				continue;
-			stays = bc_trigger_equal(armed, &triggers[n]);
+			keeps = bc_trigger_equal(armed, &triggers[n]);
 			armed->filter = triggers[n].filter; /* its region may have moved */
 		}
-		if (!stays)
+		if (!keeps)
 			remove_armed(e, i);
 	}
 	for (unsigned n = 0; n < count && n < BC_TRIGGERS_CONFIGURED; n++)
@@ -99,15 +111,7 @@ void bc_trigger_engine_configure(
 			return;
 }
 
-/* The search
- *
- * Records are searched in blocks of up to 64. Each trigger yields a bit mask of the block's records
- * at which it matches; the lowest bit of all masks is the next match. Hold-offs are not checked per
- * record: before the search, each trigger gets the first record at which it may match again.
- *
- * The search restarts after each match, since its action may change which triggers may act. That
- * costs one pass over the block per match, and nothing per record for triggers that are held off.
- */
+/* The search */
 
 #define BLOCK_RECORDS BC_FILTER_RECORDS
 
@@ -132,7 +136,7 @@ struct search {
 	uint64_t tick;
 };
 
-static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
+static const uint8_t *engine_record_at(const struct bc_chunk *chunk, uint32_t n)
 {
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
@@ -140,7 +144,7 @@ static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
 /* Returns the tick of record n, given the tick of the one before. *event advances to its anchor. */
 static uint64_t next_tick(const struct bc_chunk *chunk, uint32_t n, uint64_t tick, uint32_t *event)
 {
-	uint32_t time = bc_le32(record_at(chunk, n) + 8);
+	uint32_t time = bc_le32(engine_record_at(chunk, n) + 8);
 
 	if (time != BC_TIME_NONE)
 		return tick + time;
@@ -165,7 +169,7 @@ static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t 
 	return from;
 }
 
-/* Returns whether a trigger may act now. During a search that changes with each match. */
+/* Returns whether a trigger may act now. The answer may change with each match. */
 static bool may_act(const struct bc_trigger_engine *e, unsigned i)
 {
 	const struct bc_trigger *t = &e->armed[i].trigger;
@@ -190,9 +194,7 @@ static uint32_t first_free(const struct search *s, unsigned i)
 	if (armed->acted_epoch != s->chunk->info.epoch)
 		return s->at;
 	uint64_t free = armed->acted_tick + bc_ticks_of_ns(t->holdoff_ns, s->clock_hz);
-	if (s->chunk->info.last_tick < free)
-		return s->chunk->info.records;
-	return find_tick(s->chunk, s->at, bc_chunk_tick(s->chunk, s->at), free);
+	return bc_chunk_find_tick(s->chunk, s->at, free);
 }
 
 static bool has_mark_room(const struct bc_chunk *chunk, const struct bc_trigger *trigger)
@@ -225,7 +227,7 @@ static uint64_t long_delta(const struct search *s, uint32_t n)
  * record and not after a gap. */
 static uint64_t idle_bits(const struct search *s, uint64_t ticks)
 {
-	const uint8_t *at = record_at(s->chunk, s->at);
+	const uint8_t *at = engine_record_at(s->chunk, s->at);
 	uint64_t bits = 0;
 
 	for (uint32_t i = 0; i < s->n; i++)
@@ -272,7 +274,8 @@ static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger
 
 	switch (t->kind) {
 	case BC_TRIGGER_RECORD:
-		return bc_filter_records(&t->filter, record_at(s->chunk, s->at), s->n, &ticks);
+		return bc_filter_records(
+			&t->filter, engine_record_at(s->chunk, s->at), s->n, &ticks);
 	case BC_TRIGGER_BOARD:
 	case BC_TRIGGER_GAP:
 		return event_bits(s, t);
@@ -287,8 +290,8 @@ static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger
 	return 0;
 }
 
-/* Sets the matches of each trigger in the block. Returns those of all, except marks without space.
- */
+/* Sets the matches of each trigger in the block. Returns the records with a match, except marks
+ * without space. */
 static uint64_t search_block(struct search *s)
 {
 	const struct bc_chunk_info *info = &s->chunk->info;
@@ -324,7 +327,7 @@ static void start_search(struct search *s)
 	}
 }
 
-/* Ends the effect of events before the first record of the batch. */
+/* Ends the effect of events before the first record. */
 static void clear_waiting(struct search *s)
 {
 	s->engine->waiting = 0;
@@ -334,8 +337,7 @@ static void clear_waiting(struct search *s)
 	s->is_head = false;
 }
 
-/* Returns the tick of a record. Cached: n must not be lower than in the call before, so that a
- * chunk is walked once. */
+/* Returns the tick of a record. n must not fall from call to call, so a chunk is walked once. */
 static uint64_t tick_of(struct search *s, uint32_t n)
 {
 	if (!s->has_tick) {
@@ -350,11 +352,11 @@ static uint64_t tick_of(struct search *s, uint32_t n)
 	return s->tick;
 }
 
-/* Starts the hold-off of a mark without space, at the block's record `place`. */
-static void start_holdoff(struct search *s, unsigned i, uint32_t place)
+/* Starts the hold-off of a mark without space, at record `in_block` of the block. */
+static void start_holdoff(struct search *s, unsigned i, uint32_t in_block)
 {
 	struct bc_armed_trigger *armed = &s->engine->armed[i];
-	uint32_t n = s->at + place;
+	uint32_t n = s->at + in_block;
 	uint64_t tick = tick_of(s, n);
 	uint64_t ticks = bc_ticks_of_ns(armed->trigger.holdoff_ns, s->clock_hz);
 
@@ -399,13 +401,13 @@ static uint32_t find_matches(struct search *s)
 	s->is_head = true;
 	while (s->at < s->chunk->info.records) {
 		uint64_t all = search_block(s);
-		unsigned place = all != 0 ? (unsigned)__builtin_ctzll(all) : s->n;
-		count_missed(s, place + 1);
+		unsigned first = all != 0 ? (unsigned)__builtin_ctzll(all) : s->n;
+		count_missed(s, first + 1);
 		clear_waiting(s);
 		if (all != 0) {
 			for (unsigned i = 0; i < s->engine->count; i++)
-				matches |= (uint32_t)(s->bits[i] >> place & 1) << i;
-			s->at += place;
+				matches |= (uint32_t)(s->bits[i] >> first & 1) << i;
+			s->at += first;
 			return matches & ~s->no_room;
 		}
 		s->at += s->n;
@@ -413,9 +415,9 @@ static uint32_t find_matches(struct search *s)
 	return 0;
 }
 
-/* Finds the next matches from record *at < info.records on, sets *at to their record, and returns
- * the matching triggers, one bit each; 0, with *at = info.records: none. Marks without space are
- * counted as missed on the way. */
+/* Finds the next record from *at on with a match, and sets *at to it. Returns the matching
+ * triggers, one bit each; 0, with *at at the end, if there are none. Counts marks without space as
+ * missed on the way. */
 static uint32_t search_chunk(
 	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
 {
@@ -478,7 +480,7 @@ static bool pop_due(struct bc_trigger_engine *e, uint32_t *from, struct bc_trigg
 		unsigned i = first_due(e);
 		e->due &= ~(UINT32_C(1) << i);
 		bool is_match = may_act(e, i);
-		/* The recording has ended: nothing is left to do at this record. */
+		/* The recording ends: nothing is left to do at this record. */
 		if (is_match && ends_recording(&e->armed[i].trigger))
 			e->due = 0;
 		if (is_match)
@@ -590,19 +592,19 @@ struct bc_event bc_trigger_match_event(const struct bc_trigger_match *match)
 bool bc_trigger_engine_write_event(struct bc_chunk *chunk, const struct bc_trigger_match *match)
 {
 	struct bc_event event = bc_trigger_match_event(match);
-	bool is_there = bc_chunk_count_marks(chunk) < BC_TRIGGER_ENGINE_MARKS_MAX &&
-			bc_chunk_insert_event(chunk, &event, bc_trigger_text(match->trigger));
+	bool is_written = bc_chunk_count_marks(chunk) < BC_TRIGGER_ENGINE_MARKS_MAX &&
+			  bc_chunk_insert_event(chunk, &event, bc_trigger_text(match->trigger));
 
-	match->trigger->missed += !is_there;
-	return is_there;
+	match->trigger->missed += !is_written;
+	return is_written;
 }
 
 unsigned bc_chunk_count_marks(const struct bc_chunk *chunk)
 {
-	unsigned notes = 0;
+	unsigned marks = 0;
 
 	for (uint32_t i = 0; i < chunk->info.events; i++)
-		notes += chunk->events[i].kind == BC_EVENT_MARK ||
+		marks += chunk->events[i].kind == BC_EVENT_MARK ||
 			 chunk->events[i].kind == BC_EVENT_TRIGGER;
-	return notes;
+	return marks;
 }

@@ -35,8 +35,7 @@
 
 #define BC_TRIGGER_ENGINE_TRIGGERS (BC_TRIGGERS_CONFIGURED + BC_TRIGGERS_REQUESTED)
 
-/* Maximum number of marks and triggers in a chunk; the rest of its events is for gaps and anchors.
- */
+/* Maximum number of marks and triggers in a chunk; its other events are for gaps and anchors. */
 #define BC_TRIGGER_ENGINE_MARKS_MAX 128u
 
 struct bc_armed_trigger {
@@ -53,7 +52,7 @@ struct bc_trigger_engine {
 	 * all. Triggers with other actions are not searched for. */
 	uint32_t actions;
 
-	/* The recording that runs; 0: none. Another one's own triggers are not searched for. */
+	/* The current recording; 0: none. Triggers of other recordings are not searched for. */
 	uint64_t recording_tag;
 
 	/* Private; one bit per armed trigger. */
@@ -62,7 +61,7 @@ struct bc_trigger_engine {
 	uint64_t due_tick;
 	uint32_t due_epoch;
 	uint32_t waiting; /* match at the next record */
-	bool has_gap;     /* there is a gap before the next record */
+	bool has_gap;     /* the next record is after a gap */
 	bool has_last;    /* the tick of the last record searched is known */
 	uint32_t last_epoch;
 	uint64_t last_tick;
@@ -93,9 +92,9 @@ int bc_trigger_engine_remove(struct bc_trigger_engine *engine, const char *name)
 const struct bc_trigger *bc_trigger_engine_find(
 	const struct bc_trigger_engine *engine, const char *name);
 
-/* Replaces the triggers of the configuration. Those that are unchanged keep their counts and
- * hold-off; only their regions may have moved. A new one replaces a request's trigger with the same
- * name. */
+/* Replaces the triggers of the configuration. Unchanged ones keep their counts and hold-off, and
+ * get the new ranges of their regions. A new one replaces a requested trigger with the same name.
+ */
 void bc_trigger_engine_configure(
 	struct bc_trigger_engine *engine, const struct bc_trigger *triggers, unsigned count);
 
@@ -115,14 +114,13 @@ static inline bool bc_trigger_engine_is_empty(const struct bc_trigger_engine *en
 bool bc_trigger_engine_next(struct bc_trigger_engine *engine, const struct bc_chunk *chunk,
 	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *match);
 
-/* Notes the gaps and board triggers at the chunk's end, which match at the next record. Call it
- * once per chunk, when bc_trigger_engine_next() has searched all of it and nothing more is added.
- */
+/* Remembers the gaps and board triggers at the chunk's end, which match at the next record. Call it
+ * once per chunk, after the last bc_trigger_engine_next(), when nothing more is added. */
 void bc_trigger_engine_finish_chunk(struct bc_trigger_engine *engine, const struct bc_chunk *chunk);
 
-/* Finds an idle trigger whose time is exceeded: no data since last_data_ns, and it is now_ns, both
- * by the host's clock. Each matches once per silence, and not again when the bus clock shows the
- * same idle time afterwards. Call it until it returns false. */
+/* Finds an idle trigger whose time is exceeded at now_ns, with no data since last_data_ns, both by
+ * the host's clock. Each matches once per silence, and not again when the bus clock shows the same
+ * idle time afterwards. Call it until it returns false. */
 bool bc_trigger_engine_check_silence(struct bc_trigger_engine *engine, uint64_t now_ns,
 	uint64_t last_data_ns, struct bc_trigger_match *match);
 

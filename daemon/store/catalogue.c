@@ -434,7 +434,7 @@ static const char *foreign_text(int rc)
 {
 	return rc == -EBADMSG   ? "it has no intact header of buscapd"
 	       : rc == -EUCLEAN ? "its header is damaged"
-	       : rc == -EXDEV   ? "its header is that of another file or program"
+	       : rc == -EXDEV   ? "its header names another file or program"
 				: strerror(-rc);
 }
 

@@ -22,16 +22,16 @@ struct bc_loss_sum {
 };
 struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses);
 
-/* Whether samples are missing, also if it is not known how many. */
+/* Returns whether samples are missing, even an unknown number. */
 bool bc_losses_has_any(const struct bc_losses *losses);
 
-/* Add a gap event; a chunk's gap events. Unknown causes, from files of others, count as 0. */
+/* Add a gap event; a chunk's gap events. Causes unknown to this version count as 0. */
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap);
 void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk);
 
 void bc_losses_add(struct bc_losses *losses, const struct bc_losses *more);
 
-/* Returns what `now` has more than `before`. */
+/* Returns what was added to `before` to make `now`. */
 struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_losses *before);
 
 #endif

@@ -1,3 +1,17 @@
+/* Owns the file that is being written, and everything the loop learns about it: stats, notices, and
+ * the recording's totals.
+ *
+ *     none     segment.file.fd < 0
+ *     empty    created, without a chunk. It is deleted if it must be closed, and its number reused.
+ *     open     has chunks. Ends sealed (bc_open_segment_cut()), or is left .partial after an error
+ *              or because others deleted it; the next chunk then goes into a new segment.
+ *
+ * Besides, the writer may be stuck (stats.is_stuck): the last operation failed for now, and is to
+ * be repeated at retry_at_ns. Only an operation that succeeds ends that.
+ *
+ * Invariant: each segment with chunks is counted once in `total`, as sealed or as left open, and
+ * SEALED is sent only for a file that is under its final name. Memory for that notice is allocated
+ * with the file, so a sealed file is always reported. */
 #include "daemon/store/open_segment.h"
 
 #include <errno.h>
@@ -26,7 +40,7 @@ static void set_error(
 	const size_t size = sizeof(o->stats.error);
 	char cause[sizeof(o->stats.error) / 2];
 
-	/* The cause is never shortened for the path. */
+	/* A long path is shortened, the cause is not. */
 	bc_message(cause, sizeof(cause), "%s: %s", what, err);
 	bc_message(
 		error, size - strlen(cause), "%s%s%s: ", o->dir, file[0] != '\0' ? "/" : "", file);
@@ -75,7 +89,7 @@ bool bc_is_out_of_space(int error)
 	return error == ENOSPC || error == EDQUOT;
 }
 
-/* Opens the directory again if it was removed and created again. Returns whether it was. */
+/* Opens the directory again if it was removed and created again. Returns true if so. */
 static bool reopen_dir(struct bc_open_segment *o)
 {
 	struct stat old;
@@ -99,13 +113,13 @@ static bool reopen_dir(struct bc_open_segment *o)
 	return true;
 }
 
-static bool is_held(const struct stat *held, const char *path, struct stat *st)
+static bool is_at_path(const struct stat *held, const char *path, struct stat *st)
 {
 	return stat(path, st) == 0 && held->st_dev == st->st_dev && held->st_ino == st->st_ino;
 }
 
-/* Whether the directory exists, but is not what its name stands for. Sets `to` to its new name, or
- * to "" if it has none, because another file system is mounted over it. */
+/* Returns whether the directory exists, but not under its name. Sets `to` to its new name, or to ""
+ * if it has none because another file system is mounted over it. */
 static bool is_dir_moved(const struct bc_open_segment *o, char to[DIR_BYTES])
 {
 	struct stat held;
@@ -114,14 +128,14 @@ static bool is_dir_moved(const struct bc_open_segment *o, char to[DIR_BYTES])
 
 	if (fstat(o->dir_fd, &held) != 0 || held.st_nlink == 0)
 		return false;
-	if (is_held(&held, o->dir, &named))
+	if (is_at_path(&held, o->dir, &named))
 		return false;
 	if (stat(o->dir, &named) != 0 && errno != ENOENT && errno != ENOTDIR)
 		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->dir_fd);
 	ssize_t n = readlink(link, to, DIR_BYTES - 1);
 	to[n > 0 ? n : 0] = '\0';
-	if (!is_held(&held, to, &named))
+	if (!is_at_path(&held, to, &named))
 		to[0] = '\0';
 	return true;
 }
@@ -159,7 +173,7 @@ uint32_t bc_open_segment_number(const struct bc_open_segment *o)
 
 /* The catalogue */
 
-/* Has it look at the segment `file`, while it is open or after that. */
+/* Has the catalogue look at a segment, by its open or its final name. */
 static void look_at(struct bc_open_segment *o, const char *file, bool is_partial)
 {
 	struct bc_segment_name name;
@@ -178,16 +192,16 @@ void bc_open_segment_look(struct bc_open_segment *o)
 
 /* Notices */
 
-/* Allocates the notice of a segment that is about to be created. */
-static bool has_notice(struct bc_open_segment *o)
+/* Allocates the notice for a segment that is about to be created. */
+static bool allocate_notice(struct bc_open_segment *o)
 {
 	if (o->sealed_notice == NULL)
 		o->sealed_notice = malloc(sizeof(*o->sealed_notice));
 	return o->sealed_notice != NULL;
 }
 
-/* Posts `what` in *notice, which the list owns from then on. If there is none, the event is not
- * sent; the file and the counts are unaffected. */
+/* Sends `what` in *notice, which the list then owns. Without memory for it, the event is not sent;
+ * the file and the counts are unaffected. */
 static void post_notice(struct bc_open_segment *o, struct bc_writer_notice **notice,
 	const struct bc_writer_notice *what)
 {
@@ -291,7 +305,6 @@ void bc_open_segment_check_deleted(struct bc_open_segment *o)
 
 /* End */
 
-/* Closes the segment without sealing it. An empty one is deleted, and its number is used again. */
 void bc_open_segment_abandon(struct bc_open_segment *o)
 {
 	const struct bc_segment_writer *writer = &o->segment;
@@ -350,8 +363,8 @@ bool bc_open_segment_cut(struct bc_open_segment *o)
 		bc_open_segment_abandon(o);
 		return true;
 	}
-	/* Sync the records before the index is written, not together with it: writing the index may
-	 * be retried, but after a failed sync the kernel has dropped the records, and the next sync
+	/* Sync the records before writing the index, not together with it: writing the index may be
+	 * retried, but after a failed sync the kernel has dropped the records, and the next sync
 	 * would succeed without them. */
 	if (writer->file.durable != writer->file.bytes) {
 		sync_file(o);
@@ -408,7 +421,7 @@ static bool create_failed(struct bc_open_segment *o, int rc)
 static int create_in_dir(
 	struct bc_open_segment *o, const char *file, const struct bc_segment_header *header)
 {
-	if (!has_notice(o))
+	if (!allocate_notice(o))
 		return -ENOMEM;
 	return bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 }
@@ -425,7 +438,7 @@ static int create_file(struct bc_open_segment *o, const struct bc_segment_header
 	int rc = create_in_dir(o, file, header);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = create_in_dir(o, file, header);
-	/* A new file could not be deleted on a failing disk. */
+	/* On a failing disk, a file may remain that could not be deleted. */
 	if (rc == -EEXIST)
 		o->next_number++;
 	if (rc != 0)
@@ -460,8 +473,7 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 
 /* Durability */
 
-/* A chunk may have events only, so the records don't show it. A file without a chunk is deleted at
- * the end. */
+/* By bytes, because a chunk may have only events. A file without chunks will be deleted. */
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
 {
 	return o->segment.chunks != 0 && o->segment.file.durable != o->segment.file.bytes;

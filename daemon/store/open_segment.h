@@ -1,7 +1,7 @@
-/* The open segment. It is created by the first write to it.
+/* The open segment: created, synced, sealed, or closed after an error.
  *
- * An operation that fails for now (a full disk) marks the object as stuck; try again at
- * retry_at_ns. A file that fails for good is closed without sealing and logged. Writer thread
+ * An operation that fails for now, on a full disk, marks the writer as stuck: repeat it at
+ * retry_at_ns. A file that fails for good is closed without sealing, and logged. Writer thread
  * only. */
 #ifndef BC_DAEMON_STORE_OPEN_SEGMENT_H
 #define BC_DAEMON_STORE_OPEN_SEGMENT_H
@@ -37,14 +37,13 @@ struct bc_open_segment {
 	struct bc_log_limits limits;
 };
 
-/* Starts a recording. No segment of another one may be open. */
+/* Starts a recording, after the previous one has ended. */
 void bc_open_segment_start(struct bc_open_segment *open, const struct bc_recording_info *recording);
 
-/* Ends the recording, whose segments are closed: fills in `notice` and appends it to the notices.
- */
+/* Ends the recording, whose segments are closed: sends ENDED in `notice`. */
 void bc_open_segment_end(struct bc_open_segment *open, struct bc_writer_notice *notice);
 
-/* The number of the open segment, or of the next one if none is open. */
+/* Returns the number of the open segment, or of the next one if none is open. */
 uint32_t bc_open_segment_number(const struct bc_open_segment *open);
 
 /* Creates a segment. header->segment must be bc_open_segment_number(). Returns false to be called
@@ -52,8 +51,8 @@ uint32_t bc_open_segment_number(const struct bc_open_segment *open);
 bool bc_open_segment_create(
 	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
 
-/* Creates a segment to record a loss in. Returns 0, or a negative errno without marking the writer
- * as stuck. */
+/* Likewise, for a last attempt: returns 0, or a negative errno without marking the writer as stuck.
+ */
 int bc_open_segment_create_last(
 	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
 
@@ -67,10 +66,10 @@ void bc_open_segment_clear_stuck(struct bc_open_segment *open);
 
 bool bc_is_out_of_space(int error);
 
-/* Likewise for a segment that fails: logs it. */
+/* Closes a segment that has failed: as bc_open_segment_abandon(), but logged. */
 void bc_open_segment_abandon_file(struct bc_open_segment *open);
 
-/* Seals the open segment. Returns false to be called again. */
+/* Seals the open segment, if there is one. Returns false to be called again. */
 bool bc_open_segment_cut(struct bc_open_segment *open) BC_MUST_CHECK;
 
 /* Call after retention has deleted files: removes their names from the stats and the totals. */
@@ -89,11 +88,11 @@ void bc_open_segment_destroy(struct bc_open_segment *open);
 /* Has the catalogue look at the open segment, which grows. */
 void bc_open_segment_look(struct bc_open_segment *open);
 
-/* Closes the open segment if it was deleted or renamed, say by a user: its records are lost, and
- * further writes would be too. */
+/* Closes the open segment if others have deleted or renamed it: its records are lost, and further
+ * ones would be. */
 void bc_open_segment_check_deleted(struct bc_open_segment *open);
 
-/* Reports it if the directory was renamed, or has its name again. Files stay in it. */
+/* Logs if the directory was renamed, or has its name again. Files stay in it. */
 void bc_open_segment_check_dir(struct bc_open_segment *open);
 
 #endif

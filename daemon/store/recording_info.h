@@ -1,7 +1,6 @@
-/* A recording: the segments from one start to one stop. The loop fills in this struct before the
- * first chunk goes to the encoder; the writer needs it to create segments. Afterwards only the
- * user's metadata change: a note is in the headers of all segments created later, and in the stream
- * as an event at its position. */
+/* A recording, as its segments describe it. The loop fills in this struct before the first chunk
+ * goes to the encoder; the writer creates segments from it. Afterwards only the user's metadata
+ * change: a note is in the headers of all segments created later, and in the stream as an event. */
 #ifndef BC_DAEMON_STORE_RECORDING_INFO_H
 #define BC_DAEMON_STORE_RECORDING_INFO_H
 
@@ -24,7 +23,7 @@ struct bc_recording_info {
 	uint64_t stop_bytes; /* the recording ends after the chunk that reaches it; 0: no limit */
 };
 
-/* Clears it. May be called again after the recording has ended. */
+/* Clears the struct. May be called again after the recording has ended. */
 void bc_recording_info_init(struct bc_recording_info *recording);
 void bc_recording_info_destroy(struct bc_recording_info *recording);
 

@@ -1,20 +1,21 @@
 /* Deletes the oldest sealed segments until every rule holds.
  *
- * What is in the directory, the catalogue knows, so files of earlier runs count too. Just before
- * each deletion it takes in what others have changed, so none is made for files that are gone. If
- * others change more than it can follow, the rules about what is there wait for it, for a minute at
- * most; keep_free does not. It may be wrong about a file of others: so a file's header is read
- * before it is deleted. While the catalogue is incomplete, all rules wait; what they would delete
- * may not be the oldest. A failed deletion ends the check: newer files must not be deleted instead.
+ * Invariants:
+ *   - The oldest recording first, by sequence number, and never a newer file because an older one
+ *     cannot be deleted: a failed deletion ends the check.
+ *   - Never an open, torn, damaged or foreign file. The catalogue may be wrong about files of
+ *     others, so a file's header is read before it is deleted.
+ *   - Nothing for files that are gone: before each deletion, the catalogue enters what others have
+ *     changed. If they change more than it can follow, the rules about what is there (files,
+ * max_use, max_age) wait for it, up to a minute; keep_free does not. While the catalogue is
+ * incomplete, all rules wait, because what they would delete may not be the oldest.
+ *   - Age counts only while the clock is known (is_age_known()).
  *
- * What is free is what the file system says plus what was deleted and does not show there yet. That
- * shows when the figure grows, apart from what this process has written: at once on most file
- * systems, so they are asked again after deleting, and later by the growth from check to check.
- * Some (btrfs) show neither what is deleted nor what is written before their next commit: a figure
- * that stays the same says nothing.
- *
- * The clock only matters for max_age, and may be wrong by years: bc_catalogue_too_old() counts the
- * time that passed from file to file. */
+ * Free space is what the file system reports plus what was deleted and is not shown there yet. That
+ * shows when the figure grows, apart from what this process has written: on most file systems at
+ * once, so they are asked again after deleting, else by the growth from check to check. Some
+ * (btrfs) show neither deletions nor writes before their next commit: an unchanged figure says
+ * nothing. What does not show within a minute makes keep_free slow: one segment a minute. */
 #include "daemon/store/retention.h"
 
 #include <errno.h>
@@ -29,13 +30,13 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* Between two files, or after the newest one, this much time is taken for a change of the clock. */
+/* More time than this between two files, or after the newest one, is a change of the clock. */
 #define LEAP_NS (180 * 86400 * SECOND_NS)
 
 /* During a run, a larger change of the clock suspends max_age. */
 #define JUMP_NS (3600 * SECOND_NS)
 
-/* A file may be this much newer than the clock: a file server has its own. */
+/* A file may be this much newer than the clock: file servers have their own. */
 #define SLACK_NS (60 * SECOND_NS)
 
 /* What was deleted must show as free within this time. */
@@ -47,7 +48,7 @@
 /* Between two looks at all ages. */
 #define AGE_CHECK_NS UINT64_C(1000000000)
 
-/* The rules about what is there wait at most so long for the catalogue. */
+/* The rules about what is there wait this long for the catalogue. */
 #define BEHIND_NS UINT64_C(60000000000)
 
 /* Age */
@@ -130,7 +131,7 @@ static bool is_age_known(struct bc_retention *r, const struct bc_catalogue_ages 
 		clock = CLOCK_BEHIND;
 	else if (since > LEAP_NS)
 		clock = CLOCK_AHEAD;
-	/* A file was written after a long time: nothing to say. */
+	/* Not logged: a file was written after a long time. */
 	if (clock != r->clock && !(clock == CLOCK_OK && r->clock == CLOCK_AHEAD))
 		log_clock(clock, newest, clock == CLOCK_JUMPED ? r->jump_ns : since);
 	r->clock = clock;
@@ -174,9 +175,10 @@ static void remove_unshown(struct bc_retention *r, unsigned i)
 	memmove(&r->unshown[i], &r->unshown[i + 1], (r->unshown_count - i) * sizeof(r->unshown[0]));
 }
 
-/* Takes in what the file system says now. What it has more than at the last look, apart from what
- * was written since, are the files that were deleted first. They never show to the byte. */
-static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_bytes)
+/* Enters what the file system reports now. Its growth since the last report, apart from what was
+ * written since, is the space of the files that were deleted first. It never matches to the byte.
+ */
+static void enter_free(struct bc_retention *r, uint64_t free_bytes, uint64_t written_bytes)
 {
 	if (r->has_free && free_bytes == r->free_bytes)
 		return;
@@ -194,7 +196,7 @@ static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_b
 		unshown->left -= part;
 		more -= part;
 		if (unshown->left <= unshown->deleted / 8) {
-			/* Otherwise it may be that not all of what was written shows. */
+			/* Without growth, some of what was written may just not show. */
 			r->has_shown = r->has_shown || has_grown;
 			remove_unshown(r, i);
 		} else {
@@ -203,7 +205,7 @@ static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_b
 	}
 }
 
-/* Gives up on what has not shown in time. Returns whether that was most of it. */
+/* Forgets deletions that have not shown in time. Returns true if most of one did not. */
 static bool has_missed(struct bc_retention *r, uint64_t boot_ns)
 {
 	bool is_missed = false;
@@ -215,7 +217,7 @@ static bool has_missed(struct bc_retention *r, uint64_t boot_ns)
 	return is_missed;
 }
 
-/* Goes slow if the space that was freed is missing and needed, and ends that if it is there. */
+/* Makes keep_free slow if freed space is missing and needed; ends that when it is not. */
 static void set_slow(struct bc_retention *r, const struct bc_retention_check *check)
 {
 	uint64_t missing = unshown_bytes(r);
@@ -241,18 +243,18 @@ static void set_slow(struct bc_retention *r, const struct bc_retention_check *ch
 
 /* Usage */
 
-/* Current usage, to compare with the rules. */
+/* Current usage, to compare with the rules */
 struct usage {
 	struct bc_catalogue_sums sums;
-	bool is_current; /* the sums and `old` are of what is there now */
+	bool is_current; /* `sums` and `old` are up to date */
 	uint64_t files;
 	uint64_t used;
 	bool is_free_known;
 	uint64_t free;
 	uint64_t inodes; /* that are free; UINT64_MAX: none is needed */
 	bool is_slow;
-	bool waits;    /* for space or inodes that were freed to show: keep_free deletes nothing */
-	bool has_more; /* something that keep_free can delete later */
+	bool waits;      /* keep_free deletes nothing until freed space or inodes show */
+	bool has_more;   /* something that keep_free can delete later */
 	uint64_t linked; /* files passed over because they have other links */
 	bool has_old;    /* files up to `old` are too old */
 	struct bc_catalogue_place old;
@@ -270,8 +272,8 @@ static bool uses_too_much(const struct usage *usage, const struct bc_retention_r
 	return usage->is_current && rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes;
 }
 
-/* Takes in what the catalogue says now. */
-static void count(
+/* Updates the usage from the catalogue. */
+static void count_usage(
 	struct bc_retention *r, struct usage *usage, const struct bc_retention_check *check)
 {
 	bool is_current = bc_catalogue_notice(check->catalogue, check->dir_fd, check->limits);
@@ -310,7 +312,7 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 		usage->linked++;
 		return NULL;
 	}
-	/* Without its first segments, the recording has lost something, and gained nothing. */
+	/* Slow, deleting the current recording's own first segments would gain nothing. */
 	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, &place->name));
 	usage->has_more = usage->has_more || is_spared;
 	return is_spared ? NULL : "keep_free";
@@ -339,8 +341,8 @@ static bool delete_file(struct bc_retention_state *state, const struct bc_retent
 	return true;
 }
 
-/* Returns the rule for which a file must be deleted, now that all is looked at again; NULL if it is
- * not ours, or if meanwhile a link to it was made, or others have deleted enough. */
+/* Looks at everything again before a deletion. Returns the rule for which the file must still be
+ * deleted; NULL if it is not ours or has other links, or if others have deleted enough. */
 static const char *confirmed_rule(struct bc_retention *r, struct stat *status, struct usage *usage,
 	const struct bc_retention_check *check, const struct bc_catalogue_place *place)
 {
@@ -348,7 +350,7 @@ static const char *confirmed_rule(struct bc_retention *r, struct stat *status, s
 		bc_thread_health_start(check->health, "looking at", place->name.recording);
 	int rc = bc_catalogue_look(
 		check->catalogue, check->dir_fd, &place->name, true, status, check->limits);
-	count(r, usage, check);
+	count_usage(r, usage, check);
 	return rc == 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
 }
 
@@ -370,7 +372,7 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 			continue;
 		if (!delete_file(state, check, &place.name, rule))
 			break; /* never delete newer files instead */
-		count(r, usage, check);
+		count_usage(r, usage, check);
 		if (status.st_nlink <= 1) {
 			uint64_t freed = status.st_blocks != 0 ? (uint64_t)status.st_blocks * 512
 							       : (uint64_t)status.st_size;
@@ -386,7 +388,7 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 
 /* The check */
 
-/* Logs when keep_free starts or ceases to apply. */
+/* Logs when keep_free is suspended or applies again. */
 static void log_free_known(
 	struct bc_retention *r, bool is_known, const struct bc_retention_check *check)
 {
@@ -394,11 +396,11 @@ static void log_free_known(
 
 	if (is_unknown && !r->is_free_unknown)
 		bc_log_limited(check->limits, BC_LOG_WARNING,
-			"rule keep_free is suspended: the file system does not tell its free "
+			"rule keep_free is suspended: the file system does not report its free "
 			"space; use max_use");
 	if (!is_unknown && r->is_free_unknown && is_known)
 		bc_log_limited(check->limits, BC_LOG_NOTICE,
-			"rule keep_free applies again: the file system tells its free space");
+			"rule keep_free applies again: the file system reports its free space");
 	r->is_free_unknown = is_unknown;
 }
 
@@ -411,7 +413,7 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 		r->inodes_at_ns = 0;
 	log_free_known(r, space->is_known, check);
 	if (space->is_known) {
-		show(r, space->bytes, check->written_bytes);
+		enter_free(r, space->bytes, check->written_bytes);
 		set_slow(r, check);
 	}
 	uint64_t hidden = r->is_slow ? 0 : unshown_bytes(r);
@@ -422,15 +424,15 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 		usage->waits = usage->waits || check->boot_ns - r->inodes_at_ns < SHOWN_NS;
 }
 
-/* Sees what a deletion has freed at once. */
-static void see_freed(
+/* Enters what deletions have freed at once. */
+static void enter_freed(
 	struct bc_retention *r, struct bc_free_space *space, const struct bc_retention_check *check)
 {
 	bool had_inodes = space->files != 0;
 
 	*space = bc_free_space(check->dir_fd);
 	if (space->is_known)
-		show(r, space->bytes, check->written_bytes);
+		enter_free(r, space->bytes, check->written_bytes);
 	if (!had_inodes && space->files == 0)
 		r->inodes_at_ns = check->boot_ns;
 }
@@ -444,7 +446,7 @@ static uint64_t left_bytes(const struct bc_retention *r, const struct usage *usa
 	return subtract(usage->free + check->coming_bytes, check->rules->keep_free_bytes);
 }
 
-/* Returns the rule that stops the recording, or NULL. */
+/* Returns the rule that stops the recording because nothing is left to delete, or NULL. */
 static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules)
 {
 	if (uses_too_much(usage, rules))
@@ -498,13 +500,13 @@ void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_st
 	const char *rule = NULL;
 
 	memset(state, 0, sizeof(*state));
-	count(retention, &usage, check);
+	count_usage(retention, &usage, check);
 	add_free(retention, &usage, &space, check);
 	if (usage.sums.is_complete) {
 		find_old(retention, &usage, check);
 		delete_oldest(retention, state, &usage, check);
 		if (state->deleted != 0)
-			see_freed(retention, &space, check);
+			enter_freed(retention, &space, check);
 		rule = broken_rule(&usage, check->rules);
 	}
 	state->is_waiting = !usage.sums.is_complete;

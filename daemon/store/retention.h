@@ -1,15 +1,14 @@
-/* Retention: deletes the oldest sealed segments until the space rules hold. It considers all
- * recordings in the directory, including those of earlier runs, but never deletes an open, torn or
- * damaged file, and neither deletes nor counts a foreign one (daemon/store/catalogue.h). The order
- * is that of the recordings' sequence numbers, not of the clock, unless a number is unknown. A
- * check costs little unless files have to be deleted. Writer thread only.
+/* Retention: deletes the oldest sealed segments of all recordings in the directory until the space
+ * rules hold. Never deletes an open, torn or damaged file, and neither deletes nor counts a foreign
+ * one (daemon/store/catalogue.h). A check costs little unless files have to be deleted. Writer
+ * thread only.
  *
  * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
- * holds the file open, a snapshot has it). So what was deleted counts as free for up to a minute.
- * If it does not show by then, keep_free deletes one segment a minute, none of the recording in
- * progress, says so, and no longer stops the recording while there is something to delete. Files
- * that have other links free nothing: keep_free passes over them. The other rules don't: they are
- * about the files of the directory. */
+ * holds the file open, a snapshot has it). So deleted bytes count as free for up to a minute. If
+ * they do not show by then, keep_free logs that and deletes one segment a minute, but none of the
+ * current recording, which then only stops when nothing is left to delete. Files with other links
+ * free nothing: keep_free skips them. The other rules don't: they are about the files of the
+ * directory. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
@@ -23,8 +22,7 @@
 #include "daemon/store/catalogue.h"
 #include "formats/base/must_check.h"
 
-/* Bytes that were deleted within a few seconds, and how many of them the file system has not shown
- * as free. */
+/* Bytes that were deleted within a few seconds, and how many of them do not show as free yet. */
 struct bc_unshown {
 	uint64_t since_ns; /* bc_boot_ns() of the first */
 	uint64_t deleted;
@@ -33,25 +31,25 @@ struct bc_unshown {
 
 #define BC_UNSHOWN_MAX 8u
 
-/* What is known from earlier checks. Initially all zero. */
+/* What earlier checks found. Initially all zero. */
 struct bc_retention {
 	struct bc_unshown unshown[BC_UNSHOWN_MAX]; /* oldest first */
 	unsigned unshown_count;
 	uint64_t free_bytes; /* at the last check, after deleting; with has_free */
 	bool has_free;
-	uint64_t written_bytes;   /* then */
-	bool has_shown;           /* since the last check: deletions of some seconds */
-	bool is_slow;             /* what was deleted did not show in time: one segment a minute */
-	uint64_t slow_at_ns;      /* bc_boot_ns() of the last deletion by keep_free */
-	uint64_t inodes_at_ns;    /* the same, for inodes; 0: they show at once */
-	bool is_free_unknown;     /* logged: keep_free is suspended */
-	bool has_offset;          /* there has been a check */
-	int64_t clock_offset_ns;  /* wall_ns - boot_ns at the last check */
-	int64_t jump_ns;          /* of the clock, during this run; 0: none */
-	int clock;                /* the state of the clock that was logged last */
-	uint64_t aged_at_ns;      /* bc_boot_ns() of the last look at the ages; 0: none */
-	uint64_t behind_since_ns; /* bc_boot_ns() when others did too much to follow; 0: they don't
-				   */
+	uint64_t written_bytes;  /* by this process, then */
+	bool has_shown;          /* since the last check: deletions of some seconds */
+	bool is_slow;            /* what was deleted did not show in time: one segment a minute */
+	uint64_t slow_at_ns;     /* bc_boot_ns() of the last deletion by keep_free */
+	uint64_t inodes_at_ns;   /* bc_boot_ns() of a deletion that freed no inode; 0: none */
+	bool is_free_unknown;    /* logged: keep_free is suspended */
+	bool has_offset;         /* there has been a check */
+	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
+	int64_t jump_ns;         /* of the clock, during this run; 0: none */
+	int clock;               /* the state of the clock that was logged last */
+	uint64_t aged_at_ns;     /* bc_boot_ns() of the last look at the ages; 0: none */
+	uint64_t
+		behind_since_ns; /* bc_boot_ns() when the catalogue fell behind; 0: it is current */
 };
 
 struct bc_retention_check {
@@ -59,7 +57,7 @@ struct bc_retention_check {
 	int dir_fd;
 	const struct bc_retention_rules *rules;
 	uint64_t files; /* the maximum number of segments, sealed and open; 0: no limit */
-	/* Added to the usage: the bytes about to be written, the segments about to be created. */
+	/* About to be written, and segments about to be created; added to the usage. */
 	uint64_t coming_bytes;
 	uint64_t coming_files;
 	const char *recording;  /* the id of the one in progress; NULL: none */
@@ -74,7 +72,7 @@ struct bc_retention_state {
 	bool is_waiting;     /* the catalogue is incomplete: no rule applies */
 	uint64_t used_bytes; /* of all segments, after deleting */
 	uint64_t segments;
-	bool is_free_unknown; /* the file system does not tell */
+	bool is_free_unknown; /* the file system does not report it */
 	uint64_t free_bytes;  /* of the file system, to an unprivileged user; as it says */
 	uint64_t free_files;  /* that can be created; UINT64_MAX: no limit is known */
 	uint64_t left_bytes;  /* that may be written before keep_free breaks; UINT64_MAX: any */
@@ -85,13 +83,10 @@ struct bc_retention_state {
 };
 
 /* Deletes files until all rules hold, no sealed file is left, or a deletion fails. Logs each
- * deletion. Damaged files count, except in `files`.
+ * deletion. Damaged files count, except in `files`. A lack of inodes also breaks keep_free.
  *
- * A file system without free inodes breaks keep_free, too. One that does not tell its free space
- * suspends it, which is logged.
- *
- * max_age does not apply while the clock is behind the newest file or after it has jumped, which is
- * logged. */
+ * These are logged: keep_free is suspended on a file system that does not report its free space,
+ * and max_age while the clock is behind the newest file or after it has jumped. */
 void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
 	const struct bc_retention_check *check);
 

@@ -355,12 +355,6 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 
 /* Housekeeping */
 
-static void sync_open(struct bc_rotator *r)
-{
-	r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
-	bc_open_segment_sync(&r->open);
-}
-
 /* Logs once if there is no space for the reserve. Other errors also make the writer stuck, which is
  * logged there. */
 static void fill_reserve(struct bc_rotator *r)
@@ -389,8 +383,10 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 {
 	uint64_t now = bc_now_ns();
 
-	if (bc_open_segment_has_unsynced(&r->open) && now >= r->sync_at_ns)
-		sync_open(r);
+	if (bc_open_segment_has_unsynced(&r->open) && now >= r->sync_at_ns) {
+		r->sync_at_ns = now + r->rules.sync_ns;
+		bc_open_segment_sync(&r->open);
+	}
 	bc_log_limits_poll(&r->open.limits, now);
 	if (now < r->check_at_ns)
 		return;
@@ -430,8 +426,7 @@ void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *reco
 
 void bc_rotator_close(struct bc_rotator *r)
 {
-	if (bc_open_segment_has_unsynced(&r->open))
-		sync_open(r);
+	bc_open_segment_sync(&r->open);
 	bc_open_segment_abandon(&r->open);
 	bc_reserve_release(r->open.dir_fd);
 	bc_log_limits_end(&r->open.limits);

@@ -120,7 +120,7 @@ def test_a_file_system_that_does_not_tell_its_size_loses_no_recording(tmp):
         faults.set("")
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
-    equal(err.count("rule keep_free is suspended: the file system does not tell its free space"), 1, err)
+    equal(err.count("rule keep_free is suspended: the file system does not report its free space"), 1, err)
     for path in old:
         assert path.exists(), f"{path.name} was deleted; {err}"
     verify(harness.segments(out))
