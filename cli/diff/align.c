@@ -1,8 +1,8 @@
 /* Aligns two sequences of keys, with few items left over. docs/diff.md has a picture.
  *
  * 1. The common prefix and suffix match.
- * 2. Keys that occur in only one sequence are set aside: they can have no partner, and the search
- * is faster without them.
+ * 2. Keys that occur in only one sequence are set aside: they can have no counterpart, and the
+ * search is faster without them.
  * 3. In a region, an exact search finds a point on a shortest path of insertions and deletions,
  * from both ends at once, and the two parts are solved alike (Myers 1986, linear memory). It costs
  *    O(length * differences), so its steps are limited (STEPS_MAX, and a budget for all regions).
@@ -48,13 +48,13 @@ struct slot {
 };
 
 struct bc_align {
-	/* The items that occur in both sequences: their keys, their positions, and the partner of
-	 * each item of A. */
+	/* The items that occur in both sequences: their keys, their positions, and the counterpart
+	 * of each item of A. */
 	uint64_t *x;
 	uint64_t *y;
 	uint32_t *x_at;
 	uint32_t *y_at;
-	uint32_t *partner;
+	uint32_t *counterpart;
 	struct slot *slots;
 	size_t mask;           /* of the part of `slots` in use */
 	uint32_t *earlier;     /* by position in y: the occurrence of the same anchor before it */
@@ -82,7 +82,7 @@ int bc_align_open(struct bc_align **align, size_t items)
 	s->y = calloc(items, sizeof(*s->y));
 	s->x_at = calloc(items, sizeof(*s->x_at));
 	s->y_at = calloc(items, sizeof(*s->y_at));
-	s->partner = calloc(items, sizeof(*s->partner));
+	s->counterpart = calloc(items, sizeof(*s->counterpart));
 	s->slots = malloc(slots * sizeof(*s->slots));
 	s->earlier = calloc(items, sizeof(*s->earlier));
 	s->pairs = calloc((PAIRS + 1) * items, sizeof(*s->pairs));
@@ -90,8 +90,8 @@ int bc_align_open(struct bc_align **align, size_t items)
 	s->forward = calloc(2 * items + 3, sizeof(*s->forward));
 	s->backward = calloc(2 * items + 3, sizeof(*s->backward));
 	if (s->x != NULL && s->y != NULL && s->x_at != NULL && s->y_at != NULL &&
-		s->partner != NULL && s->slots != NULL && s->earlier != NULL && s->pairs != NULL &&
-		s->chain != NULL && s->forward != NULL && s->backward != NULL) {
+		s->counterpart != NULL && s->slots != NULL && s->earlier != NULL &&
+		s->pairs != NULL && s->chain != NULL && s->forward != NULL && s->backward != NULL) {
 		*align = s;
 		return 0;
 	}
@@ -107,7 +107,7 @@ void bc_align_close(struct bc_align *s)
 	free(s->y);
 	free(s->x_at);
 	free(s->y_at);
-	free(s->partner);
+	free(s->counterpart);
 	free(s->slots);
 	free(s->earlier);
 	free(s->pairs);
@@ -394,7 +394,7 @@ static void solve_between(struct bc_align *s, struct region r, size_t anchors, i
 		const struct bc_pair pair = s->pairs[base + k];
 		struct region before = {r.x0, (int32_t)pair.a, r.y0, (int32_t)pair.b};
 		solve(s, before, depth + 1);
-		s->partner[pair.a] = pair.b;
+		s->counterpart[pair.a] = pair.b;
 		r.x0 = (int32_t)pair.a + 1;
 		r.y0 = (int32_t)pair.b + 1;
 	}
@@ -402,15 +402,15 @@ static void solve_between(struct bc_align *s, struct region r, size_t anchors, i
 	solve(s, r, depth + 1);
 }
 
-/* Finds partners in a region. */
+/* Finds counterparts in a region. */
 static void solve(struct bc_align *s, struct region r, int depth)
 {
 	for (;;) {
 		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x0] == s->y[r.y0]; r.x0++, r.y0++)
-			s->partner[r.x0] = (uint32_t)r.y0;
+			s->counterpart[r.x0] = (uint32_t)r.y0;
 		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x1 - 1] == s->y[r.y1 - 1];
 			r.x1--, r.y1--)
-			s->partner[r.x1 - 1] = (uint32_t)r.y1 - 1;
+			s->counterpart[r.x1 - 1] = (uint32_t)r.y1 - 1;
 		if (r.x0 == r.x1 || r.y0 == r.y1)
 			return;
 		bool is_exact;
@@ -464,14 +464,14 @@ size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint6
 		slot_of(s, b[i])->b_count++;
 	struct region all = {.x1 = (int32_t)keep_common(s, a, n, s->x, s->x_at),
 		.y1 = (int32_t)keep_common(s, b, m, s->y, s->y_at)};
-	memset(s->partner, 0xff, (size_t)all.x1 * sizeof(*s->partner));
+	memset(s->counterpart, 0xff, (size_t)all.x1 * sizeof(*s->counterpart));
 	s->pair_count = 0;
 	s->diagonals = (int64_t)(n + m) * DIAGONALS_EACH;
 	solve(s, all, 0);
 	size_t count = bc_block_append(blocks, 0, 0, 0, first);
 	for (int32_t i = 0; i < all.x1; i++)
-		if (s->partner[i] != NONE)
+		if (s->counterpart[i] != NONE)
 			count = bc_block_append(blocks, count, first + s->x_at[i],
-				first + s->y_at[s->partner[i]], 1);
+				first + s->y_at[s->counterpart[i]], 1);
 	return bc_block_append(blocks, count, first + n, first + m, last);
 }

@@ -1,5 +1,5 @@
 /* Aligns two sequences of keys: finds which items of one correspond to which of the other, so that
- * few items remain without a partner. docs/diff.md explains the method.
+ * few items remain without a counterpart. docs/diff.md explains the method.
  *
  * Equal items have equal keys. */
 #ifndef BC_CLI_DIFF_ALIGN_H

@@ -10,7 +10,7 @@
 
 #include "formats/trace/entry.h"
 
-/* Fields are bits of a set. An entry has those of its kind. */
+/* Sets of fields, as bits. Which fields an entry has depends on its kind. */
 #define BC_FIELD_KIND    (UINT64_C(1) << 0) /* always compared; excludes others */
 #define BC_FIELD_ADDR    (UINT64_C(1) << 1)
 #define BC_FIELD_TYPE    (UINT64_C(1) << 2)

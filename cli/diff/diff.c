@@ -36,11 +36,12 @@ static uint32_t can_be(const struct bc_trace *trace)
 
 /* ---- where the traces come from: what the headers of segments say */
 
+/* Appends ids, which are separated by spaces. There is a space before and after each. */
 static void add_recordings(struct bc_diff_origin *o, const char *ids)
 {
 	size_t used = strlen(o->recordings);
 
-	snprintf(o->recordings + used, sizeof(o->recordings) - used, "%s%s", used != 0 ? " " : "",
+	snprintf(o->recordings + used, sizeof(o->recordings) - used, "%s%s ", used != 0 ? "" : " ",
 		ids);
 }
 
@@ -99,7 +100,6 @@ static void read_origin(struct bc_diff_origin *o, const struct bc_trace *trace)
 	memset(o, 0, sizeof(*o));
 	if (!bc_trace_header(trace, &header))
 		return;
-	o->is_known = true;
 	add_recordings(o, header.recording);
 	json_t *metadata = bc_metadata_parse(header.metadata);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
@@ -113,27 +113,19 @@ static void read_origin(struct bc_diff_origin *o, const struct bc_trace *trace)
 	json_decref(metadata);
 }
 
-/* True if `text` contains a word. */
-static bool has_word(const char *text, const char *word, size_t bytes)
-{
-	for (const char *at = text; *at != '\0'; at += strspn(at, " ")) {
-		size_t n = strcspn(at, " ");
-		if (n == bytes && memcmp(at, word, n) == 0)
-			return true;
-		at += n;
-	}
-	return false;
-}
-
+/* True if both traces come from one recording, so that their times are of one clock. */
 static bool is_same_origin(const struct bc_diff_origin *a, const struct bc_diff_origin *b)
 {
-	if (!a->is_known || !b->is_known)
-		return false;
-	for (const char *at = a->recordings; *at != '\0'; at += strspn(at, " ")) {
-		size_t n = strcspn(at, " ");
-		if (has_word(b->recordings, at, n))
+	char words[sizeof(a->recordings)];
+	char word_in_b[sizeof(a->recordings) + 2];
+	char *rest = words;
+	char *word;
+
+	strcpy(words, a->recordings);
+	while ((word = strsep(&rest, " ")) != NULL) {
+		snprintf(word_in_b, sizeof(word_in_b), " %s ", word);
+		if (*word != '\0' && strstr(b->recordings, word_in_b) != NULL)
 			return true;
-		at += n;
 	}
 	return false;
 }
@@ -206,7 +198,7 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 	return code == BC_EXIT_OK ? 0 : -ENOTSUP;
 }
 
-/* Reads up to the entry with the start address. Returns false if there is none. */
+/* Reads up to the entry with the start address. Returns false if no entry has it. */
 static bool find_start(struct bc_diff_side *side)
 {
 	const struct bc_entry *run;
@@ -382,11 +374,27 @@ static bool add_difference(struct bc_diff *d, const struct bc_entry *a, size_t a
 	return !d->is_quiet && !bc_output_failed(&d->output);
 }
 
+/* Adds entries of one trace, some of which are explained. */
+static bool add_explained(
+	struct bc_diff *d, struct bc_diff_side *side, const struct bc_entry *entries, size_t count)
+{
+	bool is_a = side == &d->a;
+	const struct bc_diff_side *other = is_a ? &d->b : &d->a;
+	bool goes_on = true;
+
+	for (const struct bc_entry *e = entries; goes_on && e < entries + count; e++) {
+		if (count_explained(other, e, 1) != 0)
+			explain(d, side, e);
+		else
+			goes_on = add_difference(d, is_a ? e : NULL, is_a, is_a ? NULL : e, !is_a);
+	}
+	return goes_on;
+}
+
 static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count)
 {
 	struct bc_diff *d = context;
-	bool goes_on = true;
 
 	if (!d->is_open && d->limit != 0 && d->differences >= d->limit) {
 		d->is_stopped = true;
@@ -395,19 +403,7 @@ static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 	if (!d->how.is_same_clock ||
 		count_explained(&d->b, a, a_count) + count_explained(&d->a, b, b_count) == 0)
 		return add_difference(d, a, a_count, b, b_count);
-	for (size_t i = 0; goes_on && i < a_count; i++) {
-		if (count_explained(&d->b, &a[i], 1) != 0)
-			explain(d, &d->a, &a[i]);
-		else
-			goes_on = add_difference(d, &a[i], 1, NULL, 0);
-	}
-	for (size_t i = 0; goes_on && i < b_count; i++) {
-		if (count_explained(&d->a, &b[i], 1) != 0)
-			explain(d, &d->b, &b[i]);
-		else
-			goes_on = add_difference(d, NULL, 0, &b[i], 1);
-	}
-	return goes_on;
+	return add_explained(d, &d->a, a, a_count) && add_explained(d, &d->b, b, b_count);
 }
 
 static void on_shifted(void *context, int64_t ticks)
@@ -462,8 +458,7 @@ static uint64_t leave_out_missing(struct bc_diff *d, uint64_t fields)
 		(fields & ~d->wanted_fields & BC_FIELD_TIME) != 0) {
 		fields &= ~(uint64_t)BC_FIELD_TIME;
 		if (is_announced(d, BC_FIELD_TIME))
-			bc_print_error(d->console, NULL,
-				"the times of A are in %s, those of B in %s: not compared",
+			bc_print_error(d->console, NULL, "A has times in %s, B in %s: not compared",
 				bc_unit_name(d->a.peek.unit), bc_unit_name(d->b.peek.unit));
 	}
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {

@@ -25,10 +25,10 @@ struct bc_diff_line {
 
 /* What a segment's header says about the recordings that its records come from. */
 struct bc_diff_origin {
-	bool is_known;
-	char recordings[1024]; /* ids of this recording and of those that it was made from */
-	char cut[1024];        /* the selection, if it was cut from another one; or empty */
-	bool has_filter;       /* the selection is by address, type or processor: */
+	/* " ID ID ": of this recording, and of those that it was made from; "": unknown */
+	char recordings[1024];
+	char cut[1024];  /* the selection, if it was cut from another one; or empty */
+	bool has_filter; /* the selection is by address, type or processor: */
 	struct bc_filter filter;
 };
 

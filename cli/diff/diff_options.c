@@ -127,7 +127,7 @@ const struct bc_usage bc_diff_usage = {
 	.summary = "compare two traces",
 	.text = "Lists the differences between two traces, even if their formats differ. \"-\" is "
 		"standard input. A is the first file; B is the second, or all others if they are "
-		"segments of one recording. Each may be a directory or the id of a recording, too."
+		"segments of one recording. Each may also be a directory or the id of a recording."
 		" What only one of the formats can hold is not compared; "
 		"docs/diff.md has the details.",
 	.options = options,

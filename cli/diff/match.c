@@ -136,7 +136,7 @@ static size_t find_leftover(
 }
 
 /* Pairs leftover entries of A and B whose contents are equal, and whose times are after adding
- * `skew` to those of A. Sets is_taken for both. Sorts b_left. */
+ * `skew` to A's. Sets is_taken for both. Sorts b_left. */
 static void reorder_pair(const struct bc_match_options *options, const struct bc_window *a,
 	const struct leftover *a_left, const struct bc_window *b, const struct leftover *b_left,
 	uint64_t skew)

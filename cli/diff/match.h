@@ -41,8 +41,8 @@ struct bc_match_options {
 
 struct bc_match;
 
-/* Receives all entries of both traces, each exactly once; those of one trace in order, except that
- * reordered entries come before those of the difference around them. A callback that returns
+/* Receives all entries of both traces, each exactly once. The entries of one trace come in order,
+ * except that reordered entries come before the difference around them. A callback that returns
  * false stops the comparison. */
 struct bc_match_sink {
 	void *context;

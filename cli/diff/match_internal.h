@@ -69,7 +69,7 @@ int bc_window_hold(struct bc_window *window, size_t need) BC_MUST_CHECK;
 /* Removes the first n entries of the span. */
 void bc_window_pass(struct bc_window *window, size_t n);
 
-/* Whether the trace ends after the window. */
+/* True if the trace ends after the window. */
 static inline bool bc_window_is_last(const struct bc_window *window)
 {
 	return window->is_over && window->left == 0;
@@ -83,8 +83,7 @@ struct bc_predecessor bc_window_before(const struct bc_window *window, size_t i)
 void bc_window_timed_keys(
 	const struct bc_window *window, size_t n, bool by_delta, uint64_t skew, uint64_t *keys);
 
-/* Whether the times of two entries are equal. Inline, because it is called for every pair. Private
- * to this room. */
+/* ---- Times of entries. Inline, because they are compared for every pair. */
 
 static inline bool bc_time_is_compared(const struct bc_match_options *options)
 {
@@ -96,7 +95,7 @@ static inline bool bc_time_has_no_delta(const struct bc_entry *entry)
 	return entry->has_delta && entry->delta == BC_TIME_NONE;
 }
 
-/* Whether the times of a pair are equal if `skew` is added to that of A. */
+/* True if the times of a pair are equal after adding `skew` to A's. */
 static inline bool bc_time_is_same(const struct bc_match_options *options, const struct bc_entry *a,
 	const struct bc_entry *b, uint64_t skew)
 {
@@ -154,8 +153,8 @@ bool bc_plan_align_by_time(struct bc_plan *plan, size_t n, size_t k) BC_MUST_CHE
 /* How many entries of each trace are searched. */
 #define BC_FAR_MAX (UINT64_C(16) << 20)
 
-/* Entries [0, *a_position) of A and [0, *b_position) of B are behind. Returns 1 and advances both
- * to entries that are equal and at the start of a long common part; 0 if there is none; -ENOTSUP if
+/* Entries [0, *a_position) of A and [0, *b_position) of B have already been compared. Returns 1 and
+ * advances both to the start of a long common part; 0 if they do not meet again; -ENOTSUP if
  * a trace can be read only once; -ENOMEM. Needs 10 MiB. Adds
  * how many entries were read to *entries_read. */
 int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b, uint64_t fields,

@@ -258,7 +258,7 @@ static bool is_match(const struct bc_plan *p, size_t x, size_t y)
 		       &p->b->entries[p->b->begin + y], p->skew);
 }
 
-/* Advances to the nearest match within the window. Returns false if there is none. */
+/* Advances to the nearest match within --window. Returns false if nothing matches. */
 static bool find_counterpart(const struct bc_plan *p, size_t n, size_t k, size_t *x, size_t *y)
 {
 	const struct bc_entry *a = &p->a->entries[p->a->begin + *x];

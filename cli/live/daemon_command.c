@@ -1,3 +1,9 @@
+/* Commands that are one request to the daemon: record, mark, rotate, snapshot, trigger.
+ *
+ * commands[] has a row for each: the request's method and path, how many operands it takes, what
+ * adds them to the body, and what prints the response. Options set members of the body (setters[]).
+ * Values are passed on as they are, because the daemon checks them, and its error names the member;
+ * only what could not be put into the body is refused here. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -273,11 +279,11 @@ static enum bc_exit add_text(struct request *r, const char *name, const char *va
  */
 static json_t *body_member(struct request *r, const char *name, json_t *(*create)(void))
 {
-	json_t *part = json_object_get(r->body, name);
+	json_t *member = json_object_get(r->body, name);
 
-	if (part == NULL && json_object_set_new(r->body, name, create()) == 0)
-		part = json_object_get(r->body, name);
-	return part;
+	if (member == NULL && json_object_set_new(r->body, name, create()) == 0)
+		member = json_object_get(r->body, name);
+	return member;
 }
 
 /* `option` is NULL for an operand. */
@@ -308,17 +314,17 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 {
 	static const char *const rules[] = {"duration", "records", "filesize"};
 	json_t *limits = body_member(r, "limits", json_object);
-	const char *amount = strchr(value, ':');
+	size_t bytes = strcspn(value, ":");
+	const char *amount = value[bytes] == ':' ? value + bytes + 1 : "";
 	const char *rule = NULL;
 
 	(void)name;
 	if (limits == NULL)
 		return bc_print_no_memory(r->console);
-	for (unsigned i = 0; i < 3 && amount != NULL; i++)
-		if (strlen(rules[i]) == (size_t)(amount - value) &&
-			strncmp(value, rules[i], strlen(rules[i])) == 0)
+	for (unsigned i = 0; i < 3; i++)
+		if (strlen(rules[i]) == bytes && memcmp(value, rules[i], bytes) == 0)
 			rule = rules[i];
-	if (rule == NULL || *++amount == '\0') {
+	if (rule == NULL || *amount == '\0') {
 		bc_print_error(r->console, NULL,
 			"--limit %s: not a limit; try duration:10s, records:1000000 or "
 			"filesize:64M",
@@ -329,14 +335,9 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 		bc_print_error(r->console, NULL, "--limit %s: %s given twice", value, rule);
 		return BC_EXIT_USAGE;
 	}
-	errno = 0;
-	long long number = strtoll(amount, NULL, 10);
-	bool is_number = errno == 0 && amount[strspn(amount, "0123456789")] == '\0';
-	if (strcmp(rule, "records") == 0 && !is_number) {
-		bc_print_error(r->console, NULL, "--limit %s: records must be a number", value);
-		return BC_EXIT_USAGE;
-	}
-	return set_member(r, limits, rule, is_number ? json_integer(number) : bc_json_text(amount));
+	bool is_number = strspn(amount, "0123456789") == strlen(amount) && strlen(amount) < 19;
+	return set_member(r, limits, rule,
+		is_number ? json_integer(strtoll(amount, NULL, 10)) : bc_json_text(amount));
 }
 
 /* --trigger NAME:ACTION:WHEN */
@@ -388,29 +389,19 @@ static enum bc_exit (*const setters[])(struct request *r, const char *name, cons
 
 /* ---- operands that go into the body */
 
-/* Joins the words with spaces. Returns allocated text, or NULL if out of memory. */
-static char *join_words(char **words, int count)
-{
-	size_t bytes = 1;
-
-	for (int i = 0; i < count; i++)
-		bytes += strlen(words[i]) + 1;
-	char *text = calloc(1, bytes);
-	if (text == NULL)
-		return NULL;
-	char *p = text;
-	for (int i = 0; i < count; i++)
-		p = stpcpy(i == 0 ? p : stpcpy(p, " "), words[i]);
-	return text;
-}
-
+/* Sets a member to the words, joined with spaces. */
 static enum bc_exit add_words(struct request *r, const char *name, char **words, int count)
 {
-	char *text = join_words(words, count);
-	enum bc_exit code = text != NULL ? set_member(r, r->body, name, bc_json_text(text))
-					 : bc_print_no_memory(r->console);
+	struct bc_byte_buffer text = {.max = SIZE_MAX};
 
-	free(text);
+	for (int i = 0; i < count; i++) {
+		bc_byte_buffer_add(&text, " ", i != 0);
+		bc_byte_buffer_add(&text, words[i], strlen(words[i]));
+	}
+	enum bc_exit code = text.is_out_of_memory
+				    ? bc_print_no_memory(r->console)
+				    : set_member(r, r->body, name, bc_json_text(text.bytes));
+	bc_byte_buffer_free(&text);
 	return code;
 }
 
@@ -430,24 +421,10 @@ static enum bc_exit fill_notes(struct request *r)
 
 static enum bc_exit fill_trigger(struct request *r)
 {
-	size_t bytes = 0;
-
-	for (int i = 2; i < r->count; i++)
-		bytes += strlen(r->operands[i]) + 1;
-	if (bytes > 1024)
-		return bc_print_usage_error(r->console, "WHEN is longer than 1024 bytes");
 	enum bc_exit code = add_words(r, "name", r->operands, 1);
 	if (code == BC_EXIT_OK)
 		code = add_words(r, "action", r->operands + 1, 1);
 	return code == BC_EXIT_OK ? add_words(r, "when", r->operands + 2, r->count - 2) : code;
-}
-
-static enum bc_exit check_snapshot(struct request *r)
-{
-	if (json_object_get(r->body, "post") == NULL ||
-		json_object_get(r->body, "until_stopped") == NULL)
-		return BC_EXIT_OK;
-	return bc_print_usage_error(r->console, "--post and --until-stopped exclude each other");
 }
 
 /* ---- steps after the response */
@@ -522,7 +499,7 @@ static const struct command {
 		bc_response_print_rotated, NULL},
 	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", 0, fill_mark,
 		bc_response_print_mark, NULL},
-	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, NULL, SEAL_MS, check_snapshot,
+	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_recording, NULL},
 	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, NULL, 0, NULL,
 		bc_response_print_triggers, NULL},
@@ -572,7 +549,7 @@ static enum bc_exit print_answer(
 }
 
 /* Prints an error if there is one. */
-static enum bc_exit call(const struct request *r, struct bc_client *client, const char *path,
+static enum bc_exit call_daemon(const struct request *r, struct bc_client *client, const char *path,
 	struct bc_response *response)
 {
 	const struct command *command = r->command;
@@ -599,7 +576,7 @@ static enum bc_exit send_request(const struct request *r)
 	if (code == BC_EXIT_OK && path == NULL)
 		code = bc_print_no_memory(r->console);
 	if (code == BC_EXIT_OK) {
-		code = call(r, client, path, &response);
+		code = call_daemon(r, client, path, &response);
 		if (code == BC_EXIT_OK && command->follow_up != NULL)
 			code = command->follow_up(r, client, &response);
 		if (code == BC_EXIT_OK)
@@ -612,7 +589,7 @@ static enum bc_exit send_request(const struct request *r)
 }
 
 /* If the command is finished, sets *code and returns false. */
-static bool parse_options(struct request *r, int argc, char **argv, enum bc_exit *code)
+static bool parse_command_options(struct request *r, int argc, char **argv, enum bc_exit *code)
 {
 	const struct bc_usage_option *options = r->command->usage->options;
 	struct bc_options o;
@@ -662,7 +639,7 @@ static enum bc_exit run_command(
 
 	if (r.body == NULL)
 		return bc_print_no_memory(console);
-	if (parse_options(&r, argc, argv, &code)) {
+	if (parse_command_options(&r, argc, argv, &code)) {
 		/* The next row can be the same command with more operands. */
 		while (r.count > r.command->max && r.command->max >= 0 &&
 			r.command + 1 < commands + COMMANDS && r.command[1].usage == command->usage)

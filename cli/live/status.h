@@ -37,7 +37,7 @@ struct bc_status_writer {
 	double lost_s_ago; /* seconds since the last loss; negative: unknown */
 };
 
-/* Whether an object is a status. */
+/* True if an object is a status. */
 bool bc_is_status(const json_t *object);
 
 /* Returns the number of lost samples. */
@@ -46,7 +46,7 @@ uint64_t bc_status_lost(const json_t *status);
 /* Returns the share of the buffer that is in use, 0 to 1. */
 double bc_status_in_use(const json_t *status);
 
-/* Whether chunks cannot be written. */
+/* True if chunks cannot be written. */
 bool bc_status_is_stuck(const json_t *status);
 
 /* Returns the label of a line, such as "recording". */

@@ -1,3 +1,10 @@
+/* `buscap top`: the loop that connects the daemon's events, the keys and the screen.
+ *
+ * The status comes from the stream of events, one a second; the bus mix is requested after each.
+ * Without events (is_polling), the status is requested instead. While neither comes, the state is
+ * unreachable: the page says since when, and the stream is opened again every second. A paused
+ * display shows a copy of the state (`shown`), while `state` is still updated. Signals arrive
+ * through a descriptor, so that the terminal is restored before the program ends. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -117,7 +124,7 @@ static enum bc_exit request_status(struct top *top)
 
 /* ---- the events */
 
-static bool on_line(void *context, char *text, size_t bytes)
+static bool on_event_line(void *context, char *text, size_t bytes)
 {
 	struct top *top = context;
 	json_t *object = bc_json_parse_object(text, bytes);
@@ -134,7 +141,7 @@ static bool on_line(void *context, char *text, size_t bytes)
 static void start_stream(struct top *top)
 {
 	top->request_ns = top_now().ns;
-	if (bc_client_stream(top->client, "/v1/events", on_line, top) != BC_EXIT_OK)
+	if (bc_client_stream(top->client, "/v1/events", on_event_line, top) != BC_EXIT_OK)
 		bc_top_state_set_unreachable(top->state, bc_client_error(top->client));
 }
 
@@ -380,6 +387,23 @@ static enum bc_exit run_top(struct top *top, bool is_once)
 	return code;
 }
 
+/* Opens the client and runs. */
+static enum bc_exit open_top(struct top *top, const char *socket, bool is_once)
+{
+	enum bc_exit code = bc_client_open(&top->client, top->console, socket);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	/* Only LC_CTYPE: numbers must not depend on the locale. */
+	setlocale(LC_CTYPE, "");
+	top->view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	code = run_top(top, is_once);
+	if (top->shown != top->state)
+		bc_top_state_free(top->shown);
+	bc_client_close(top->client);
+	return code;
+}
+
 int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
@@ -387,45 +411,34 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	const char *socket = NULL;
 	struct bc_name_map *names = NULL;
 	enum bc_exit code = BC_EXIT_OK;
+	bool is_finished = false;
 	bool is_once = false;
 	int letter;
 
 	bc_options_start(&o, console, &bc_top_usage, argc, argv);
-	while ((letter = bc_options_next(&o)) != -1) {
+	while (!is_finished && (letter = bc_options_next(&o)) != -1) {
 		if (bc_name_args_has(letter))
 			code = bc_name_args_add(&names, console, letter);
-		if (letter == '?' || code != BC_EXIT_OK) {
-			bc_name_map_close(names);
-			return (int)(letter == '?' ? o.exit : code);
-		}
-		if (letter == BC_CLIENT_OPT_SOCKET)
+		else if (letter == '?')
+			code = o.exit;
+		else if (letter == BC_CLIENT_OPT_SOCKET)
 			socket = optarg;
-		is_once = is_once || letter == OPTION_ONCE;
+		else if (letter == OPTION_ONCE)
+			is_once = true;
+		is_finished = letter == '?' || code != BC_EXIT_OK;
 	}
-	if (optind != argc) {
-		bc_name_map_close(names);
-		return bc_print_usage_error(console, "top takes no operands");
+	if (!is_finished && optind != argc) {
+		code = bc_print_usage_error(console, "top takes no operands");
+	} else if (!is_finished) {
+		top.state = top.shown = calloc(1, sizeof(*top.state));
+		if (top.state != NULL) {
+			top.state->names = names;
+			code = open_top(&top, socket, is_once);
+		} else {
+			code = bc_print_no_memory(console);
+		}
+		bc_top_state_free(top.state);
 	}
-	/* Only LC_CTYPE: numbers must not depend on the locale. */
-	setlocale(LC_CTYPE, "");
-	top.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	code = bc_client_open(&top.client, console, socket);
-	if (code != BC_EXIT_OK) {
-		bc_name_map_close(names);
-		return code;
-	}
-	top.state = calloc(1, sizeof(*top.state));
-	top.shown = top.state;
-	if (top.state != NULL) {
-		top.state->names = names;
-		code = run_top(&top, is_once);
-	} else {
-		code = bc_print_no_memory(console);
-	}
-	if (top.shown != top.state)
-		bc_top_state_free(top.shown);
-	bc_top_state_free(top.state);
 	bc_name_map_close(names);
-	bc_client_close(top.client);
-	return code;
+	return (int)code;
 }

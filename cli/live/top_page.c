@@ -1,3 +1,11 @@
+/* The page of `buscap top`: from the state to a grid, for any width and height.
+ *
+ * The page is a column of items (enum item), each of which takes some lines or none. Lines are
+ * allotted by importance, not by position, so a low screen keeps what matters; the tables get the
+ * lines that are left. Within a line of phrases the same happens from left to right: what does not
+ * fit becomes an ellipsis. Graphs have one column for a fixed number of seconds, whose boundaries
+ * do not depend on the time, so that columns move left without changing. Nothing is kept between
+ * two pages. */
 #include "cli/live/top_page.h"
 
 #include <math.h>
@@ -91,26 +99,14 @@ __attribute__((format(printf, 3, 4))) static void add_phrase(
 		phrases->more_x = phrases->x;
 }
 
-/* Draws the label at the start of a line, in fewer than `width` columns. */
-static void write_label(struct bc_top_grid *grid, unsigned y, unsigned width, const char *label)
+static void write_phrase(void *context, enum bc_tone tone, const char *phrase)
 {
-	if (width != 0)
-		bc_top_write(grid, 0, y, width - 1, BC_TOP_DIM, label);
-}
-
-static enum bc_top_style style_of(enum bc_tone tone)
-{
-	static const enum bc_top_style styles[] = {[BC_TONE_PLAIN] = BC_TOP_PLAIN,
+	static const enum bc_top_style styles[BC_TONES] = {[BC_TONE_PLAIN] = BC_TOP_PLAIN,
 		[BC_TONE_GOOD] = BC_TOP_GOOD,
 		[BC_TONE_WARN] = BC_TOP_WARN,
 		[BC_TONE_BAD] = BC_TOP_BAD};
 
-	return styles[tone];
-}
-
-static void write_phrase(void *context, enum bc_tone tone, const char *phrase)
-{
-	add_phrase(context, style_of(tone), "%s", phrase);
+	add_phrase(context, styles[tone], "%s", phrase);
 }
 
 /* Draws a line of the status at (x, y), without its label. */
@@ -293,6 +289,42 @@ struct page {
 	unsigned lines[ITEMS]; /* 0: omitted */
 };
 
+/* What an item shows, and when: */
+static const struct {
+	bool needs_status;
+	bool needs_screen;
+	bool needs_height;  /* not on a low screen */
+	const char *object; /* needs this object in the status */
+	/* A line of the status, plus 1; or a graph with this label. */
+	unsigned status_line;
+	const char *label;
+	enum bc_top_series series;
+} items[ITEMS] = {
+	[ITEM_SOURCE] = {.needs_status = true, .status_line = BC_STATUS_SOURCE + 1},
+	[ITEM_BOARD] = {.object = "source.board", .status_line = BC_STATUS_BOARD + 1},
+	[ITEM_RECORDING] = {.object = "recording", .status_line = BC_STATUS_RECORDING + 1},
+	[ITEM_AMOUNTS] = {.needs_status = true, .status_line = BC_STATUS_AMOUNTS + 1},
+	[ITEM_FLIGHT] = {.object = "flight", .status_line = BC_STATUS_FLIGHT + 1},
+	[ITEM_DISK] = {.needs_status = true, .status_line = BC_STATUS_DISK + 1},
+	[ITEM_LOST] = {.needs_status = true, .status_line = BC_STATUS_LOST + 1},
+	[ITEM_LEFT_OUT] = {.needs_height = true,
+		.object = "counts.dropped",
+		.status_line = BC_STATUS_LEFT_OUT + 1},
+	[ITEM_MORE] = {.needs_status = true,
+		.needs_height = true,
+		.status_line = BC_STATUS_DAEMON + 1},
+	[ITEM_BLANK_RATES] = {.needs_status = true},
+	[ITEM_SCALE] = {.needs_screen = true},
+	[ITEM_SAMPLES] = {.needs_status = true, .label = "samples/s", .series = BC_TOP_SAMPLES},
+	[ITEM_RECORDS] = {.needs_status = true, .label = "records/s", .series = BC_TOP_RECORDS},
+	[ITEM_TO_DISK] = {.needs_status = true, .label = "to disk/s", .series = BC_TOP_BYTES_OUT},
+	[ITEM_BUFFER] = {.needs_status = true, .label = "buffer", .series = BC_TOP_BUFFER},
+	[ITEM_LOST_GRAPH] = {.needs_screen = true, .label = "lost/s", .series = BC_TOP_LOST},
+	[ITEM_BLANK_TABLES] = {.needs_status = true},
+	[ITEM_TABLES] = {.needs_status = true},
+	[ITEM_KEYS] = {.needs_screen = true},
+};
+
 static bool has_left_out(const json_t *s)
 {
 	const json_t *dropped = bc_json_path(s, "counts.dropped");
@@ -313,48 +345,21 @@ static unsigned lines_of(const struct page *page, enum item item)
 {
 	const json_t *s = page->state->status;
 	bool is_screen = page->view->is_screen;
-	bool is_known = s != NULL;
-	bool is_low = is_screen && page->view->height < LOW_SCREEN;
 
-	switch (item) {
-	case ITEM_HEADER:
-		return 1;
-	case ITEM_UNREACHABLE:
+	if ((items[item].needs_status && s == NULL) || (items[item].needs_screen && !is_screen) ||
+		(items[item].needs_height && is_screen && page->view->height < LOW_SCREEN) ||
+		(items[item].object != NULL &&
+			!json_is_object(bc_json_path(s, items[item].object))))
+		return 0;
+	if (item == ITEM_UNREACHABLE)
 		return !page->state->is_unreachable              ? 0
 		       : page->view->height < UNREACHABLE_SCREEN ? 1
 								 : 2;
-	case ITEM_BOARD:
-		return json_is_object(bc_json_path(s, "source.board"));
-	case ITEM_RECORDING:
-		return json_is_object(bc_json_path(s, "recording"));
-	case ITEM_FLIGHT:
-		return json_is_object(bc_json_path(s, "flight"));
-	case ITEM_LEFT_OUT:
-		return is_known && !is_low && has_left_out(s);
-	case ITEM_MORE:
-		return is_known && !is_low;
-	case ITEM_SCALE:
-	case ITEM_LOST_GRAPH:
-	case ITEM_KEYS:
-		return is_screen;
-	case ITEM_SAMPLES:
-	case ITEM_RECORDS:
-	case ITEM_TO_DISK:
-	case ITEM_BUFFER:
-		return is_known ? graph_rows(page, item) : 0;
-	case ITEM_TABLES:
-		return is_known ? BC_TOP_TABLES_MIN : 0;
-	case ITEM_SOURCE:
-	case ITEM_AMOUNTS:
-	case ITEM_DISK:
-	case ITEM_LOST:
-	case ITEM_BLANK_RATES:
-	case ITEM_BLANK_TABLES:
-		return is_known;
-	case ITEMS:
-		break;
-	}
-	return 0;
+	if (item == ITEM_LEFT_OUT)
+		return has_left_out(s);
+	if (item == ITEM_TABLES)
+		return BC_TOP_TABLES_MIN;
+	return items[item].label != NULL ? graph_rows(page, item) : 1;
 }
 
 /* Assigns lines by importance. The tables get the rest. */
@@ -456,7 +461,7 @@ static void draw_keys(const struct page *page)
 	add_phrase(&phrases, BC_TOP_DIM, "? keys");
 }
 
-/* Returns the last second of the graphs: that of the latest status, or now if unreachable. */
+/* Returns the last second of the graphs: when the latest status came, or now if unreachable. */
 static uint64_t graph_end(const struct page *page)
 {
 	return (page->state->is_unreachable ? page->now->ns : page->state->status_ns) / 1000000000;
@@ -490,36 +495,26 @@ static void draw_scale(const struct page *page, unsigned y)
 
 static void print_value(char out[BC_HUMANIZE_MAX], enum bc_top_series series, double value)
 {
-	char text[BC_HUMANIZE_MAX];
-
-	switch (series) {
-	case BC_TOP_BYTES_OUT:
-		bc_humanize_bytes(text, value);
-		break;
-	case BC_TOP_BUFFER:
-		snprintf(text, sizeof(text), "%.0f %%", value * 100);
-		break;
-	case BC_TOP_SAMPLES:
-	case BC_TOP_RECORDS:
-	case BC_TOP_LOST:
-	case BC_TOP_SERIES:
-		bc_humanize_rate(text, value);
-		break;
-	}
-	snprintf(out, BC_HUMANIZE_MAX, "%s", text);
+	if (series == BC_TOP_BYTES_OUT)
+		bc_humanize_bytes(out, value);
+	else if (series == BC_TOP_BUFFER)
+		snprintf(out, BC_HUMANIZE_MAX, "%.0f %%", value * 100);
+	else
+		bc_humanize_rate(out, value);
 }
 
 /* Draws the current value, its graph and its maximum. */
-static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum bc_top_series series,
-	const char *label, double value)
+static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum bc_top_series series)
 {
 	unsigned x = page->label;
 	unsigned width = graph_width(page);
 	char text[BC_HUMANIZE_MAX];
 	char note[BC_HUMANIZE_MAX + 8];
+	const struct bc_top_second *now = bc_top_state_second(
+		page->state, page->state->status_ns / 1000000000);
+	double value = now != NULL ? now->values[series] : 0;
 	bool is_bad = series == BC_TOP_LOST && value > 0;
 
-	write_label(page->grid, y, x, label);
 	print_value(text, series, value);
 	bc_top_write_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
 	if (width == 0)
@@ -536,59 +531,30 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 		page->grid, page->grid->width - NOTE_WIDTH, y, NOTE_WIDTH, BC_TOP_DIM, note);
 }
 
-/* Returns the current value of a series. */
-static double value_now(const struct page *page, enum bc_top_series series)
+/* Draws the label at the start of a line, in fewer than `width` columns. */
+static void draw_label(const struct page *page, unsigned y, const char *label)
 {
-	const struct bc_top_second *second = bc_top_state_second(
-		page->state, page->state->status_ns / 1000000000);
-
-	return second != NULL ? second->values[series] : 0;
-}
-
-static const enum bc_status_line_id status_lines[ITEMS] = {
-	[ITEM_SOURCE] = BC_STATUS_SOURCE,
-	[ITEM_BOARD] = BC_STATUS_BOARD,
-	[ITEM_RECORDING] = BC_STATUS_RECORDING,
-	[ITEM_AMOUNTS] = BC_STATUS_AMOUNTS,
-	[ITEM_FLIGHT] = BC_STATUS_FLIGHT,
-	[ITEM_DISK] = BC_STATUS_DISK,
-	[ITEM_LOST] = BC_STATUS_LOST,
-	[ITEM_LEFT_OUT] = BC_STATUS_LEFT_OUT,
-	[ITEM_MORE] = BC_STATUS_DAEMON,
-};
-
-static bool is_status_line(enum item item)
-{
-	return item >= ITEM_SOURCE && item <= ITEM_MORE;
+	if (page->label != 0)
+		bc_top_write(page->grid, 0, y, page->label - 1, BC_TOP_DIM, label);
 }
 
 static void draw_item(const struct page *page, enum item item, unsigned y)
 {
-	static const struct {
-		const char *label;
-		enum bc_top_series series;
-	} rates[ITEMS] = {
-		[ITEM_SAMPLES] = {"samples/s", BC_TOP_SAMPLES},
-		[ITEM_RECORDS] = {"records/s", BC_TOP_RECORDS},
-		[ITEM_TO_DISK] = {"to disk/s", BC_TOP_BYTES_OUT},
-		[ITEM_BUFFER] = {"buffer", BC_TOP_BUFFER},
-		[ITEM_LOST_GRAPH] = {"lost/s", BC_TOP_LOST},
-	};
 	unsigned rows = page->lines[item];
 
-	enum bc_status_line_id line = status_lines[item];
-
-	if (is_status_line(item)) {
+	if (items[item].status_line != 0) {
+		enum bc_status_line_id line = items[item].status_line - 1;
 		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
-			write_label(page->grid, y, page->label, bc_status_label(line));
+			draw_label(page, y, bc_status_label(line));
 		draw_status(page->grid, page->label, y, line, page->state, page->now);
-	} else if (rates[item].label != NULL)
-		draw_rate(page, y, rows, rates[item].series, rates[item].label,
-			value_now(page, rates[item].series));
-	else if (item == ITEM_SCALE)
+	} else if (items[item].label != NULL) {
+		draw_label(page, y, items[item].label);
+		draw_rate(page, y, rows, items[item].series);
+	} else if (item == ITEM_SCALE) {
 		draw_scale(page, y);
-	else if (item == ITEM_TABLES)
+	} else if (item == ITEM_TABLES) {
 		bc_top_tables_draw(page->grid, y, rows, page->state, page->view->is_by_name);
+	}
 }
 
 static void draw_help(const struct page *page)

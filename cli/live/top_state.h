@@ -93,11 +93,11 @@ void bc_top_state_add_mix(
 /* Marks the daemon as unreachable until the next status. `err` must be safe to print. */
 void bc_top_state_set_unreachable(struct bc_top_state *state, const char *err);
 
-/* Returns the latest mix; is_known is false if there is none. */
+/* Returns the latest mix; is_known is false before the first. */
 const struct bc_top_mix *bc_top_state_latest_mix(const struct bc_top_state *state);
 
 /* Returns the oldest mix of the last BC_TOP_MIX_PERIOD seconds, from which the latest one is
- * counted; NULL if there is none. */
+ * counted; NULL before the first. */
 const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *state);
 
 /* Returns the count of a name, 0 if absent. */

@@ -109,7 +109,7 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 	} else {
 		add_interval(c, ticks);
 	}
-	/* After a step back, the clock goes on from there: it has wrapped or was started again. */
+	/* After a step back, continue from there: the clock has wrapped or was restarted. */
 	c->span.last_tick = tick;
 	c->is_broken = false;
 }

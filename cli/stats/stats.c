@@ -345,7 +345,7 @@ static const struct bc_usage_option options[] = {
 	{OPTION_BURST, "burst", "TICKS", "number",
 		"longest interval between references of a burst (default 8)"},
 	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
-		"ticks per second, overriding that of the trace"},
+		"ticks per second, overriding the trace's rate"},
 	BC_NAME_OPTIONS,
 	{OPTION_TOP, "top", "N", "number",
 		"print at most N rows per table (default 20); JSON has all"},

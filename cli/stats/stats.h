@@ -40,11 +40,11 @@ struct bc_stats {
 	bool is_hz_mixed;   /* several rates */
 	/* Private to stats.c. */
 	struct second_thread *second; /* counts the footprint of records */
-	bool has_clock;       /* `epoch` and `tag` are those of the previous chunk or entry */
-	int file;             /* the last file read */
-	uint64_t tag;         /* recording tag of the previous chunk */
-	uint32_t epoch;       /* of the previous chunk or entry */
-	uint64_t next_record; /* expected first record of the next chunk */
+	bool has_clock;               /* `epoch` and `tag` are set */
+	int file;                     /* the last file read */
+	uint64_t tag;                 /* recording tag of the previous chunk */
+	uint32_t epoch;               /* of the previous chunk or entry */
+	uint64_t next_record;         /* expected first record of the next chunk */
 };
 
 /* Returns the number of entries read: records, samples or lines, but not gaps, marks and the

@@ -5,7 +5,7 @@
  * separate functions, because a page says much more about them than their numbers.
  *
  * On the page, rows are collected for a table, which has one heading, at most `top` rows, and lines
- * for what has no row. It is left out if there is nothing to count. Shares are those of the table's
+ * for what has no row. It is left out if there is nothing to count. Shares are of the table's
  * total. If there is not enough memory for a row, that is reported at the end. */
 #include "cli/stats/stats.h"
 
