@@ -43,7 +43,7 @@
 struct bc_overview;
 
 /* `io` is copied. If its open() returns -1, it also sets errno: EBADMSG or EXDEV if the file is not
- * this segment, ENOENT if it was deleted. Damage that bc_overview_damages() lists is reported once,
+ * this segment, ENOENT if it was deleted. Damage that is listed in the contents is reported once,
  * and again if its file changes. Returns 0 or -ENOMEM. */
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
@@ -83,14 +83,6 @@ struct bc_overview_recording {
 	uint64_t gaps;
 };
 
-/* Returns the recordings, in the order of their first records. */
-const struct bc_overview_recording *bc_overview_recordings(
-	const struct bc_overview *overview, uint32_t *count);
-
-/* The time of the first and last record of all recordings; 0 if there are none. */
-int64_t bc_overview_from(const struct bc_overview *overview);
-int64_t bc_overview_to(const struct bc_overview *overview);
-
 /* Damage in the files, at most BC_OVERVIEW_DAMAGES. A file that can't be opened or read has an
  * entry with offset and bytes 0. */
 #define BC_OVERVIEW_DAMAGES 100u
@@ -100,8 +92,6 @@ struct bc_overview_damage {
 	uint64_t bytes;
 	char *what;
 };
-const struct bc_overview_damage *bc_overview_damages(
-	const struct bc_overview *overview, uint32_t *count);
 
 /* Segments that are missing between others, at most BC_OVERVIEW_DAMAGES. They are reported at each
  * update. */
@@ -110,8 +100,21 @@ struct bc_overview_hole {
 	const char *file;   /* that follows */
 	struct bc_missing_segments missing;
 };
-const struct bc_overview_hole *bc_overview_holes(
-	const struct bc_overview *overview, uint32_t *count);
+
+struct bc_overview_contents {
+	const struct bc_overview_recording *recordings; /* in the order of their first records */
+	uint32_t recording_count;
+	int64_t from_ns; /* time of the first record of all recordings; 0 without any */
+	int64_t to_ns;   /* time of the last one */
+	const struct bc_overview_damage *damages;
+	uint32_t damage_count;
+	const struct bc_overview_hole *holes;
+	uint32_t hole_count;
+};
+
+/* Returns what is known about the files, which is valid until the next update. Drawing and listing
+ * events may add damage. */
+struct bc_overview_contents bc_overview_contents(const struct bc_overview *overview);
 
 /* ---- pictures */
 

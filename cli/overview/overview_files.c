@@ -801,31 +801,8 @@ void bc_overview_close(struct bc_overview *o)
 	free(o);
 }
 
-const struct bc_overview_recording *bc_overview_recordings(
-	const struct bc_overview *o, uint32_t *count)
+struct bc_overview_contents bc_overview_contents(const struct bc_overview *o)
 {
-	*count = o->recording_count;
-	return o->recordings;
-}
-
-int64_t bc_overview_from(const struct bc_overview *o)
-{
-	return o->from_ns;
-}
-
-int64_t bc_overview_to(const struct bc_overview *o)
-{
-	return o->to_ns;
-}
-
-const struct bc_overview_damage *bc_overview_damages(const struct bc_overview *o, uint32_t *count)
-{
-	*count = o->damage_count;
-	return o->damages;
-}
-
-const struct bc_overview_hole *bc_overview_holes(const struct bc_overview *o, uint32_t *count)
-{
-	*count = o->hole_count;
-	return o->holes;
+	return (struct bc_overview_contents){o->recordings, o->recording_count, o->from_ns,
+		o->to_ns, o->damages, o->damage_count, o->holes, o->hole_count};
 }

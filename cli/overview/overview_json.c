@@ -213,20 +213,17 @@ static void write_lists(
 	struct writer *w, const struct bc_overview *o, const struct bc_name_map *names)
 {
 	const struct bc_overview_picture *p = bc_overview_picture(o);
-	uint32_t count;
-	const struct bc_overview_recording *recordings = bc_overview_recordings(o, &count);
+	const struct bc_overview_contents c = bc_overview_contents(o);
 
 	start_array(w, "recordings");
-	for (uint32_t i = 0; i < count && w->rc == 0; i++)
-		write_item(w, recording_json(w, &recordings[i]));
-	const struct bc_overview_damage *damages = bc_overview_damages(o, &count);
+	for (uint32_t i = 0; i < c.recording_count && w->rc == 0; i++)
+		write_item(w, recording_json(w, &c.recordings[i]));
 	start_array(w, "damage");
-	for (uint32_t i = 0; i < count && w->rc == 0; i++)
-		write_item(w, damage_json(&damages[i]));
-	const struct bc_overview_hole *holes = bc_overview_holes(o, &count);
+	for (uint32_t i = 0; i < c.damage_count && w->rc == 0; i++)
+		write_item(w, damage_json(&c.damages[i]));
 	start_array(w, "holes");
-	for (uint32_t i = 0; i < count && w->rc == 0; i++)
-		write_item(w, hole_json(&holes[i]));
+	for (uint32_t i = 0; i < c.hole_count && w->rc == 0; i++)
+		write_item(w, hole_json(&c.holes[i]));
 	start_array(w, "rows");
 	for (uint32_t i = 0; i < p->row_count && w->rc == 0; i++)
 		write_item(w, row_json(&p->rows[i], names));
@@ -246,14 +243,15 @@ int bc_overview_json(
 		[BC_OVERVIEW_SEGMENTS] = "segments",
 	};
 	const struct bc_overview_picture *p = bc_overview_picture(o);
-	struct writer w = {.text = text, .origin_ns = bc_overview_from(o)};
+	const struct bc_overview_contents c = bc_overview_contents(o);
+	struct writer w = {.text = text, .origin_ns = c.from_ns};
 
 	write_text(&w, "{\"version\":1");
 	write_member(&w, "origin_ns", origin_json(&w));
 	write_member(&w, "extent",
 		bc_json_object((struct bc_json_member[]){
-			{"from", time_json(&w, bc_overview_from(o))},
-			{"to", time_json(&w, bc_overview_to(o))},
+			{"from", time_json(&w, c.from_ns)},
+			{"to", time_json(&w, c.to_ns)},
 			{NULL, NULL},
 		}));
 	write_member(&w, "from", time_json(&w, p->from_ns));
@@ -316,7 +314,7 @@ int bc_overview_events_json(struct bc_overview *o, int64_t from_ns, int64_t to_n
 	struct bc_byte_buffer *text)
 {
 	struct event_writer e = {
-		.max = max, .writer = {.text = text, .origin_ns = bc_overview_from(o)}};
+		.max = max, .writer = {.text = text, .origin_ns = bc_overview_contents(o).from_ns}};
 	struct writer *w = &e.writer;
 
 	write_text(w, "{\"origin_ns\":");

@@ -339,19 +339,17 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 /* Without records, the picture would be blank. */
 static enum bc_exit check_records(const struct report_command *s)
 {
-	const struct bc_overview *overview = s->report.overview;
+	const struct bc_overview_contents c = bc_overview_contents(s->report.overview);
 	char from[BC_RFC3339_BYTES];
 	char to[BC_RFC3339_BYTES];
 	uint64_t records = 0;
-	uint32_t count;
-	const struct bc_overview_recording *all = bc_overview_recordings(overview, &count);
 
-	if (bc_overview_picture(overview)->column_count != 0)
+	if (bc_overview_picture(s->report.overview)->column_count != 0)
 		return BC_EXIT_OK;
-	for (uint32_t i = 0; i < count; i++)
-		records += all[i].records;
-	bc_rfc3339_write(from, bc_overview_from(overview));
-	bc_rfc3339_write(to, bc_overview_to(overview));
+	for (uint32_t i = 0; i < c.recording_count; i++)
+		records += c.recordings[i].records;
+	bc_rfc3339_write(from, c.from_ns);
+	bc_rfc3339_write(to, c.to_ns);
 	if (records == 0)
 		bc_print_error(s->console, NULL, "no records in these files");
 	else
@@ -419,12 +417,12 @@ static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 	if (rc != 0)
 		code = print_failure(s, rc);
 	else if (code == BC_EXIT_OK)
-		bc_overview_recordings(s->report.overview, &recordings);
+		recordings = bc_overview_contents(s->report.overview).recording_count;
 	if (recordings != 0 && s->input.exit != BC_EXIT_OK)
 		s->input.exit = BC_EXIT_DAMAGED; /* the other files are drawn */
 	if (code == BC_EXIT_OK && s->input.exit != BC_EXIT_FAILED &&
 		s->input.exit != BC_EXIT_USAGE) {
-		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
+		bc_filter_start(&s->args.filter, bc_overview_contents(s->report.overview).from_ns);
 		s->report.names = s->names;
 		s->report.width = terminal_width(s->console);
 		s->report.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;

@@ -137,8 +137,9 @@ static int collect_events(struct event_list *e, struct bc_report *r)
  * Returns `out`. */
 static const char *title_of(char out[WORDS_MAX], const struct bc_report *r)
 {
-	uint32_t count;
-	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
+	const struct bc_overview_contents c = bc_overview_contents(r->overview);
+	const struct bc_overview_recording *all = c.recordings;
+	uint32_t count = c.recording_count;
 
 	if (count == 0)
 		snprintf(out, WORDS_MAX, "no recordings");
@@ -216,8 +217,9 @@ static const char *summary_of(char out[WORDS_MAX], const struct bc_report *r,
 	char start[BC_HUMANIZE_MAX + 32] = "";
 	char missing[80] = "";
 	bool is_clock_unknown = false;
-	uint32_t count;
-	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
+	const struct bc_overview_contents c = bc_overview_contents(r->overview);
+	const struct bc_overview_recording *all = c.recordings;
+	uint32_t count = c.recording_count;
 
 	for (uint32_t i = 0; i < count; i++) {
 		is_clock_unknown = is_clock_unknown || all[i].clock_hz == 0;
@@ -620,19 +622,18 @@ static void list_holes(struct plot *p)
 	const uint32_t max = 20;
 	char wall[BC_RFC3339_BYTES];
 	char what[BC_MISSING_TEXT];
-	uint32_t count;
-	const struct bc_overview_hole *holes = bc_overview_holes(p->report->overview, &count);
+	const struct bc_overview_contents c = bc_overview_contents(p->report->overview);
 
-	for (uint32_t i = 0; i < count && i < max; i++) {
-		const struct bc_missing_segments *missing = &holes[i].missing;
+	for (uint32_t i = 0; i < c.hole_count && i < max; i++) {
+		const struct bc_missing_segments *missing = &c.holes[i].missing;
 		bool is_timed = missing->from_ns != 0;
 		if (is_timed)
 			bc_rfc3339_write(wall, missing->from_ns);
 		add_format(p->text, "%s%s  hole     %s\n", i == 0 ? "\n" : "",
 			is_timed ? wall : "-", bc_missing_write(what, missing));
 	}
-	if (count > max)
-		add_format(p->text, "... and %" PRIu32 " more\n", count - max);
+	if (c.hole_count > max)
+		add_format(p->text, "... and %" PRIu32 " more\n", c.hole_count - max);
 }
 
 int bc_report_plain(struct bc_report *r, struct bc_byte_buffer *t)

@@ -73,7 +73,8 @@ static void draw(struct bc_overview *o, const struct bc_overview_options *option
 static void draw_zooms(struct bc_overview *o)
 {
 	static const unsigned columns[] = {30, 7, 1};
-	uint64_t span = (uint64_t)bc_overview_to(o) - (uint64_t)bc_overview_from(o);
+	uint64_t span = (uint64_t)bc_overview_contents(o).to_ns -
+			(uint64_t)bc_overview_contents(o).from_ns;
 
 	for (unsigned i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		struct bc_overview_options options = bc_overview_options_default();
@@ -81,7 +82,7 @@ static void draw_zooms(struct bc_overview *o)
 		options.rows = i == 1 ? 2 : 200;
 		options.work = i == 0 ? options.work : i * 5000; /* one chunk, or two */
 		draw(o, &options);
-		options.from_ns = bc_overview_from(o);
+		options.from_ns = bc_overview_contents(o).from_ns;
 		options.to_ns = (int64_t)((uint64_t)options.from_ns + (span >> (4 * i + 1)));
 		options.place_to = i == 2 ? 4096 : BC_PLACES - 1;
 		draw(o, &options);

@@ -343,10 +343,10 @@ static const struct bc_overview_picture *draw_all(
 
 static const struct bc_overview_recording *only_recording(struct fixture *f)
 {
-	uint32_t count;
-	const struct bc_overview_recording *r = bc_overview_recordings(f->overview, &count);
+	const struct bc_overview_contents c = bc_overview_contents(f->overview);
+	const struct bc_overview_recording *r = c.recordings;
 
-	assert_int_equal(count, 1);
+	assert_int_equal(c.recording_count, 1);
 	return r;
 }
 
@@ -354,16 +354,14 @@ static const struct bc_overview_recording *only_recording(struct fixture *f)
 
 TEST_F(no_files_give_an_empty_picture)
 {
-	uint32_t count;
 
 	update(f);
 	const struct bc_overview_picture *p = draw_all(f, 256, 200);
 	assert_int_equal(p->column_count, 0);
 	assert_int_equal(p->row_count, 0);
-	assert_int_equal(bc_overview_from(f->overview), 0);
-	assert_int_equal(bc_overview_to(f->overview), 0);
-	assert_non_null(bc_overview_recordings(f->overview, &count));
-	assert_int_equal(count, 0);
+	assert_int_equal(bc_overview_contents(f->overview).from_ns, 0);
+	assert_int_equal(bc_overview_contents(f->overview).to_ns, 0);
+	assert_int_equal(bc_overview_contents(f->overview).recording_count, 0);
 }
 
 TEST_F(one_record_is_one_cell)
@@ -633,8 +631,8 @@ TEST_CASES(rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger,
 		options.rows = c->rows;
 		/* All may be decoded, but pictures of more than a quarter are not of records. */
 		options.work = f->count + 130 * BC_OVERVIEW_CHUNK;
-		options.from_ns = bc_overview_from(f->overview);
-		options.to_ns = bc_overview_to(f->overview);
+		options.from_ns = bc_overview_contents(f->overview).from_ns;
+		options.to_ns = bc_overview_contents(f->overview).to_ns;
 		for (int64_t span; (span = options.to_ns - options.from_ns) > 1000000;) {
 			const struct bc_overview_picture *p = draw(f, &options);
 			struct sizes all = sizes_of_all(f, p, c->rows);
@@ -947,15 +945,14 @@ static void make_two(struct fixture *f)
 
 TEST_F(a_column_never_has_two_recordings)
 {
-	uint32_t count;
 
 	make_two(f);
 	char *path = f->paths[0]; /* the order of files does not matter */
 	f->paths[0] = f->paths[1];
 	f->paths[1] = path;
 	update(f);
-	const struct bc_overview_recording *r = bc_overview_recordings(f->overview, &count);
-	assert_int_equal(count, 2);
+	const struct bc_overview_recording *r = bc_overview_contents(f->overview).recordings;
+	assert_int_equal(bc_overview_contents(f->overview).recording_count, 2);
 	assert_string_equal(r[0].id, FIRST);
 	assert_string_equal(r[1].id, SECOND_RECORDING);
 	assert_int_equal(r[0].state, BC_OVERVIEW_SEALED);
@@ -1113,7 +1110,6 @@ TEST_F(a_damaged_summary_is_replaced_by_the_chunks)
 TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 {
 	struct bc_overview_options options = options_default();
-	uint32_t count;
 
 	start_segment(f, FIRST, 0);
 	add_chunks(f, 0, 1);
@@ -1135,15 +1131,14 @@ TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 		assert_int_equal(records, 3 * RECORDS);
 	}
 	assert_int_equal(f->damages, 1);
-	const struct bc_overview_damage *damage = bc_overview_damages(f->overview, &count);
-	assert_int_equal(count, 1);
+	const struct bc_overview_damage *damage = bc_overview_contents(f->overview).damages;
+	assert_int_equal(bc_overview_contents(f->overview).damage_count, 1);
 	assert_string_equal(damage->file, f->paths[0]);
 	assert_string_equal(damage->what, "chunk 1 (300 records) is damaged");
 	assert_int_equal(damage->offset, offset);
 	f->path_count = 0;
 	update(f);
-	bc_overview_damages(f->overview, &count);
-	assert_int_equal(count, 0);
+	assert_int_equal(bc_overview_contents(f->overview).damage_count, 0);
 	f->path_count = 1;
 }
 
@@ -1151,7 +1146,6 @@ TEST_F(no_more_damage_is_reported_than_listed)
 {
 	struct bc_overview_options options = options_default();
 	uint64_t offsets[BC_OVERVIEW_DAMAGES + 2];
-	uint32_t count;
 
 	f->has_pages = false; /* so that all chunks are read */
 	start_segment(f, FIRST, 0);
@@ -1168,15 +1162,13 @@ TEST_F(no_more_damage_is_reported_than_listed)
 		options.to_ns = options.from_ns + 59999999;
 		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
 	}
-	bc_overview_damages(f->overview, &count);
-	assert_int_equal(count, BC_OVERVIEW_DAMAGES);
+	assert_int_equal(bc_overview_contents(f->overview).damage_count, BC_OVERVIEW_DAMAGES);
 	assert_int_equal(f->damages, BC_OVERVIEW_DAMAGES);
 }
 
 TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
 {
 	const struct bc_overview_damage *damages;
-	uint32_t count;
 
 	for (uint32_t segment = 0; segment < 3; segment++) {
 		start_segment(f, FIRST, segment);
@@ -1190,8 +1182,8 @@ TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
 	for (unsigned i = 0; i < 2; i++) {
 		update(f);
 		assert_int_equal(only_recording(f)->segments, 1);
-		damages = bc_overview_damages(f->overview, &count);
-		assert_int_equal(count, 2);
+		damages = bc_overview_contents(f->overview).damages;
+		assert_int_equal(bc_overview_contents(f->overview).damage_count, 2);
 		assert_string_equal(damages[0].file, f->paths[1]);
 		assert_string_equal(damages[0].what, strerror(EISDIR));
 		assert_string_equal(damages[1].file, f->paths[2]);
@@ -1200,8 +1192,7 @@ TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
 	assert_int_equal(rmdir(f->paths[1]), 0);
 	assert_int_equal(unlink(f->paths[2]), 0);
 	update(f);
-	bc_overview_damages(f->overview, &count);
-	assert_int_equal(count, 0);
+	assert_int_equal(bc_overview_contents(f->overview).damage_count, 0);
 }
 
 static bool count_event(void *context, const struct bc_overview_event *event)
