@@ -1,11 +1,22 @@
-/* Writes chunks to the open segment. Each chunk needs space by the rules (enforce_space()), and
- * room in the segment below the limit of its length; without room the segment is sealed, and the
- * chunk is the first of the next one. Each step may fail for now, on a full disk. It then returns
- * false and has marked the open segment as stuck; the caller repeats the whole call at
- * open.retry_at_ns.
+/* Owns the open segment, and everything the loop learns about it: stats, notices, the recording's
+ * totals. Writes chunks to it, one recording after another.
  *
- * Invariant: bc_encoded.state says what is done of a chunk, so repeating a call writes nothing
- * twice. The last chunk of a recording: daemon/store/last_write.c.
+ *     none     segment.file.fd < 0
+ *     empty    created, without a chunk. It is deleted if it must be closed, and its number reused.
+ *     open     has chunks. Ends sealed (bc_rotator_cut()), or is left .partial after an error or
+ *              because others deleted it; the next chunk then goes into a new segment.
+ *
+ * Each chunk needs space by the rules (enforce_space()), and room below the limit of the segment's
+ * length; without room the segment is sealed, and the chunk is the first of the next one. Any step
+ * may fail for now, on a full disk. Then it has set stats.is_stuck and returns false, and the
+ * caller repeats the whole call at retry_at_ns. Only an operation that succeeds ends that.
+ *
+ * Invariants:
+ *   - bc_encoded.state says what is done of a chunk, so repeating a call writes nothing twice. The
+ *     last chunk of a recording: daemon/store/last_write.c.
+ *   - Each segment with chunks is counted once in `total`, as sealed or as left open. SEALED is
+ * sent only for a file that is under its final name. Memory for that notice is allocated with the
+ *     file, so a sealed file is always reported.
  *
  * A check of the rules tells how many bytes may be written before one can break (space_left).
  * Writes are counted against it, and the rules are checked again when they exceed it, and once a
@@ -15,11 +26,22 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
+#include "formats/base/host.h"
+#include "formats/base/text.h"
+#include "formats/segment/segment_name.h"
+
+#define RETRY_NS UINT64_C(500000000)
+
+#define DIR_BYTES 4096
 
 #define CHECK_NS UINT64_C(1000000000)
 
@@ -27,6 +49,423 @@
 #define NOTE_BYTES 1024u
 
 #define PATIENCE_NS UINT64_C(250000000) /* for the catalogue */
+
+/* Errors */
+
+static void set_error(struct bc_rotator *r, const char *file, const char *what, const char *err)
+{
+	char *error = r->stats.error;
+	const size_t size = sizeof(r->stats.error);
+	char cause[sizeof(r->stats.error) / 2];
+
+	/* A long path is shortened, the cause is not. */
+	bc_message(cause, sizeof(cause), "%s: %s", what, err);
+	bc_message(
+		error, size - strlen(cause), "%s%s%s: ", r->dir, file[0] != '\0' ? "/" : "", file);
+	r->stats.error_cause = (unsigned)strlen(error);
+	memcpy(error + r->stats.error_cause, cause, strlen(cause) + 1);
+}
+
+static bool mark_stuck(struct bc_rotator *r, const char *file, const char *what, const char *err)
+{
+	char reason[sizeof(r->stuck_reason)];
+
+	set_error(r, file, what, err);
+	snprintf(reason, sizeof(reason), "%s: %s", what, err);
+	if (!r->stats.is_stuck || strcmp(reason, r->stuck_reason) != 0)
+		bc_log_limited(&r->limits, BC_LOG_ERROR,
+			"%s; retrying every 0.5 s; a live source loses samples when the buffer is "
+			"full",
+			r->stats.error);
+	memcpy(r->stuck_reason, reason, sizeof(reason));
+	if (!r->stats.is_stuck)
+		r->stuck_since_ns = bc_now_ns();
+	r->stats.is_stuck = true;
+	r->retry_at_ns = bc_now_ns() + RETRY_NS;
+	return false;
+}
+
+void bc_rotator_clear_stuck(struct bc_rotator *r)
+{
+	if (!r->stats.is_stuck)
+		return;
+	r->stats.is_stuck = false;
+	r->stats.is_hopeless = false;
+	bc_log_limited(&r->limits, BC_LOG_NOTICE, "%s: writing again after %.1f s", r->dir,
+		(double)(bc_now_ns() - r->stuck_since_ns) * 1e-9);
+}
+
+static bool is_permanent(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM ||
+	       error == EROFS || error == ENAMETOOLONG;
+}
+
+static bool is_out_of_space(int error)
+{
+	return error == ENOSPC || error == EDQUOT;
+}
+
+static bool is_at_path(const struct stat *held, const char *path, struct stat *st)
+{
+	return stat(path, st) == 0 && held->st_dev == st->st_dev && held->st_ino == st->st_ino;
+}
+
+/* Opens the directory again if it was removed and created again. Returns true if so. */
+static bool reopen_dir(struct bc_rotator *r)
+{
+	struct stat held;
+	struct stat named;
+	char err[256];
+
+	if (fstat(r->dir_fd, &held) != 0 || is_at_path(&held, r->dir, &named))
+		return false;
+	int fd = bc_dir_open(r->dir, err, sizeof(err));
+	if (fd < 0)
+		return false;
+	if (bc_catalogue_set_dir(r->catalogue, fd) != 0) {
+		close(fd);
+		return false;
+	}
+	if (r->owns_dir_fd)
+		close(r->dir_fd);
+	r->dir_fd = fd;
+	r->owns_dir_fd = true;
+	return true;
+}
+
+/* Returns whether the directory exists, but not under its name. Sets `to` to its new name, or to ""
+ * if it has none because another file system is mounted over it. */
+static bool is_dir_moved(const struct bc_rotator *r, char to[DIR_BYTES])
+{
+	struct stat held;
+	struct stat named;
+	char link[32];
+
+	if (fstat(r->dir_fd, &held) != 0 || held.st_nlink == 0)
+		return false;
+	if (is_at_path(&held, r->dir, &named))
+		return false;
+	if (stat(r->dir, &named) != 0 && errno != ENOENT && errno != ENOTDIR)
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", r->dir_fd);
+	ssize_t n = readlink(link, to, DIR_BYTES - 1);
+	to[n > 0 ? n : 0] = '\0';
+	if (!is_at_path(&held, to, &named))
+		to[0] = '\0';
+	return true;
+}
+
+static void check_dir(struct bc_rotator *r)
+{
+	char to[DIR_BYTES];
+	bool is_moved = is_dir_moved(r, to);
+
+	if (is_moved == r->is_dir_moved)
+		return;
+	r->is_dir_moved = is_moved;
+	if (!is_moved) {
+		bc_log_limited(&r->limits, BC_LOG_NOTICE, "%s: has its name again", r->dir);
+		return;
+	}
+	bool is_hidden = to[0] == '\0';
+	set_error(r, "", is_hidden ? "is hidden" : "was renamed",
+		is_hidden ? "something is mounted over it" : to);
+	bc_log_limited(&r->limits, BC_LOG_WARNING, "%s; recordings continue %s, or restart buscapd",
+		r->stats.error,
+		is_hidden ? "in the hidden directory; unmount that" : "there; rename it back");
+}
+
+static uint32_t segment_number(const struct bc_rotator *r)
+{
+	return r->segment.file.fd >= 0 ? r->segment.segment : r->next_number;
+}
+
+/* The catalogue */
+
+/* Has the catalogue look at a segment, by its open or its final name. */
+static void look_at(struct bc_rotator *r, const char *file, bool is_partial)
+{
+	struct bc_segment_name name;
+
+	if (!bc_segment_name_read(&name, file))
+		return;
+	name.is_partial = is_partial;
+	(void)!bc_catalogue_look(r->catalogue, r->dir_fd, &name, false, NULL, &r->limits);
+}
+
+static void look_at_open(struct bc_rotator *r)
+{
+	if (r->segment.file.fd >= 0)
+		look_at(r, r->segment.file.name, true);
+}
+
+/* Notices */
+
+/* Allocates the notice for a segment that is about to be created. */
+static bool allocate_notice(struct bc_rotator *r)
+{
+	if (r->sealed_notice == NULL)
+		r->sealed_notice = malloc(sizeof(*r->sealed_notice));
+	return r->sealed_notice != NULL;
+}
+
+/* Sends `what` in *notice, which the list then owns. Without memory for it, the event is not sent;
+ * the file and the counts are unaffected. */
+static void post_notice(
+	struct bc_rotator *r, struct bc_writer_notice **notice, const struct bc_writer_notice *what)
+{
+	if (*notice == NULL)
+		return;
+	**notice = *what;
+	(*notice)->recording = r->recording;
+	bc_writer_notices_append(&r->notices, *notice);
+	*notice = NULL;
+}
+
+/* Adds a segment to the recording's totals. */
+static void add_segment(struct bc_rotator *r, const struct bc_writer_notice *of)
+{
+	r->total.records += of->records;
+	r->total.bytes += of->bytes;
+	r->total.chunks += of->chunks;
+	r->total.gaps += of->gaps;
+	r->total.lost += of->lost;
+}
+
+static struct bc_writer_notice file_notice(
+	const struct bc_segment_writer *writer, enum bc_writer_notice_kind kind)
+{
+	struct bc_writer_notice notice = {
+		.kind = kind,
+		.segment = writer->segment,
+		.first_record = writer->first_record,
+		.wall_ns = writer->wall_ns,
+		.records = writer->records,
+		.bytes = writer->file.bytes,
+		.chunks = writer->chunks,
+		.gaps = writer->gaps,
+		.lost = writer->lost,
+	};
+
+	snprintf(notice.file, sizeof(notice.file), "%.*s", (int)sizeof(notice.file) - 1,
+		writer->file.name);
+	return notice;
+}
+
+static void report_sealed(struct bc_rotator *r, struct bc_writer_notice *notice)
+{
+	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
+		notice->records, bc_plural(notice->records), notice->chunks,
+		bc_plural(notice->chunks));
+	r->stats.sealed++;
+	r->total.segments++;
+	memcpy(r->total.file, notice->file, sizeof(notice->file));
+	add_segment(r, notice);
+	post_notice(r, &r->sealed_notice, notice);
+}
+
+void bc_rotator_end(struct bc_rotator *r, struct bc_writer_notice *notice)
+{
+	*notice = r->total;
+	notice->recording = r->recording;
+	notice->is_full = r->stats.is_full;
+	bc_writer_notices_append(&r->notices, notice);
+	r->recording = NULL;
+}
+
+/* Deleted files */
+
+static void forget_file(struct bc_rotator *r)
+{
+	look_at_open(r);
+	bc_segment_abandon(&r->segment);
+	r->stats.file[0] = '\0';
+	r->unsynced = 0;
+}
+
+static void check_deleted(struct bc_rotator *r)
+{
+	struct bc_segment_writer *writer = &r->segment;
+	char lost[64];
+
+	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
+		return;
+	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", writer->records);
+	set_error(r, writer->file.name, "deleted while open", lost);
+	bc_log_limited(&r->limits, BC_LOG_ERROR, "%s; continuing in a new segment", r->stats.error);
+	r->total.left_open++;
+	r->stats.deleted++;
+	r->stats.deleted_records += writer->records;
+	forget_file(r);
+}
+
+/* Closing */
+
+static void abandon_segment(struct bc_rotator *r)
+{
+	const struct bc_segment_writer *writer = &r->segment;
+
+	if (writer->file.fd < 0)
+		return;
+	bc_thread_health_start(&r->health, "closing", writer->file.open_name);
+	if (writer->chunks == 0) {
+		unlinkat(r->dir_fd, writer->file.open_name, 0);
+		r->next_number--;
+	} else {
+		struct bc_writer_notice left = file_notice(writer, BC_NOTICE_ENDED);
+		add_segment(r, &left);
+		r->total.left_open++;
+		r->stats.unsealed++;
+	}
+	forget_file(r);
+}
+
+static void abandon_failed(struct bc_rotator *r)
+{
+	const struct bc_segment_writer *writer = &r->segment;
+
+	if (writer->chunks != 0)
+		bc_log_limited(&r->limits, BC_LOG_ERROR,
+			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
+			r->dir, writer->file.open_name, writer->records);
+	abandon_segment(r);
+}
+
+/* By bytes, because a chunk may have only events. A file without chunks will be deleted. */
+static bool has_unsynced(const struct bc_rotator *r)
+{
+	return r->segment.chunks != 0 && r->segment.file.durable != r->segment.file.bytes;
+}
+
+static void sync_file(struct bc_rotator *r)
+{
+	struct bc_segment_writer *writer = &r->segment;
+
+	bc_thread_health_start(&r->health, "syncing", writer->file.open_name);
+	int rc = bc_atomic_file_sync(&writer->file);
+	if (rc == 0) {
+		r->stats.durable += r->unsynced;
+		r->unsynced = 0;
+		return;
+	}
+	set_error(r, writer->file.name, "can't sync", strerror(-rc));
+	bc_log_limited(&r->limits, BC_LOG_ERROR,
+		"%s; left as %s, its last %" PRIu64
+		" records may be lost; continuing in a new segment",
+		r->stats.error, writer->file.open_name, r->unsynced);
+	abandon_segment(r);
+}
+
+bool bc_rotator_cut(struct bc_rotator *r)
+{
+	struct bc_segment_writer *writer = &r->segment;
+
+	check_deleted(r);
+	if (writer->file.fd < 0 || writer->chunks == 0) {
+		abandon_segment(r);
+		return true;
+	}
+	/* Sync the records before writing the index, not together with it: writing the index may be
+	 * retried, but after a failed sync the kernel has dropped the records, and the next sync
+	 * would succeed without them. */
+	if (writer->file.durable != writer->file.bytes) {
+		sync_file(r);
+		if (writer->file.fd < 0)
+			return true;
+	}
+	struct bc_writer_notice notice = file_notice(writer, BC_NOTICE_SEALED);
+	bc_thread_health_start(&r->health, "sealing", writer->file.open_name);
+	int rc = bc_segment_seal(writer);
+	if (rc == 0) {
+		look_at(r, notice.file, true);
+		look_at(r, notice.file, false);
+		memcpy(notice.hash, writer->file.sealed_hash, sizeof(notice.hash));
+		notice.bytes = writer->file.sealed_bytes;
+		report_sealed(r, &notice);
+		return true;
+	}
+	if (is_out_of_space(-rc))
+		return mark_stuck(r, notice.file, "can't seal", strerror(-rc));
+	check_deleted(r);
+	if (writer->file.fd < 0)
+		return true;
+	set_error(r, notice.file, "can't seal", strerror(-rc));
+	bc_log_limited(&r->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
+		r->stats.error, writer->file.open_name);
+	abandon_segment(r);
+	return true;
+}
+
+static bool is_gone(const struct bc_rotator *r, const char *file)
+{
+	return file[0] != '\0' && faccessat(r->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
+}
+
+static void forget_deleted(struct bc_rotator *r)
+{
+	if (r->segment.file.fd < 0 && is_gone(r, r->stats.file))
+		r->stats.file[0] = '\0';
+	if (is_gone(r, r->total.file))
+		r->total.file[0] = '\0';
+}
+
+/* Creating */
+
+static bool create_failed(struct bc_rotator *r, int rc)
+{
+	r->stats.file[0] = '\0';
+	r->stats.is_hopeless = is_permanent(-rc);
+	bool lacks_inodes = rc == -ENOSPC && bc_free_space(r->dir_fd).files == 0;
+	return mark_stuck(
+		r, "", "can't create a segment", lacks_inodes ? "no free inodes" : strerror(-rc));
+}
+
+static int create_in_dir(
+	struct bc_rotator *r, const char *file, const struct bc_segment_header *header)
+{
+	if (!allocate_notice(r))
+		return -ENOMEM;
+	return bc_segment_create(&r->segment, r->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+}
+
+/* Creates the file. Returns 0 or a negative errno. */
+static int create_file(struct bc_rotator *r, const struct bc_segment_header *header)
+{
+	struct bc_segment_name name = {.segment = header->segment};
+	char file[BC_SEGMENT_NAME_MAX];
+
+	memcpy(name.recording, header->recording, sizeof(name.recording));
+	bc_segment_name_write(file, &name);
+	bc_thread_health_start(&r->health, "creating", file);
+	int rc = create_in_dir(r, file, header);
+	if (rc == -ENOENT && reopen_dir(r))
+		rc = create_in_dir(r, file, header);
+	/* On a failing disk, a file may remain that could not be deleted. */
+	if (rc == -EEXIST)
+		r->next_number++;
+	if (rc != 0)
+		return rc;
+	r->stats.bytes += r->segment.file.bytes;
+	look_at_open(r);
+	r->next_number = header->segment + 1;
+	return 0;
+}
+
+static int create_segment(struct bc_rotator *r, const struct bc_segment_header *header)
+{
+	int rc = create_file(r, header);
+
+	if (rc != 0)
+		return rc;
+	const struct bc_writer_notice notice = file_notice(&r->segment, BC_NOTICE_OPENED);
+	memcpy(r->stats.file, notice.file, sizeof(notice.file));
+	r->stats.segment = header->segment;
+	r->stats.recording_bytes += r->segment.file.bytes;
+	struct bc_writer_notice *opened = malloc(sizeof(*opened));
+	post_notice(r, &opened, &notice);
+	return 0;
+}
 
 /* Space */
 
@@ -52,33 +491,33 @@ static void check_space(
 	struct bc_rotator *r, struct bc_retention_state *state, const struct coming *coming)
 {
 	const struct bc_retention_check check = {
-		.catalogue = r->open.catalogue,
-		.dir_fd = r->open.dir_fd,
+		.catalogue = r->catalogue,
+		.dir_fd = r->dir_fd,
 		.rules = &r->rules.space,
 		.files = r->rules.rotation.files,
 		.coming_bytes = coming->bytes,
 		.coming_files = coming->segments,
-		.recording = r->open.recording != NULL ? r->open.recording->header.recording : NULL,
+		.recording = r->recording != NULL ? r->recording->header.recording : NULL,
 		.wall_ns = bc_wall_ns(),
 		.boot_ns = bc_boot_ns(),
-		.written_bytes = r->open.stats.bytes,
-		.limits = &r->open.limits,
-		.health = &r->open.health,
+		.written_bytes = r->stats.bytes,
+		.limits = &r->limits,
+		.health = &r->health,
 	};
 
-	bc_thread_health_start(&r->open.health, "checking the space in", ".");
-	r->space_checked_at = r->open.stats.bytes;
-	bc_open_segment_look(&r->open);
+	bc_thread_health_start(&r->health, "checking the space in", ".");
+	r->space_checked_at = r->stats.bytes;
+	look_at_open(r);
 	bc_retention_enforce(&r->retention, state, &check);
 	if (strcmp(state->error, r->space_error) != 0 && state->error[0] != '\0')
-		bc_log_limited(&r->open.limits, BC_LOG_ERROR, "%s/%s; retrying every second",
-			r->open.dir, state->error);
+		bc_log_limited(&r->limits, BC_LOG_ERROR, "%s/%s; retrying every second", r->dir,
+			state->error);
 	memcpy(r->space_error, state->error, sizeof(r->space_error));
 	r->space_left = state->is_waiting ? UINT64_MAX
 			: state->is_over  ? 0
 					  : space_left_of(&r->rules.space, state);
 	if (state->deleted != 0)
-		bc_open_segment_forget_deleted(&r->open);
+		forget_deleted(r);
 }
 
 static bool has_rule(const struct bc_writer_rules *rules)
@@ -95,24 +534,23 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 	struct bc_retention_state state;
 
 	if (!r->has_waited && has_rule(&r->rules))
-		(void)bc_catalogue_wait(r->open.catalogue, PATIENCE_NS);
+		(void)bc_catalogue_wait(r->catalogue, PATIENCE_NS);
 	r->has_waited = true;
 	check_space(r, &state, &coming);
-	if (state.is_over && r->open.segment.chunks != 0) {
+	if (state.is_over && r->segment.chunks != 0) {
 		/* Only the open segment is left. Once sealed, it can be deleted. */
-		if (!bc_open_segment_cut(&r->open))
+		if (!bc_rotator_cut(r))
 			return false;
 		coming.segments = 1;
 		check_space(r, &state, &coming);
 	}
-	r->open.stats.is_free_unknown = state.is_free_unknown;
-	r->open.stats.free_bytes = state.free_bytes;
-	r->open.stats.has_no_inodes = state.free_files == 0;
-	r->open.stats.used_bytes = state.used_bytes;
-	r->open.stats.segments = state.segments;
+	r->stats.is_free_unknown = state.is_free_unknown;
+	r->stats.free_bytes = state.free_bytes;
+	r->stats.has_no_inodes = state.free_files == 0;
+	r->stats.used_bytes = state.used_bytes;
+	r->stats.segments = state.segments;
 	if (state.is_over)
-		return bc_open_segment_mark_stuck(
-			&r->open, r->open.stats.file, "no space", state.err);
+		return mark_stuck(r, r->stats.file, "no space", state.err);
 	return true;
 }
 
@@ -120,7 +558,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
  * written now. */
 static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 {
-	uint64_t written = r->open.stats.bytes - r->space_checked_at;
+	uint64_t written = r->stats.bytes - r->space_checked_at;
 
 	return r->space_left == UINT64_MAX || written + coming_bytes <= r->space_left ||
 	       enforce_space(r, (struct coming){.bytes = coming_bytes});
@@ -129,7 +567,7 @@ static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 /* Returns what a chunk adds to its segment, including the end of the file. */
 static uint64_t coming_bytes_of(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	return e->bytes + bc_segment_end_bytes(&r->open.segment, 1);
+	return e->bytes + bc_segment_end_bytes(&r->segment, 1);
 }
 
 /* Writing */
@@ -139,7 +577,7 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 	struct bc_segment_header header;
 
 	bc_recording_info_header(e->recording, &header);
-	header.segment = bc_open_segment_number(&r->open);
+	header.segment = segment_number(r);
 	header.wall_ns = e->info.wall_ns;
 	header.first_tick = e->info.first_tick;
 	header.first_epoch = e->info.epoch;
@@ -147,15 +585,16 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 	return header;
 }
 
-static bool create_segment(struct bc_rotator *r, const struct bc_encoded *e)
+static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
 	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
-	if (!bc_open_segment_create(&r->open, &header))
-		return false;
+	int rc = create_segment(r, &header);
+	if (rc != 0)
+		return create_failed(r, rc);
 	r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
-	bc_log(BC_LOG_DEBUG, "%s: created, first record %" PRIu64, r->open.stats.file,
+	bc_log(BC_LOG_DEBUG, "%s: created, first record %" PRIu64, r->stats.file,
 		e->info.first_record);
 	return true;
 }
@@ -164,7 +603,7 @@ static bool create_segment(struct bc_rotator *r, const struct bc_encoded *e)
  * what recovery adds. */
 static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	const struct bc_segment_writer *segment = &r->open.segment;
+	const struct bc_segment_writer *segment = &r->segment;
 	uint64_t end_bytes = NOTE_BYTES + bc_segment_end_bytes(segment, 2);
 
 	return segment->file.bytes + e->bytes + end_bytes <= segment->file.max_bytes;
@@ -173,8 +612,7 @@ static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded
 /* Ends the open segment if it has no room for the chunk. Returns false to be called again. */
 static bool make_room(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	return r->open.segment.chunks == 0 || segment_has_room(r, e) ||
-	       bc_open_segment_cut(&r->open);
+	return r->segment.chunks == 0 || segment_has_room(r, e) || bc_rotator_cut(r);
 }
 
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
@@ -182,43 +620,42 @@ static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (!segment_has_room(r, e))
 		return -EFBIG;
-	int rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps,
+	int rc = bc_segment_append(&r->segment, e->data, e->header_bytes, &e->info, e->gaps,
 		e->lost, &e->pages.counts);
 	if (rc != 0)
 		return rc;
-	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
-		r->open.stats.file, r->open.segment.chunks - 1, e->info.records, e->bytes);
+	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes", r->stats.file,
+		r->segment.chunks - 1, e->info.records, e->bytes);
 	e->state = BC_ENCODED_WRITTEN;
-	r->open.unsynced += e->info.records;
+	r->unsynced += e->info.records;
 	r->last_write.last = e->info;
-	r->open.stats.written += e->info.records;
-	r->open.stats.recording_records += e->info.records;
-	r->open.stats.bytes += e->bytes;
-	r->open.stats.recording_bytes += e->bytes;
+	r->stats.written += e->info.records;
+	r->stats.recording_records += e->info.records;
+	r->stats.bytes += e->bytes;
+	r->stats.recording_bytes += e->bytes;
 	return 0;
 }
 
 /* Appends a chunk to the open segment or a new one. Returns false to be called again. */
 static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
-	if (r->open.segment.file.fd >= 0 && !has_space_for(r, coming_bytes_of(r, e)))
+	if (r->segment.file.fd >= 0 && !has_space_for(r, coming_bytes_of(r, e)))
 		return false;
-	if (r->open.segment.file.fd < 0 && !create_segment(r, e))
+	if (r->segment.file.fd < 0 && !open_segment(r, e))
 		return false;
-	bc_thread_health_start(&r->open.health, "writing to", r->open.segment.file.open_name);
+	bc_thread_health_start(&r->health, "writing to", r->segment.file.open_name);
 	int rc = append_to_segment(r, e);
-	if ((rc == -EFBIG || rc == -ENOMEM) && r->open.segment.chunks != 0)
-		return bc_open_segment_cut(&r->open) && append_chunk(r, e);
+	if ((rc == -EFBIG || rc == -ENOMEM) && r->segment.chunks != 0)
+		return bc_rotator_cut(r) && append_chunk(r, e);
 	if (rc != 0) {
-		bc_open_segment_mark_stuck(
-			&r->open, r->open.stats.file, "can't write", strerror(-rc));
-		if (!bc_is_out_of_space(-rc))
-			bc_open_segment_abandon_file(&r->open); /* retry in a new one */
+		mark_stuck(r, r->stats.file, "can't write", strerror(-rc));
+		if (!is_out_of_space(-rc))
+			abandon_failed(r); /* retry in a new one */
 		return false;
 	}
-	bc_open_segment_clear_stuck(&r->open);
-	r->open.stats.is_full = e->recording->stop_bytes != 0 &&
-				r->open.stats.recording_bytes >= e->recording->stop_bytes;
+	bc_rotator_clear_stuck(r);
+	r->stats.is_full = e->recording->stop_bytes != 0 &&
+			   r->stats.recording_bytes >= e->recording->stop_bytes;
 	return true;
 }
 
@@ -232,15 +669,15 @@ static bool write_chunk(struct bc_rotator *r, struct bc_encoded *e)
 /* Returns whether the recording has a chunk. */
 static bool has_content(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	return e->bytes != 0 || r->open.segment.file.fd >= 0 || r->open.total.segments != 0 ||
-	       r->open.total.left_open != 0;
+	return e->bytes != 0 || r->segment.file.fd >= 0 || r->total.segments != 0 ||
+	       r->total.left_open != 0;
 }
 
 /* Discards a chunk after stop_bytes, but not the recording's end. */
 static void discard_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
-	r->open.stats.unrecorded += e->info.records;
-	bc_losses_add(&r->open.total.discarded, &e->losses);
+	r->stats.unrecorded += e->info.records;
+	bc_losses_add(&r->total.discarded, &e->losses);
 	if (e->is_last)
 		bc_last_write_only_end(&r->last_write, e);
 	else
@@ -262,7 +699,7 @@ static bool prepare_end(struct bc_rotator *r, struct bc_encoded *e)
 
 bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 {
-	if (e->state == BC_ENCODED_CHUNK && r->open.stats.is_full)
+	if (e->state == BC_ENCODED_CHUNK && r->stats.is_full)
 		discard_chunk(r, e);
 	else if (e->state == BC_ENCODED_CHUNK && e->is_last && !prepare_end(r, e))
 		return false;
@@ -275,8 +712,8 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
 
 	if (limit == 0)
 		limit = r->rules.space.max_use_bytes / BC_MAX_USE_SEGMENTS;
-	return (limit != 0 && r->open.segment.file.bytes >= limit) ||
-	       r->open.segment.chunks == BC_SEGMENT_CHUNKS;
+	return (limit != 0 && r->segment.file.bytes >= limit) ||
+	       r->segment.chunks == BC_SEGMENT_CHUNKS;
 }
 
 /* Losses */
@@ -285,21 +722,19 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
  * applied: the record of a loss is small. */
 static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
-	struct bc_open_segment *open = &r->open;
-
-	bc_open_segment_check_deleted(open); /* the gaps would be lost with it */
+	check_deleted(r); /* the gaps would be lost with it */
 	if (!make_room(r, e))
 		return -ENOSPC;
-	if (open->segment.file.fd < 0) {
+	if (r->segment.file.fd < 0) {
 		struct bc_segment_header header = header_of(r, e);
-		int rc = bc_open_segment_create_last(open, &header);
+		int rc = create_segment(r, &header);
 		if (rc != 0)
 			return rc;
 	}
-	bc_thread_health_start(&open->health, "writing to", open->segment.file.open_name);
+	bc_thread_health_start(&r->health, "writing to", r->segment.file.open_name);
 	int rc = append_to_segment(r, e);
-	if (rc != 0 && !bc_is_out_of_space(-rc))
-		bc_open_segment_abandon_file(open);
+	if (rc != 0 && !is_out_of_space(-rc))
+		abandon_failed(r);
 	return rc;
 }
 
@@ -313,15 +748,15 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 		return;
 	for (int i = 0; rc != 0 && i < 3; i++) {
 		rc = try_write_given_up(r, e);
-		if (bc_is_out_of_space(-rc) && !bc_reserve_release(r->open.dir_fd))
+		if (is_out_of_space(-rc) && !bc_reserve_release(r->dir_fd))
 			break;
 	}
 	if (e->gaps == 0)
 		return; /* recovery adds the end if it is missing */
 	if (rc == 0)
 		bc_log(BC_LOG_WARNING,
-			"%s/%s: ends with a gap: %" PRIu64 " samples could not be written",
-			r->open.dir, r->open.stats.file, e->lost);
+			"%s/%s: ends with a gap: %" PRIu64 " samples could not be written", r->dir,
+			r->stats.file, e->lost);
 	else
 		bc_log(BC_LOG_ERROR,
 			"%s: %" PRIu64 " samples could not be written, and no file reports the "
@@ -332,17 +767,16 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 /* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
 static void end_given_up(struct bc_rotator *r)
 {
-	if (bc_open_segment_cut(&r->open) ||
-		(bc_reserve_release(r->open.dir_fd) && bc_open_segment_cut(&r->open)))
+	if (bc_rotator_cut(r) || (bc_reserve_release(r->dir_fd) && bc_rotator_cut(r)))
 		return;
-	bc_open_segment_abandon(&r->open);
+	abandon_segment(r);
 }
 
 void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (e->state != BC_ENCODED_WRITTEN) {
-		r->open.stats.abandoned += e->info.records;
-		r->open.total.abandoned += e->info.records;
+		r->stats.abandoned += e->info.records;
+		r->total.abandoned += e->info.records;
 		bc_losses_add(&r->last_write.given_up, &e->losses);
 		r->last_write.given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->last_write.given_up.lost[BC_GAP_DISK] += e->info.records;
@@ -359,44 +793,42 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
  * logged there. */
 static void fill_reserve(struct bc_rotator *r)
 {
-	bc_thread_health_start(&r->open.health, "allocating", BC_RESERVE_NAME);
-	int rc = bc_reserve_fill(r->open.dir_fd);
-	bool is_full = bc_is_out_of_space(-rc);
+	bc_thread_health_start(&r->health, "allocating", BC_RESERVE_NAME);
+	int rc = bc_reserve_fill(r->dir_fd);
+	bool is_full = is_out_of_space(-rc);
 
 	if (is_full && !r->has_no_reserve)
 		bc_log(BC_LOG_WARNING,
 			"%s/%s: can't reserve %u kB: %s; a loss may not be in the files if the "
 			"disk is still full at the end",
-			r->open.dir, BC_RESERVE_NAME, (unsigned)(BC_RESERVE_BYTES / 1024),
+			r->dir, BC_RESERVE_NAME, (unsigned)(BC_RESERVE_BYTES / 1024),
 			strerror(-rc));
 	r->has_no_reserve = is_full;
 }
 
 uint64_t bc_rotator_due_ns(const struct bc_rotator *r)
 {
-	return bc_open_segment_has_unsynced(&r->open) && r->sync_at_ns < r->check_at_ns
-		       ? r->sync_at_ns
-		       : r->check_at_ns;
+	return has_unsynced(r) && r->sync_at_ns < r->check_at_ns ? r->sync_at_ns : r->check_at_ns;
 }
 
 void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 {
 	uint64_t now = bc_now_ns();
 
-	if (bc_open_segment_has_unsynced(&r->open) && now >= r->sync_at_ns) {
+	if (has_unsynced(r) && now >= r->sync_at_ns) {
 		r->sync_at_ns = now + r->rules.sync_ns;
-		bc_open_segment_sync(&r->open);
+		sync_file(r);
 	}
-	bc_log_limits_poll(&r->open.limits, now);
+	bc_log_limits_poll(&r->limits, now);
 	if (now < r->check_at_ns)
 		return;
-	bc_thread_health_start(&r->open.health, "checking the files in", ".");
-	bc_open_segment_check_deleted(&r->open);
-	if (!r->open.stats.is_stuck)
+	bc_thread_health_start(&r->health, "checking the files in", ".");
+	check_deleted(r);
+	if (!r->stats.is_stuck)
 		fill_reserve(r);
-	bc_open_segment_check_dir(&r->open);
+	check_dir(r);
 	if (enforce_space(r, (struct coming){0}) && !has_waiting)
-		bc_open_segment_clear_stuck(&r->open);
+		bc_rotator_clear_stuck(r);
 	r->check_at_ns = bc_now_ns() + CHECK_NS;
 }
 
@@ -409,35 +841,44 @@ int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
 	int rc = bc_last_write_init(&r->last_write);
 	if (rc != 0)
 		return rc;
-	bc_thread_health_init(&r->open.health);
-	r->open.dir = dir;
-	r->open.dir_fd = dir_fd;
-	r->open.catalogue = catalogue;
+	bc_thread_health_init(&r->health);
+	r->dir = dir;
+	r->dir_fd = dir_fd;
+	r->catalogue = catalogue;
 	r->rules = *rules;
-	r->open.segment.file.fd = -1;
+	r->segment.file.fd = -1;
 	return 0;
 }
 
 void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *recording)
 {
-	bc_open_segment_start(&r->open, recording);
+	r->recording = recording;
+	r->next_number = 0;
+	r->total = (struct bc_writer_notice){.kind = BC_NOTICE_ENDED};
+	r->stats.recording_tag = recording->tag;
+	r->stats.recording_bytes = 0;
+	r->stats.recording_records = 0;
+	r->stats.is_full = false;
+	r->stats.segment = 0;
+	r->stats.file[0] = '\0';
 	bc_last_write_start(&r->last_write);
 }
 
 void bc_rotator_close(struct bc_rotator *r)
 {
-	bc_open_segment_sync(&r->open);
-	bc_open_segment_abandon(&r->open);
-	bc_reserve_release(r->open.dir_fd);
-	bc_log_limits_end(&r->open.limits);
+	if (has_unsynced(r))
+		sync_file(r);
+	abandon_segment(r);
+	bc_reserve_release(r->dir_fd);
+	bc_log_limits_end(&r->limits);
 }
 
 void bc_rotator_destroy(struct bc_rotator *r)
 {
-	if (r->open.owns_dir_fd)
-		close(r->open.dir_fd);
-	bc_writer_notices_free(r->open.notices);
-	bc_open_segment_destroy(&r->open);
-	bc_thread_health_destroy(&r->open.health);
+	if (r->owns_dir_fd)
+		close(r->dir_fd);
+	bc_writer_notices_free(r->notices);
+	free(r->sealed_notice);
+	bc_thread_health_destroy(&r->health);
 	bc_last_write_destroy(&r->last_write);
 }

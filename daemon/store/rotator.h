@@ -1,22 +1,50 @@
-/* Writes encoded chunks to the open segment, rotates and syncs it, and applies the space rules.
+/* The open segment: writes encoded chunks to it, rotates and syncs it, and applies the space rules.
  *
- * If bc_rotator_write() or bc_open_segment_cut() returns false, call it again at open.retry_at_ns.
- * Writer thread only. */
+ *     bc_rotator_start()      for each recording
+ *     bc_rotator_write()      for each chunk, or bc_rotator_give_up()
+ *     bc_rotator_cut()        where a segment ends
+ *     bc_rotator_end()        when the last chunk is written or given up
+ *     bc_rotator_maintain()   at bc_rotator_due_ns()
+ *
+ * If bc_rotator_write() or bc_rotator_cut() returns false, call it again at retry_at_ns. A file
+ * that fails for good is closed without sealing, and logged. Writer thread only. */
 #ifndef BC_DAEMON_STORE_ROTATOR_H
 #define BC_DAEMON_STORE_ROTATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/log_limit.h"
 #include "daemon/base/rules.h"
+#include "daemon/base/thread_health.h"
+#include "daemon/store/catalogue.h"
 #include "daemon/store/encoded.h"
 #include "daemon/store/last_write.h"
-#include "daemon/store/open_segment.h"
 #include "daemon/store/retention.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
+#include "formats/segment/segment_writer.h"
 
 struct bc_rotator {
-	struct bc_open_segment open;
+	const char *dir; /* for messages, and to open it again if it was replaced */
+	int dir_fd;
+	struct bc_catalogue *catalogue; /* of the directory */
+	bool owns_dir_fd;
+	bool is_dir_moved;              /* `dir` no longer names the directory */
+	struct bc_thread_health health; /* the current operation; read by the loop */
+	struct bc_writer_stats stats;
+	const struct bc_recording_info *recording; /* the current one, or NULL */
+	struct bc_writer_notice *notices;          /* for the loop */
+	struct bc_writer_notice *sealed_notice;    /* allocated with the file: must not be lost */
+	struct bc_writer_notice total;             /* of the recording so far, for its ENDED */
+	struct bc_segment_writer segment;
+	uint32_t next_number;
+	uint64_t unsynced; /* records written to the open segment but not durable */
+	uint64_t retry_at_ns;
+	uint64_t stuck_since_ns;
+	char stuck_reason[200]; /* the reason logged last */
+	struct bc_log_limits limits;
+
 	struct bc_writer_rules rules; /* may be changed between calls */
 	uint64_t sync_at_ns;
 	uint64_t check_at_ns; /* next check of the space and the open segment */
@@ -43,6 +71,15 @@ void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info
  * recording has reached stop_bytes. A recording without any chunk gets no end. Returns false to be
  * called again with the same chunk; it then continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
+
+/* Seals the open segment, if there is one. Returns false to be called again. */
+bool bc_rotator_cut(struct bc_rotator *rotator) BC_MUST_CHECK;
+
+/* Logs that the writer is writing again, if it was stuck. */
+void bc_rotator_clear_stuck(struct bc_rotator *rotator);
+
+/* Ends the recording, whose segments are closed: sends ENDED in `notice`. */
+void bc_rotator_end(struct bc_rotator *rotator, struct bc_writer_notice *notice);
 
 /* Returns whether the open segment has reached its maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);

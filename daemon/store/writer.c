@@ -52,13 +52,13 @@ static bool has_ended_notice(
 /* Exchanges stats, notices and orders with the loop. */
 static void publish(struct bc_writer *w)
 {
-	w->rotator.open.stats.is_open = w->rotator.open.segment.file.fd >= 0;
+	w->rotator.stats.is_open = w->rotator.segment.file.fd >= 0;
 	pthread_mutex_lock(&w->lock);
-	w->shared = w->rotator.open.stats;
-	if (has_ended_notice(w->rotator.open.notices, w->abandoned))
+	w->shared = w->rotator.stats;
+	if (has_ended_notice(w->rotator.notices, w->abandoned))
 		w->abandoned = NULL;
-	bc_writer_notices_append(&w->notices, w->rotator.open.notices);
-	w->rotator.open.notices = NULL;
+	bc_writer_notices_append(&w->notices, w->rotator.notices);
+	w->rotator.notices = NULL;
 	w->rotator.rules = w->new_rules;
 	w->give_up = w->abandoned != NULL;
 	pthread_mutex_unlock(&w->lock);
@@ -89,19 +89,19 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 		bc_rotator_give_up(rotator, e);
 		/* Nothing waits for the disk now. */
 		if (e->is_last)
-			rotator->open.stats.is_stuck = false;
+			rotator->stats.is_stuck = false;
 	} else {
 		if (!bc_rotator_write(rotator, e))
 			return false;
 		/* After stop_bytes, only the recording's end follows: no new segment for it. */
 		bool must_cut = e->cut_after || e->is_last ||
-				(bc_rotator_is_full(rotator) && !rotator->open.stats.is_full);
-		if (must_cut && !bc_open_segment_cut(&rotator->open))
+				(bc_rotator_is_full(rotator) && !rotator->stats.is_full);
+		if (must_cut && !bc_rotator_cut(rotator))
 			return false;
-		bc_open_segment_clear_stuck(&rotator->open);
+		bc_rotator_clear_stuck(rotator);
 	}
 	if (e->is_last) {
-		bc_open_segment_end(&rotator->open, w->ended);
+		bc_rotator_end(rotator, w->ended);
 		w->ended = NULL;
 		w->recording = NULL;
 	}
@@ -115,10 +115,10 @@ static void process_waiting(struct bc_writer *w)
 	struct bc_encoded *e;
 
 	while ((e = w->waiting[w->next % count]) != NULL) {
-		if (w->rotator.open.stats.is_stuck && !w->give_up &&
-			bc_now_ns() < w->rotator.open.retry_at_ns)
+		if (w->rotator.stats.is_stuck && !w->give_up &&
+			bc_now_ns() < w->rotator.retry_at_ns)
 			return;
-		bc_thread_health_start(&w->rotator.open.health, "processing a chunk", "");
+		bc_thread_health_start(&w->rotator.health, "processing a chunk", "");
 		bool is_done = process_chunk(w, e);
 		if (is_done) {
 			w->waiting[w->next++ % count] = NULL;
@@ -140,7 +140,7 @@ static bool has_waiting(const struct bc_writer *w)
 
 static void writer_maintain(struct bc_writer *w)
 {
-	bc_thread_health_start(&w->rotator.open.health, "doing maintenance", "");
+	bc_thread_health_start(&w->rotator.health, "doing maintenance", "");
 	bc_rotator_maintain(&w->rotator, has_waiting(w));
 	publish(w);
 }
@@ -154,12 +154,12 @@ static void *writer_thread(void *context)
 	for (;;) {
 		uint64_t now = bc_now_ns();
 		uint64_t until = bc_rotator_due_ns(&w->rotator);
-		uint64_t retry_at = w->rotator.open.retry_at_ns;
+		uint64_t retry_at = w->rotator.retry_at_ns;
 		/* Nothing to retry while a worker still has the next chunk. */
 		bool can_retry = w->waiting[w->next % count] != NULL;
-		if (w->rotator.open.stats.is_stuck && can_retry && retry_at < until)
+		if (w->rotator.stats.is_stuck && can_retry && retry_at < until)
 			until = retry_at;
-		bc_thread_health_idle(&w->rotator.open.health);
+		bc_thread_health_idle(&w->rotator.health);
 		struct bc_encoded *e = bc_queue_pop_within(
 			w->options.encoded, until > now ? until - now : 0);
 		if (e != NULL) {
@@ -227,7 +227,7 @@ struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_wr
 
 void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
-	bool is_longest = bc_thread_health_poll(&w->rotator.open.health, longest);
+	bool is_longest = bc_thread_health_poll(&w->rotator.health, longest);
 
 	/* Between its operations it seems to be idle; report it until it has ended. */
 	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended)) {

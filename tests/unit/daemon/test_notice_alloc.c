@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/open_segment.h"
 #include "daemon/store/recording_info.h"
+#include "daemon/store/rotator.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -31,68 +31,68 @@ void *malloc(size_t bytes)
 									: __libc_malloc(bytes);
 }
 
-static void append_chunk(struct bc_segment_writer *writer, uint64_t tag)
+/* Encodes a chunk of a recording. */
+static struct bc_encoded *encode_chunk(const struct bc_recording_info *recording)
 {
 	struct bc_chunk *chunk = calloc(1, sizeof(*chunk));
+	struct bc_encoded *e = calloc(1, sizeof(*e));
 
 	assert_non_null(chunk);
+	assert_non_null(e);
 	bc_chunk_reset(chunk, 0, 0);
-	chunk->info.recording_tag = tag;
+	chunk->info.recording_tag = recording->tag;
 	chunk->info.records = 10;
-	segment_append(writer, chunk, 0, 0);
+	e->recording = recording;
+	e->bytes = bc_chunk_encode(e->data, chunk, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
+	e->info = chunk->info;
 	free(chunk);
+	return e;
 }
 
-static unsigned count(const struct bc_open_segment *open, enum bc_writer_notice_kind kind)
+static unsigned count(const struct bc_rotator *r, enum bc_writer_notice_kind kind)
 {
 	unsigned n = 0;
 
-	for (const struct bc_writer_notice *i = open->notices; i != NULL; i = i->next)
+	for (const struct bc_writer_notice *i = r->notices; i != NULL; i = i->next)
 		n += i->kind == kind;
 	return n;
 }
 
 TEST(the_notice_of_a_sealed_file_needs_no_memory)
 {
+	const struct bc_writer_rules rules = {.sync_ns = 1};
+	struct bc_catalogue *catalogue;
 	struct temp_dir dir;
 	struct bc_recording_info info;
-	struct bc_open_segment open;
+	struct bc_rotator r;
 
 	temp_dir_make(&dir);
-	memset(&open, 0, sizeof(open));
-	open.dir = dir.path;
-	open.dir_fd = dir.fd;
-	assert_int_equal(bc_catalogue_open(&open.catalogue, dir.fd), 0);
-	open.segment.file.fd = -1;
-	bc_thread_health_init(&open.health);
+	assert_int_equal(bc_catalogue_open(&catalogue, dir.fd), 0);
+	assert_int_equal(bc_rotator_init(&r, dir.path, dir.fd, catalogue, &rules), 0);
 	bc_recording_info_init(&info);
 	strcpy(info.header.recording, "20261120T091500Z-3f9a2c");
 	info.tag = bc_recording_tag(info.header.recording);
-	bc_open_segment_start(&open, &info);
+	struct bc_encoded *e = encode_chunk(&info);
+	bc_rotator_start(&r, &info);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct bc_segment_header header = info.header;
-		header.segment = i;
-		assert_true(bc_open_segment_create(&open, &header));
-		append_chunk(&open.segment, info.tag);
+		e->state = BC_ENCODED_CHUNK;
+		assert_true(bc_rotator_write(&r, e));
 		is_exhausted = true;
-		assert_true(bc_open_segment_cut(&open));
+		assert_true(bc_rotator_cut(&r));
 		is_exhausted = false;
-		assert_int_equal(count(&open, BC_NOTICE_SEALED), i + 1);
+		assert_int_equal(count(&r, BC_NOTICE_SEALED), i + 1);
 	}
 	/* Without memory for it, a segment is not created. */
-	struct bc_segment_header header = info.header;
-	header.segment = 2;
+	e->state = BC_ENCODED_CHUNK;
 	is_exhausted = true;
-	assert_false(bc_open_segment_create(&open, &header));
+	assert_false(bc_rotator_write(&r, e));
 	is_exhausted = false;
-	assert_true(bc_open_segment_create(&open, &header));
-	bc_open_segment_abandon(&open);
-	bc_writer_notices_free(open.notices);
-	bc_open_segment_destroy(&open);
-	bc_log_limits_end(&open.limits);
-	bc_thread_health_destroy(&open.health);
+	assert_true(bc_rotator_write(&r, e));
+	bc_rotator_close(&r);
+	bc_rotator_destroy(&r);
+	free(e);
 	bc_recording_info_destroy(&info);
-	bc_catalogue_stop(open.catalogue);
+	bc_catalogue_stop(catalogue);
 	temp_dir_remove(&dir);
 }
 

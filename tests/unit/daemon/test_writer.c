@@ -510,7 +510,7 @@ TEST_F(new_segments_do_not_delay_the_maintenance)
 	uint64_t due_ns = bc_rotator_due_ns(&r);
 	for (int i = 0; i < 3; i++) {
 		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
-		assert_true(bc_open_segment_cut(&r.open));
+		assert_true(bc_rotator_cut(&r));
 		assert_int_equal(bc_rotator_due_ns(&r), due_ns);
 	}
 	end_rotator(&r);
@@ -524,15 +524,15 @@ TEST_F(a_lower_number_of_files_applies_at_the_next_check)
 	r.rules.rotation.files = 3;
 	for (int i = 0; i < 3; i++) {
 		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
-		assert_true(i == 2 || bc_open_segment_cut(&r.open));
+		assert_true(i == 2 || bc_rotator_cut(&r));
 	}
 	r.check_at_ns = 0;
 	bc_rotator_maintain(&r, false);
-	assert_int_equal(r.open.stats.segments, 3);
+	assert_int_equal(r.stats.segments, 3);
 	r.rules.rotation.files = 2;
 	r.check_at_ns = 0;
 	bc_rotator_maintain(&r, false);
-	assert_int_equal(r.open.stats.segments, 2);
+	assert_int_equal(r.stats.segments, 2);
 	assert_false(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4"));
 	end_rotator(&r);
 }
@@ -545,12 +545,12 @@ TEST_F(chunks_without_records_are_synced)
 	for (int i = 0; i < 2; i++) {
 		unsigned flags = i == 0 ? 0 : NO_RECORDS;
 		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, flags, 7)));
-		assert_int_not_equal(r.open.segment.file.durable, r.open.segment.file.bytes);
+		assert_int_not_equal(r.segment.file.durable, r.segment.file.bytes);
 		r.sync_at_ns = 0;
 		assert_int_equal(bc_rotator_due_ns(&r), 0);
 		bc_rotator_maintain(&r, false);
-		assert_int_equal(r.open.segment.file.durable, r.open.segment.file.bytes);
-		assert_int_equal(r.open.stats.durable, RECORDS);
+		assert_int_equal(r.segment.file.durable, r.segment.file.bytes);
+		assert_int_equal(r.stats.durable, RECORDS);
 		assert_int_not_equal(bc_rotator_due_ns(&r), 0);
 	}
 	end_rotator(&r);
@@ -566,15 +566,15 @@ TEST_F(written_gaps_are_not_given_up_with_the_end)
 	struct bc_encoded *e = encode_chunk(f, 0, LAST, 7);
 	/* Its events leave no room for the end, and the disk none for a chunk after it. */
 	r.rules.space.keep_free_bytes = UINT64_MAX / 2;
-	r.space_checked_at = r.open.stats.bytes;
-	r.space_left = e->bytes + bc_segment_end_bytes(&r.open.segment, 1);
+	r.space_checked_at = r.stats.bytes;
+	r.space_left = e->bytes + bc_segment_end_bytes(&r.segment, 1);
 	assert_false(bc_rotator_write(&r, e));
 	assert_int_equal(e->state, BC_ENCODED_END);
 	bc_rotator_give_up(&r, e);
-	assert_int_equal(r.open.total.gaps, 1);
-	assert_int_equal(r.open.total.lost, 7);
-	assert_int_equal(r.open.total.records, 2 * RECORDS);
-	assert_int_equal(r.open.total.segments, 2);
+	assert_int_equal(r.total.gaps, 1);
+	assert_int_equal(r.total.lost, 7);
+	assert_int_equal(r.total.records, 2 * RECORDS);
+	assert_int_equal(r.total.segments, 2);
 	end_rotator(&r);
 }
 
@@ -586,7 +586,10 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 	start_rotator(f, &r);
 	bc_recording_info_header(&f->recordings[0], &header);
 	header.segment = 0;
-	assert_true(bc_open_segment_create(&r.open, &header));
+	assert_int_equal(
+		bc_segment_create(&r.segment, f->dir.fd, "20261120T091500Z-3f9a2c-00000.byu.lz4",
+			BC_PARTIAL_SUFFIX, &header),
+		0);
 	r.rules.space.keep_free_bytes = UINT64_MAX / 2;
 	r.check_at_ns = 0;
 	bc_rotator_maintain(&r, true);
@@ -615,11 +618,11 @@ TEST_F(segments_are_sealed_below_a_limit_of_their_size)
 	start_rotator(f, &r);
 	for (int i = 0; i < 200; i++)
 		write_plain(f, &r);
-	assert_true(bc_open_segment_cut(&r.open));
-	assert_true(r.open.total.segments > 2);
-	assert_int_equal(r.open.total.records, 200 * RECORDS);
-	assert_int_equal(r.open.total.left_open, 0);
-	assert_int_equal(r.open.stats.unsealed, 0);
+	assert_true(bc_rotator_cut(&r));
+	assert_true(r.total.segments > 2);
+	assert_int_equal(r.total.records, 200 * RECORDS);
+	assert_int_equal(r.total.left_open, 0);
+	assert_int_equal(r.stats.unsealed, 0);
 	end_rotator(&r);
 	set_file_limit(RLIM_INFINITY);
 }
@@ -632,16 +635,16 @@ TEST_F(a_killed_segment_is_recovered_below_the_limit_of_its_size)
 
 	set_file_limit(FILE_LIMIT);
 	start_rotator(f, &r);
-	while (r.open.total.segments + r.open.total.left_open == 0)
+	while (r.total.segments + r.total.left_open == 0)
 		write_plain(f, &r);
-	uint64_t chunks = r.open.total.chunks;
+	uint64_t chunks = r.total.chunks;
 	end_rotator(&r);
 	temp_dir_empty(&f->dir);
 	/* Write as many as fit, then stop without sealing. */
 	start_rotator(f, &r);
 	for (uint64_t i = 0; i < chunks; i++)
 		write_plain(f, &r);
-	assert_int_equal(r.open.segment.chunks, chunks);
+	assert_int_equal(r.segment.chunks, chunks);
 	end_rotator(&r);
 	int fd = openat(
 		f->dir.fd, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial", O_RDONLY | O_CLOEXEC);
@@ -661,8 +664,8 @@ TEST_F(a_chunk_above_the_limit_of_a_file_is_an_error)
 	set_file_limit(2000);
 	start_rotator(f, &r);
 	assert_false(bc_rotator_write(&r, e));
-	assert_true(r.open.stats.is_stuck);
-	assert_non_null(strstr(r.open.stats.error, "File too large"));
+	assert_true(r.stats.is_stuck);
+	assert_non_null(strstr(r.stats.error, "File too large"));
 	set_file_limit(RLIM_INFINITY);
 	assert_true(bc_rotator_write(&r, e));
 	end_rotator(&r);
