@@ -1,5 +1,5 @@
-// The colours of the canvases. Those of classes are Okabe and Ito's, which colour-blind people can tell apart. Those of
-// the heat map are viridis, whose lightness changes evenly; they start near the background: light paper or dark screen.
+// The colours of the canvases. Classes have the colours of Okabe and Ito, which colour-blind people can distinguish. The
+// heat map has viridis, whose lightness changes evenly, starting near the background: light paper or dark screen.
 /* global d3 */
 
 const HEAT_STEPS = 256;
@@ -34,7 +34,7 @@ export function currentColours() {
 	return colours;
 }
 
-// After the theme has changed.
+// Call after the theme has changed.
 export function forgetColours() {
 	colours = null;
 }

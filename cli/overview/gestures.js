@@ -55,9 +55,9 @@ function draggedView(plot, start, end) {
 	return spanView(from, to, placeFrom, placeTo);
 }
 
-let pointed = null; // what the tip is about: {plots, plot, x, y}
+let pointed = null; // where the tip points: {plots, plot, x, y}
 
-// Shows the figures at the pointer; again whenever the picture changes, so that they are those of what is under it.
+// Shows the figures at the pointer. Called again when the picture under it changes.
 export function drawTip() {
 	if (!pointed) {
 		return;
@@ -166,7 +166,7 @@ function moveCursor(app, dx, dy) {
 	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
 }
 
-// Zooms to the cursor's column. The end of the last one may be 1 ns after everything: the view would be moved back by that.
+// Zooms to the cursor's column. The last column may end 1 ns after everything, which would move the view back by 1 ns.
 function enterCursor(app) {
 	const column = model.overview.columns[model.cursor.column];
 	const [to, end] = [toAbsolute(column.to), wholeView().to];

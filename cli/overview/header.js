@@ -1,4 +1,4 @@
-// What the page says in words: the header, notices, and which part of what it shows.
+// The texts at the top: the header, notices, and which part of the recordings is shown.
 /* global d3 */
 
 import {
@@ -65,7 +65,7 @@ export function drawRange() {
 	d3.select("#range").selectAll("span").data(parts).join("span").text((text) => text);
 }
 
-// The view as a sentence, for those who don't see it.
+// The view as a sentence, for screen readers.
 export function viewText() {
 	if (!model.overview.recordings.length) {
 		return "";
@@ -82,7 +82,7 @@ function hasHosts() {
 	return model.overview.recordings.some((one) => one.host !== model.overview.recordings[0].host);
 }
 
-// With the host that recorded it, if there are several.
+// The recording's name, with its host if there are several hosts.
 export function recordingName(recording, name = recording.label || recording.id) {
 	return visible(hasHosts() && recording.host ? `${name} (${recording.host})` : name);
 }
@@ -93,7 +93,7 @@ export function recordingAround() {
 	return model.overview.recordings.find((one) => one.from <= from && one.ended >= to);
 }
 
-// Why there is nothing in the view; "" if there is.
+// Why the view is empty; "" if it is not.
 export function emptyText() {
 	const { overview, around } = model;
 	if (!overview.recordings.length) {
@@ -119,7 +119,7 @@ export function emptyText() {
 	return within ? "The bus was idle in this view." : "No recording has records in this view.";
 }
 
-// "open" is the JSON's word: it has no end: it was killed, or its next segment is missing or yet to come.
+// "open" in the JSON means no end: the recording was killed, or its next segment is missing or yet to come.
 export function stateText(recording) {
 	const { id, state } = recording;
 	const isInProgress = state === "recording" || (state === "open" && id === recordingInProgress());
@@ -157,7 +157,7 @@ function drawChoice() {
 	return shown;
 }
 
-// How many samples they lost: "at least" so many, or unknown, unless all of their gaps are known, and the size of each.
+// How many samples the recordings lost: exact only if all gaps and their sizes are known, else "at least N" or unknown.
 export function lostCount(recordings) {
 	const { events, overview } = model;
 	const gaps = (events ? events.events : []).filter((event) => event.kind === "gap"
@@ -207,14 +207,14 @@ function holesText(holes) {
 		+ `${holes.length > 1 ? `; all ${holes.length} holes are listed under Recordings` : ""}.`;
 }
 
-// Sets a text unless it is there already: setting it would lose a selection, and be announced.
+// Sets a text only if it differs: setting it would lose a selection, and be announced.
 function setText(node, text) {
 	if (node.textContent !== text) {
 		node.textContent = text;
 	}
 }
 
-// What the reader must know: errors, damage, reduced resolution.
+// Notices: errors, damage, reduced resolution.
 export function drawNotices() {
 	const { overview, events, report } = model;
 	const notices = [];

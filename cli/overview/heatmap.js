@@ -1,4 +1,4 @@
-// The heat map: columns of time, rows of addresses; the darker (on a dark screen: brighter) a cell, the more records.
+// The heat map: columns of time, rows of addresses. Cells with more records are darker, or brighter on a dark screen.
 /* global d3 */
 
 import { currentColours, heatColour, heatStep } from "./colours.js";
@@ -31,7 +31,7 @@ function rowPixels(height) {
 	const each = Math.min(HIGHEST, room / Math.max(1, indices.length));
 	const memory = isDivided ? firstPort : indices.length;
 	const ports = indices.length - memory;
-	// Thousands of pages leave a quarter to a few ports.
+	// Even with thousands of pages, ports get a quarter.
 	const port = Math.max(each, Math.min(LABEL, room / 4 / ports));
 	const page = Math.min(each, (room - ports * port) / memory);
 	const top = (n) => Math.round(Math.min(n, memory) * page + Math.max(0, n - memory) * port);
@@ -44,7 +44,7 @@ function rowPixels(height) {
 	return { list, divider, bottom: end.y + end.height };
 }
 
-// The cells are drawn from the emptiest to the fullest: of those that share a pixel, the fullest is visible.
+// Cells are drawn from the emptiest to the fullest, so the fullest of a pixel is visible.
 function drawCells(context, width, height) {
 	const scale = timeScale(width);
 	const byRow = new Map(rowPixels(height).list.map((one) => [one.row, one]));
@@ -219,13 +219,13 @@ export function drawHeatMap(canvas) {
 	}
 }
 
-// {column, row} at a pixel: -1 where there is none.
+// {column, row} at a pixel; -1 for none.
 export function cellAtPixel(canvas, x, y) {
 	const place = rowPixels(canvas.clientHeight).list.find((one) => y >= one.y && y < one.y + one.height);
 	return { column: columnAtPixel(x, timeScale(canvas.clientWidth)), row: place ? place.row : -1 };
 }
 
-// The places between two pixels, as a range of whole rows; null if there is none.
+// The places between two pixels, as a range of whole rows; null if no row is there.
 export function placesBetween(canvas, y0, y1) {
 	const { rows } = model.overview;
 	const found = rowPixels(canvas.clientHeight).list.filter((one) => one.y + one.height > y0 && one.y < y1);

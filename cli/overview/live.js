@@ -10,10 +10,10 @@ import { formatDuration } from "./time.js";
 
 const EVENTS = 200; // remembered
 const POLL_MS = 1000;
-const HISTORY_MS = 60000; // between the times that the whole history is fetched; in between, the status extends it
+const HISTORY_MS = 60000; // how often the whole history is fetched; in between, the status extends it
 const RETRY_MS = 5000; // the same after a failure
-const MIX_MS = 10500; // the mix is that of the last ten seconds, and polls are not exactly a second apart
-const MISSED_S = 2.5; // between two states: there were others, as while the page was hidden
+const MIX_MS = 10500; // the mix covers the last ten seconds, and polls are not exactly a second apart
+const MISSED_S = 2.5; // a longer time between two states means that some were missed, as while the page was hidden
 const TYPES = { FETCH: 0, MEMREAD: 1, MEMREADINV: 1, IOREAD: 1, MEMWRITE: 2, IOWRITE: 2 };
 
 const OPENED = new Date().toISOString();
@@ -47,7 +47,7 @@ async function updateHistory() {
 	}
 }
 
-// Keeps the mixes of the last ten seconds, or the last one before: each counts since the daemon started.
+// Keeps the mixes of the last ten seconds and the one before them: each counts from the start of the daemon.
 function addMix(mix) {
 	const { mixes } = model;
 	const last = mixes[mixes.length - 1];
@@ -72,7 +72,7 @@ async function update() {
 			historyAt = 0;
 		}
 		await updateHistory();
-		const isNext = passed > 0.5; // else the status is that of the last answer
+		const isNext = passed > 0.5; // else it is the same status as in the last answer
 		if (model.history && isNext && historyAt < Date.now() - 500) {
 			const { rates, counts } = answer.status;
 			const lost = Math.max(0, sum(counts.lost) - sum(before.status.counts.lost));
@@ -89,7 +89,7 @@ async function update() {
 	return answer.events.some((event) => /recording|segment|mark|trigger|gap/.test(event.event));
 }
 
-// Asks again and again, but not while the page is hidden.
+// Polls while the page is visible.
 export function watchLive(app) {
 	const ask = async () => {
 		try {
@@ -110,7 +110,7 @@ export function watchLive(app) {
 
 // ---- drawing
 
-// One figure, as the mean, of each pixel's values, undefined where there are none.
+// The mean of each pixel's values, undefined without values.
 function resample(values, pixels, figureOf) {
 	const start = (i) => Math.floor(i * values.length / pixels);
 	return d3.range(pixels).map((i) => figureOf(values.slice(start(i), Math.max(start(i + 1), start(i) + 1)).filter((v) => v !== null)));
@@ -205,7 +205,7 @@ function eventLine(event) {
 	return [time, event.event.replace("-", " "), text ? text() : ""];
 }
 
-// If there were no records recently, it shows those since the daemon started, as buscap top does.
+// Without recent records, it shows the records since the daemon started, as buscap top does.
 function drawMix(live) {
 	const { mix } = model.live;
 	const [earliest] = model.mixes;

@@ -23,10 +23,10 @@ import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./
 
 const RECORDS = 500; // listed one by one
 const HITS = 200; // of a search
-const SETTLE_MS = 60; // a view stands still for this long before it is fetched
-const STEP_MS = 700; // steps of the wheel and the arrows in this time are one step back
+const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
+const STEP_MS = 700; // Back undoes all steps of the wheel and the arrows within this time at once
 const REFRESH_MS = 5000; // of a recording in progress
-const EVENTS_MS = 30000; // between the times that all events are fetched, unless the daemon reports some
+const EVENTS_MS = 30000; // how often all events are fetched, unless the daemon reports some
 
 const element = (id) => document.getElementById(id);
 const canvasOf = (id) => document.querySelector(`#${id} canvas`);
@@ -45,7 +45,7 @@ function redraw() {
 	}
 }
 
-// What may change each second. The rest stays, with its focus and selection.
+// Draws what may change each second. The rest stays, with its focus and selection.
 function drawNow() {
 	drawNotices();
 	drawOrigin();
@@ -81,7 +81,7 @@ function recordingsKey(overview) {
 	return [overview.origin_ns, ...overview.recordings.map((one) => one.id)].join();
 }
 
-// What was shown and is gone, in words; "" if nothing is. While the first segments are deleted, others may be added.
+// What was shown and is gone, in words; "" if nothing. While the first segments are deleted, others may be added.
 function goneText(before, after) {
 	const start = (overview, one) => BigInt(overview.origin_ns) + BigInt(one.from);
 	const gone = [];
@@ -108,7 +108,7 @@ function setOverview(overview) {
 	Object.assign(model, { overview, cursor: null, records: null, around: null });
 }
 
-// Fetches all events, if there may be others than those known; or those in a view, if all are too many to be known.
+// Fetches all events if there may be new ones; or the events in the view, if there are too many.
 async function loadEvents(view, isNews, signal) {
 	const { events } = model;
 	const areTooMany = events && (events.view || events.cut_off);
@@ -131,7 +131,7 @@ async function loadEvents(view, isNews, signal) {
 	eventsAt = Date.now();
 }
 
-// Fetches the picture of the view, or of everything, draws it, and announces a text, else the view.
+// Fetches the picture of the view, or of everything, draws it, and announces a text or the view.
 async function load(isWhole = false, text = "") {
 	if (model.isReport) {
 		app.announce(text || viewText());
@@ -196,7 +196,7 @@ async function loadRecords(signal) {
 	}
 }
 
-// If the view is within a recording and has no records: which are before and after it.
+// Finds the records before and after a view that is within a recording and has no records.
 async function loadAround(signal) {
 	const one = recordingAround();
 	if (model.overview.columns.length || !one) {
@@ -211,7 +211,7 @@ async function loadAround(signal) {
 	}
 }
 
-// Asks now and then whether the files are still those that are shown: a picture of no time has all recordings.
+// Checks now and then if the files have changed. A picture of no time has all recordings.
 function watchFiles() {
 	const records = (overview) => overview.recordings.map((one) => `${one.id} ${one.records}`).join();
 	const ask = async () => {
@@ -247,7 +247,7 @@ function isInUse() {
 		|| (selection.type === "Range" && body.contains(selection.anchorNode));
 }
 
-// After the daemon has reported something; `isNews` if it may concern the recordings.
+// Call after the daemon has reported something; `isNews` if it may concern the recordings.
 function changed(isNews) {
 	const isOpen = model.live && model.live.status && model.live.status.recording;
 	const isIdle = !pending && !model.isLoading && !isInUse() && (!model.view || isFollowing());
@@ -259,12 +259,12 @@ function changed(isNews) {
 	drawNow();
 }
 
-// ---- acts
+// ---- actions
 
 let steppedAt = 0;
 let lastEvent = null; // the event last gone to
 
-// Shows a view. `isStep`: one of many small steps, as of the wheel.
+// Shows a view. `isStep`: one of many small steps, such as the wheel's.
 function go(view, isStep = false, text = "") {
 	const next = clampView(view);
 	if (!model.view || isSameView(next, model.view)) {
@@ -278,7 +278,7 @@ function go(view, isStep = false, text = "") {
 	show(next, text);
 }
 
-// Afterwards, announces a text, else the view.
+// Then announces a text, or the view.
 function show(view, text = "") {
 	model.view = view;
 	model.cursor = null;
@@ -307,7 +307,7 @@ function isSameEvent(a, b) {
 	return b && ["time", "record", "recording", "kind", "cause", "text"].every((member) => a[member] === b[member]);
 }
 
-// Goes to the event before or after the one last gone to, if that is in view, else the middle of the view.
+// Goes to the event before or after the last one visited if that is in view, else before or after the middle.
 function goToEvent(by) {
 	const events = eventsByTime();
 	const last = events.findIndex((one) => isSameEvent(one, lastEvent));
@@ -391,7 +391,7 @@ function addClasses() {
 	labels.append("span").text((name) => name);
 }
 
-// Paper is light, and canvases are drawn again for it at once, in a size that fits A4 and Letter.
+// For printing, draws the canvases again at once: light, in a size that fits A4 and Letter.
 function listenToPrinter() {
 	let theme = null;
 	window.addEventListener("beforeprint", () => {

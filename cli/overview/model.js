@@ -1,4 +1,4 @@
-// What the page knows. Everything drawn comes from here, and the tests read it as window.buscap.model.
+// The data of the page. Everything drawn comes from here, and the tests read it as window.buscap.model.
 /* global d3 */
 
 import { CLASSES, PLACES, plural, PORT_0 } from "./text.js";
@@ -15,13 +15,13 @@ export const model = {
 	records: null, // single records in the view: {hits, isCutOff}
 	search: null, // {text, which, limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
-	liveError: null, // the same of the daemon's state
+	liveError: null, // why there is no daemon's state: {text, since}
 	around: null, // the records before and after a view without any: {before, after; from, to: their times}
 	deleted: null, // which files are gone since they were shown: {text, since}
 	isLoading: false,
 	isDragging: false,
 	live: null, // the last answer of /data/live
-	mixes: [], // those of the last ten seconds, oldest first, each with the time of its arrival
+	mixes: [], // of the last ten seconds, oldest first, each with the time of its arrival
 	history: null,
 	liveEvents: [],
 	lostSince: null, // when the daemon's answers ended
@@ -61,7 +61,7 @@ export function isSameView(a, b) {
 	return a.from === b.from && a.to === b.to && a.placeFrom === b.placeFrom && a.placeTo === b.placeTo;
 }
 
-// Keeps a view inside of what there is.
+// Limits a view to the recordings.
 export function clampView(view) {
 	const whole = wholeView();
 	const span = view.to - view.from;
@@ -113,7 +113,7 @@ export function isColumnInView(column) {
 	return isMoment(column) ? isInView(column.from, column.to) : column.to > from && column.from < to;
 }
 
-// Those that have records: not the holes, which have only what is missing.
+// The columns that have records: not the holes.
 export function visibleColumns() {
 	return model.overview.columns.filter((column) => !column.is_hole && isColumnInView(column));
 }
@@ -122,7 +122,7 @@ export function visibleHoles() {
 	return model.overview.columns.filter((column) => column.is_hole && isColumnInView(column));
 }
 
-// How many records are missing; how many segments, if it is unknown how many records these had; or "".
+// How many records are missing, or segments if their records are unknown; "" if none.
 export function missingText(records, segments) {
 	return records ? `${plural(records, "record")} missing` : segments ? `${plural(segments, "segment")} missing` : "";
 }
@@ -131,7 +131,7 @@ export function classIndex() {
 	return CLASSES.indexOf(model.shown);
 }
 
-// The figure of a cell's or column's four counts that is shown.
+// The figure to show of a cell's or column's four counts.
 export function shownCount(counts, at = 0) {
 	const index = classIndex();
 	return index < 0 ? counts[at] + counts[at + 1] + counts[at + 2] + counts[at + 3] : counts[at + index];
@@ -163,7 +163,7 @@ export function hasPlaces() {
 
 let countsOf = { overview: null, placeFrom: 0, placeTo: 0, counts: null };
 
-// The four counts of a column at the view's addresses: those of its cells in the rows that are shown.
+// The four counts of a column at the view's addresses: the sums of its cells in the rows shown.
 export function columnCounts(column) {
 	const { overview, view: { placeFrom, placeTo } } = model;
 	if (!hasPlaces()) {
@@ -185,7 +185,7 @@ export function columnCounts(column) {
 	return countsOf.counts.get(column);
 }
 
-// The records of a column at the view's addresses; those whose address is unknown are only in the whole.
+// The records of a column at the view's addresses. Records at unknown addresses count only if all addresses are shown.
 export function columnRecords(column) {
 	return hasPlaces() ? d3.sum(columnCounts(column)) : column.records;
 }
@@ -256,9 +256,9 @@ export function totals() {
 	return sums;
 }
 
-// Spans of the view without records: between recordings, and within one. After a damaged chunk it is not known where its
-// records are: `uncounted` of them. Where segments are missing, so are `missing` records. Returns [{from, to, isBetween,
-// isHole, uncounted, missing}], relative.
+// Spans of the view without records, between recordings and within one. After a damaged chunk, `uncounted` records may be
+// anywhere in the span. Where segments are missing, `missing` records are. Returns [{from, to, isBetween, isHole, uncounted,
+// missing}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];

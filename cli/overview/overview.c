@@ -554,7 +554,7 @@ static void set_chunks(
 }
 
 /* Adds the chunks between the first and the last one of a recording in the picture. Chunks may
- * overlap in time, as those of a source that was faster than the bus, and columns need them in
+ * overlap in time if the source was faster than the bus, and columns need them in
  * order. */
 static void join_chunks(struct bc_overview *o)
 {

@@ -321,7 +321,8 @@ static bool is_before(const struct bc_overview_column *a, const struct bc_overvi
 	return a->recording != b->recording ? a->recording < b->recording : a->from_ns < b->from_ns;
 }
 
-/* Sorts the columns, which were added in the order of the records: nearly that of time. */
+/* Sorts the columns. They were added in the order of the records, which is nearly the order of
+ * time, so insertion is fast. */
 static void sort_columns(struct bc_overview *o)
 {
 	for (uint32_t i = 1; i < o->picture.column_count; i++) {

@@ -36,7 +36,7 @@ export function prepareCanvas(canvas) {
 	return { context, width, height };
 }
 
-// From ns after the origin to pixels. Differences of integers are exact, so this is, down to single ns.
+// From ns after the origin to pixels. Exact down to single ns, because differences of integers are.
 export function timeScale(width) {
 	const { left, right } = edges(width);
 	return d3.scaleLinear([toRelative(model.view.from), toRelative(model.view.to)], [left, right]);
@@ -73,7 +73,7 @@ export function columnAtPixel(x, scale) {
 	return found;
 }
 
-// The text, or as much of it as fits and an ellipsis; "" if hardly any does.
+// The text, cut off with an ellipsis if it does not fit; "" if hardly any fits.
 export function fitText(context, text, width) {
 	if (context.measureText(text).width <= width) {
 		return text;
@@ -104,7 +104,7 @@ function hatching(context, line) {
 	return hatches.get(line);
 }
 
-// Hatches the times without records. With `label`, says how long they are where there is room.
+// Hatches the times without records. With `label`, prints their durations if there is room.
 export function drawPauses(context, scale, top, height, label) {
 	const [left, right] = scale.range();
 	for (const span of pauses()) {

@@ -1,4 +1,4 @@
-// What is typed into the search box, as parameters of a search.
+// Parses the search box.
 
 const KINDS = ["fetch", "read", "write", "ioread", "iowrite"];
 const REQUESTS = ("memread memreadinv memwrite deferreply inta cntrlagntres brtracerec shutdown flush halt sync flushack "

@@ -12,7 +12,7 @@ export function embeddedReport() {
 
 class RequestError extends Error {}
 
-// That of the page's own link.
+// The token of the page's own link.
 const token = new URLSearchParams(location.search).get("token") || "";
 
 async function get(path, parameters, signal) {
@@ -50,7 +50,7 @@ export async function fetchOverview(view, columns, rows, signal) {
 	return (await get("data/overview", parameters, signal)).json();
 }
 
-// Those in a view, or all; at most 10,000, the first ones: `cut_off`.
+// The events in a view, or all; only the first 10,000 if `cut_off`.
 export async function fetchEvents(view, signal) {
 	return (await get("data/events", view ? { from: view.from, to: view.to } : {}, signal)).json();
 }
@@ -66,8 +66,8 @@ export async function fetchFind(parameters, signal) {
 	};
 }
 
-// The records in a view, by time. A search has one range: memory and ports are two searches. Near a range, they find records
-// of other places too, such as those that reach into it.
+// The records in a view, by time. Memory and ports are two searches, as a search has one range. They also find records at
+// other places that reach into the range.
 export async function fetchRecords(view, most, signal) {
 	const times = { from: toRfc3339(view.from), to: toRfc3339(view.to + 1n), first: most };
 	const { placeFrom, placeTo } = view;
@@ -98,7 +98,7 @@ export async function fetchHistory() {
 	return (await get("data/history", {})).json();
 }
 
-// Remembers since when there has been no answer.
+// Remembers when the answers stopped.
 export function setError(name, error) {
 	const text = error ? error.message : null;
 	if (text !== (model[name] && model[name].text)) {

@@ -57,7 +57,7 @@ export function addressRange(place, places) {
 	return places === 1 ? `io ${hex(first, 4)}` : `io ${hex(first, 4)}\u2013${hex(first + places - 1, 4)}`;
 }
 
-// Control characters would be invisible, or change the direction of the text around them.
+// Escapes control characters: they are invisible, or change the direction of the text around them.
 export function visible(text) {
 	return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
 		(c) => c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd");

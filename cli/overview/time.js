@@ -23,7 +23,7 @@ function parts(ns) {
 	return { date: iso.slice(0, -14), time: iso.slice(-13, -5), fraction };
 }
 
-// The digits after the second that a resolution of so many ns needs: 0, 3, 6 or 9.
+// The digits after the second for a resolution in ns: 0, 3, 6 or 9.
 function digitsOf(resolution) {
 	return [SECOND, 1e6, 1e3].findIndex((unit) => resolution >= unit) * 3 + (resolution < 1e3 ? 12 : 0);
 }
@@ -38,7 +38,7 @@ export function formatTime(ns, resolution, withDate = true) {
 	return withDate ? `${date} ${text}` : text;
 }
 
-// RFC 3339 with nanoseconds, as the server takes and sends times.
+// RFC 3339 with nanoseconds, as in requests and responses.
 export function toRfc3339(ns) {
 	const { date, time, fraction } = parts(ns);
 	return `${date}T${time}.${fraction}Z`;
@@ -65,7 +65,7 @@ export function formatDuration(ns) {
 	return `${Number((ns / unit).toPrecision(4))} ${name}`;
 }
 
-// Returns {ticks: [{ns, label}], base}: about `wanted` ticks in [from, to], and the text that the labels continue.
+// Returns {ticks: [{ns, label}], base}: about `wanted` ticks in [from, to], and the text that precedes all labels.
 export function timeAxis(from, to, wanted) {
 	const span = Number(to - from);
 	const step = STEPS.find((s) => s * wanted >= span) || STEPS[STEPS.length - 1];

@@ -13,18 +13,18 @@ import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
 
 const RATES_TOP = 24; // of the plot, below the symbols
-const AXIS = 24; // height of the time axis; on a narrow screen, the text that its labels continue is below it
+const AXIS = 24; // height of the time axis; on a narrow screen, the text that precedes its labels is below it
 const AXIS_NARROW = 40;
-const MOMENT = 6; // height of a column without a rate, among others
+const MOMENT = 6; // height of a column without a rate, next to columns with one
 const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
-// Records per second of a column; null if it is too short, or has 1 ns as a moment whose end is exclusive.
+// Records per second of a column; null if it is too short, or a moment: 1 ns with an exclusive end.
 function rate(column) {
 	return column.duration_ns > 1 ? shownCount(columnCounts(column)) / column.duration_ns * 1e9 : null;
 }
 
-// Events in the view, those of one kind that would overlap together: [{x, kind, events}].
+// Events in the view; events of one kind that would overlap are grouped: [{x, kind, events}].
 function symbols(width) {
 	const scale = timeScale(width);
 	const [left, right] = scale.range();
@@ -45,7 +45,7 @@ function symbols(width) {
 	return found;
 }
 
-// Those that have a line across the plots: all, unless there are too many to see anything else.
+// The events that have a line across the plots: all, unless these would hide everything else.
 export function linedSymbols(width) {
 	const found = symbols(width);
 	return found.length * SPARSE <= width ? found : [];
@@ -123,7 +123,7 @@ function drawTimeAxis(context, width, bottom) {
 	context.strokeStyle = colours.line;
 	context.fillStyle = colours.ink;
 	context.textAlign = "center";
-	let free = left - (isNarrow(width) ? 20 : 6); // of the text that the labels continue
+	let free = left - (isNarrow(width) ? 20 : 6); // right of the text that precedes the labels
 	for (const tick of ticks) {
 		const x = Math.round(scale(toRelative(tick.ns))) + 0.5;
 		context.beginPath();
@@ -151,12 +151,12 @@ function drawTimeAxis(context, width, bottom) {
 	context.fillText(text, left - 14, bottom + 14);
 }
 
-// What is drawn of a column. Moments have no rate; if there is nothing else, they are drawn by their records.
+// The height of a column. Moments have no rate; if the view has only moments, they are drawn by their records.
 function figureOf(columns) {
 	return columns.length && columns.every(isMoment) ? (column) => shownCount(columnCounts(column)) : rate;
 }
 
-// The scale up to the highest rate; if few columns are much higher than the rest, these exceed it.
+// The scale up to the highest rate; if a few columns are much higher than the rest, they exceed it.
 function rateScale(columns, bottom) {
 	const rates = columns.map(figureOf(columns)).filter((one) => one !== null).sort(d3.ascending);
 	const highest = d3.max(rates) || 0;
@@ -257,7 +257,7 @@ export function timelineTip(canvas, x, y) {
 	return index < 0 ? null : columnLines(model.overview.columns[index]);
 }
 
-// What is said of a column where segments are missing.
+// The tip's lines for a hole.
 export function holeLines(hole) {
 	return [
 		["time", `${formatTime(toAbsolute(hole.from), 1, false)} + ${formatDuration(hole.to - hole.from)}`],

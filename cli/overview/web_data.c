@@ -2,7 +2,7 @@
  * while a picture is drawn or events are listed; data->client is the client that this is for.
  * Searches read the files themselves, without the lock, so several can run at a time.
  *
- * Reading stops when nobody needs the result: the client has disconnected, its time is up, or the
+ * Reading stops when the result is not needed: the client has disconnected, its time is up, or the
  * server is ending. Pictures then fail; a search is cut off after its time, and says so. */
 #include "cli/overview/web_data.h"
 

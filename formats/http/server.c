@@ -51,7 +51,7 @@
 /* Connections accepted in one run. The loop has other work. */
 #define ACCEPT_MAX 16
 
-/* The most connections that are shut down before libmicrohttpd notices: those of one run. */
+/* Connections that can be shut down in one run, before libmicrohttpd notices. */
 #define CLOSING_MAX 64u
 
 /* How often each stream is read once more when the server closes. */
@@ -141,7 +141,7 @@ struct bc_server {
 	int waiting_fd;              /* accepted, but the owner's limit is reached; -1: none */
 	bool is_paused; /* not accepting for PAUSE_NS: no descriptors, or no room for the owner */
 
-	/* Shared by all requests. Index 1 is the owner's share, index 0 that of other users. */
+	/* Shared by all requests. Index 1 is the owner's share, index 0 the others'. */
 	size_t long_bytes[2]; /* memory of long responses being sent */
 	unsigned bodies[2];   /* request bodies in memory */
 	uint64_t served_ns;   /* CPU time spent in libmicrohttpd */

@@ -53,8 +53,8 @@
 
 #define BC_SERVER_OWNER_CONNECTIONS 168u
 
-/* Descriptors that a server may use in addition to those of its connections: its own, and those of
- * connections that it refuses or closes. */
+/* Descriptors that a server may use in addition to one for each connection: its own, and one for
+ * each connection being refused or closed. */
 #define BC_SERVER_EXTRA_DESCRIPTORS 100u
 
 struct bc_server;
