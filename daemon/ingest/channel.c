@@ -81,6 +81,14 @@ static inline uint32_t filled(const struct bc_channel *ch)
 	return ch->filling != NULL ? ch->filling->chunk.info.records : 0;
 }
 
+/* Returns the slot with the oldest record, or NULL if nothing is in the ring or being filled. */
+static struct bc_slot *first_slot(const struct bc_channel *ch)
+{
+	struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
+
+	return oldest != NULL ? oldest : ch->filling;
+}
+
 /* Returns the position at which the recording reaches its record limit, or the chunk's end. */
 static uint32_t full_position(const struct bc_channel *ch)
 {
@@ -642,7 +650,8 @@ bool bc_channel_is_ready(const struct bc_channel *ch)
 	return ch->recording == NULL && ch->ending == NULL;
 }
 
-/* Discards the first n records of a slot, which then starts when record n arrived. */
+/* Discards the first n records of the chunk being filled or of the ring's oldest, which then starts
+ * when record n arrived. */
 static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t n)
 {
 	uint64_t later = bc_slot_arrival_ns(slot, n);
@@ -652,6 +661,8 @@ static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t 
 	bc_chunk_drop_front(&slot->chunk, n);
 	if (slot == ch->filling)
 		ch->search_from = ch->search_from > n ? ch->search_from - n : 0;
+	else
+		ch->ring.records -= n;
 	count_idle(ch, n);
 }
 
@@ -666,9 +677,7 @@ static void keep_last_records(struct bc_channel *ch, uint64_t records)
 		if (held <= records)
 			return;
 		if (held - records < oldest->chunk.info.records) {
-			uint32_t over = (uint32_t)(held - records);
-			discard_front(ch, oldest, over);
-			ch->ring.records -= over;
+			discard_front(ch, oldest, (uint32_t)(held - records));
 			return;
 		}
 		drop_oldest(ch);
@@ -687,7 +696,6 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 		n = bc_slot_records_before(oldest, ns);
 		if (n < oldest->chunk.info.records) {
 			discard_front(ch, oldest, n);
-			ch->ring.records -= n;
 			return;
 		}
 		drop_oldest(ch);
@@ -739,15 +747,13 @@ static void strip_gaps(struct bc_chunk *chunk)
  * left to the next one that arrives. */
 static void detach_first(struct bc_channel *ch)
 {
-	struct bc_slot *oldest;
 	struct bc_slot *first;
 
 	do {
 		/* An epoch that contains only events gets its own chunk. */
-		while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL &&
-			oldest->chunk.info.records == 0)
+		while ((first = first_slot(ch)) != NULL && first != ch->filling &&
+			first->chunk.info.records == 0)
 			drop_oldest(ch);
-		first = oldest != NULL ? oldest : ch->filling;
 		if (first != NULL)
 			strip_gaps(&first->chunk);
 		ch->is_detached = first == NULL || first->chunk.info.records == 0;
@@ -759,10 +765,8 @@ static void detach_first(struct bc_channel *ch)
 		 * events are at its end, no record remains: start with the next chunk. */
 		while (!bc_chunk_detach(&first->chunk, true)) {
 			uint32_t n = first->chunk.events[0].position + 1;
-			n = n < first->chunk.info.records ? n : first->chunk.info.records;
-			discard_front(ch, first, n);
-			if (first == oldest)
-				ch->ring.records -= n;
+			discard_front(ch, first,
+				n < first->chunk.info.records ? n : first->chunk.info.records);
 		}
 	} while (first->chunk.info.records == 0);
 }
@@ -776,9 +780,7 @@ uint32_t bc_channel_trim(
 	trim_before(ch, before, at);
 	detach_first(ch);
 	uint32_t dropped = had - filled(ch);
-	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
-	const struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
-	*wall_ns = ch->is_detached ? bc_wall_ns() : first->chunk.info.wall_ns;
+	*wall_ns = ch->is_detached ? bc_wall_ns() : first_slot(ch)->chunk.info.wall_ns;
 	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
 }
 
@@ -909,15 +911,14 @@ struct bc_losses bc_channel_losses(const struct bc_channel *ch)
 
 struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *ch)
 {
-	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
+	const struct bc_slot *first = first_slot(ch);
 
-	if (oldest == NULL)
-		oldest = ch->filling;
-	bool holds = ch->state == BC_CHANNEL_FLIGHT && oldest != NULL;
+	if (ch->state != BC_CHANNEL_FLIGHT || first == NULL)
+		return (struct bc_overwrite_ring_state){.chunks = 0};
 	return (struct bc_overwrite_ring_state){
-		.chunks = holds ? ch->ring.count + (ch->filling != NULL) : 0,
-		.records = holds ? ch->ring.records + filled(ch) : 0,
-		.ns = holds ? uv_hrtime() - oldest->since_ns : 0,
+		.chunks = ch->ring.count + (ch->filling != NULL),
+		.records = ch->ring.records + filled(ch),
+		.ns = uv_hrtime() - first->since_ns,
 	};
 }
 

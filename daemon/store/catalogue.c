@@ -1003,7 +1003,8 @@ bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place,
 		     c->by_order, c->count, sizeof(c->by_order[0]), place, compare_place);
 		!is_found && i < c->count; i++) {
 		const struct recording *r = c->by_order[i];
-		for (at = r == e.recording ? at : 0; !is_found && at < r->count; at++) {
+		at = strcmp(r->id, place->name.recording) == 0 ? at : 0;
+		for (; !is_found && at < r->count; at++) {
 			is_found = is_deletable(r, at);
 			if (is_found) {
 				*has_links = r->files[at].has_links;
