@@ -13,7 +13,6 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define WIDTHS    250u
 #define HEIGHTS   80u
-#define WIDE      210u /* has room for all numbers */
 
 struct fixture {
 	struct bc_top_state *state;
@@ -190,68 +189,6 @@ static void check_lacks(struct fixture *f, const char *unwanted)
 
 /* ---- the layout */
 
-/* Returns the length of a number with its punctuation: "12,345", "10.6", "0x00001000", "20:07:03".
- */
-static size_t number_length(const char *p)
-{
-	size_t n = 0;
-
-	while (isalnum((unsigned char)p[n]) || (p[n] != '\0' && strchr(".,:-_/", p[n]) != NULL &&
-						       isalnum((unsigned char)p[n + 1])))
-		n++;
-	return n;
-}
-
-/* A set of numbers as text. */
-struct numbers {
-	char texts[4000][64];
-	size_t count;
-};
-
-static bool has_number(const struct numbers *numbers, const char *p, size_t n)
-{
-	for (size_t i = 0; i < numbers->count; i++)
-		if (strncmp(numbers->texts[i], p, n) == 0 && numbers->texts[i][n] == '\0')
-			return true;
-	return false;
-}
-
-/* Returns the next number at or after p, NULL: none. Sets *n to its length. */
-static const char *next_number(const char *p, size_t *n)
-{
-	for (; *p != '\0'; p += *n != 0 ? *n : 1) {
-		*n = number_length(p);
-		if (*n != 0 && isdigit((unsigned char)*p))
-			return p;
-	}
-	return NULL;
-}
-
-static void add_numbers(struct numbers *numbers, const char *text)
-{
-	size_t n = 0;
-
-	for (const char *p = text; (p = next_number(p, &n)) != NULL; p += n) {
-		if (has_number(numbers, p, n))
-			continue;
-		assert_true(n < sizeof(numbers->texts[0]) && numbers->count < 4000);
-		memcpy(numbers->texts[numbers->count++], p, n);
-	}
-}
-
-/* Checks that each number of the text is on a page with space for all, or ends with the ellipsis.
- */
-static void check_numbers(const char *text, const struct numbers *all, const char *ellipsis)
-{
-	size_t n = 0;
-
-	for (const char *p = text; (p = next_number(p, &n)) != NULL; p += n) {
-		const char *end = p + n + strspn(p + n, ".,:-/");
-		if (!has_number(all, p, n) && strncmp(end, ellipsis, strlen(ellipsis)) != 0)
-			fail_msg("%.*s is truncated without an ellipsis in\n%s", (int)n, p, text);
-	}
-}
-
 /* Draws pages of each width and each height, and of one in `step` pairs of them. */
 static void check_each_size(struct fixture *f, unsigned step)
 {
@@ -297,59 +234,6 @@ TEST_F(pages_never_exceed_their_size)
 	f->view.is_paused = true;
 	f->now.ns += 100 * SECOND_NS;
 	check_each_size(f, 77);
-}
-
-/* Returns all numbers that a page with any height and a width of 1, 1 + step, ... can show: those
- * of large pages, and the time spans of graphs on small ones. */
-static struct numbers *all_numbers(struct fixture *f, unsigned step)
-{
-	struct numbers *all = calloc(1, sizeof(*all));
-	char text[64];
-
-	assert_non_null(all);
-	f->view.height = HEIGHTS;
-	for (f->view.width = 18; f->view.width <= WIDTHS; f->view.width++) {
-		if (f->view.width < WIDE && (f->view.width - 1) % step != 0)
-			continue;
-		char *page = page_text(f);
-		/* On narrow pages, only the heading of the graphs, which is never truncated. */
-		char *span = strstr(page, " last ");
-		char *end = span != NULL ? strstr(span, " s per column\n") : NULL;
-		if (f->view.width >= WIDE)
-			add_numbers(all, page);
-		else if (end != NULL) {
-			*end = '\0';
-			add_numbers(all, span);
-		}
-		free(page);
-	}
-	for (unsigned n = 1; n < 40; n++) {
-		snprintf(text, sizeof(text), "and %u more", n);
-		add_numbers(all, text);
-	}
-	return all;
-}
-
-TEST_F(no_number_is_truncated_without_an_ellipsis)
-{
-	const char *ellipses[] = {"~", "\u2026"};
-	const unsigned step = test_stride(45);
-
-	run_15_minutes(f);
-	for (unsigned is_utf8 = 0; is_utf8 < 2; is_utf8++) {
-		f->view.is_utf8 = is_utf8 != 0;
-		struct numbers *all = all_numbers(f, step);
-		assert_true(has_number(all, "1,247,042", 9));
-		for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width += step) {
-			for (f->view.height = 1; f->view.height <= HEIGHTS;
-				f->view.height += 1 + f->view.height / 30) {
-				char *text = page_text(f);
-				check_numbers(text, all, ellipses[is_utf8]);
-				free(text);
-			}
-		}
-		free(all);
-	}
 }
 
 TEST_F(the_most_important_lines_are_shown_first)
@@ -658,4 +542,26 @@ TEST_F(a_grid_accepts_any_position_and_width)
 		}
 		bc_top_grid_close(&grid);
 	}
+}
+
+TEST_F(truncated_text_ends_with_an_ellipsis)
+{
+	struct bc_top_grid grid;
+	char line[BC_TOP_LINE_BYTES];
+
+	assert_int_equal(bc_top_grid_open(&grid, 20, 3, true), 0);
+	assert_int_equal(bc_top_write(&grid, 0, 0, 5, BC_TOP_PLAIN, "12345"), 5);
+	assert_int_equal(bc_top_write(&grid, 0, 1, 4, BC_TOP_PLAIN, "12345"), 4);
+	assert_int_equal(bc_top_write(&grid, 0, 2, 4, BC_TOP_PLAIN, "\u4e2d\u6587\u5b57"), 3);
+	bc_top_grid_line(&grid, 0, line);
+	assert_string_equal(line, "12345");
+	bc_top_grid_line(&grid, 1, line);
+	assert_string_equal(line, "123\u2026");
+	bc_top_grid_line(&grid, 2, line);
+	assert_string_equal(line, "\u4e2d\u2026");
+	bc_top_grid_close(&grid);
+	assert_int_equal(bc_top_grid_open(&grid, 1000000, 1000000, true), 0);
+	assert_int_equal(grid.width, BC_TOP_WIDTH_MAX);
+	assert_int_equal(grid.height, BC_TOP_HEIGHT_MAX);
+	bc_top_grid_close(&grid);
 }
