@@ -320,67 +320,6 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	}
 }
 
-static bool is_invalid(const struct got_sample *s)
-{
-	return strcmp(bc_cycle_name(type_of(s)), "INVALID") == 0;
-}
-
-/* Whether the enabled bytes are 1, 2, 4 or 8 consecutive ones, naturally aligned. */
-static bool is_natural(uint8_t enables)
-{
-	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
-		for (unsigned at = 0; at < 8; at += bytes)
-			if (enables == (uint8_t) ~(((1u << bytes) - 1) << at))
-				return true;
-	return false;
-}
-
-static void assert_well_formed(const struct got_sample *s)
-{
-	assert_int_equal(s->address & 7, 0);
-	switch (type_of(s)) {
-	case BC_CYCLE_WRITE_BACK:
-		assert_int_equal(s->address & 31, 0);
-		assert_int_equal(s->enables, 0);
-		break;
-	case BC_CYCLE_I_FETCH:
-	case BC_CYCLE_NC_I_FETCH:
-		assert_int_equal(s->enables, 0);
-		break;
-	case BC_CYCLE_IO_READ:
-	case BC_CYCLE_IO_WRITE:
-		assert_true(s->address < 0x10000);
-		assert_true(is_natural(s->enables) && s->enables != 0);
-		break;
-	case BC_CYCLE_D_READ:
-	case BC_CYCLE_NC_D_READ:
-	case BC_CYCLE_D_WRITE:
-		assert_true(is_natural(s->enables));
-		break;
-	default:
-		break;
-	}
-}
-
-TEST_F(addresses_and_byte_enables_are_a_pentiums)
-{
-	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {
-		bool is_seen[256] = {false};
-		for (size_t i = 0; i < MANY; i++) {
-			const struct got_sample *s = &f->got[agents].samples[i];
-			if (is_invalid(s))
-				continue;
-			if (type_of(s) == BC_CYCLE_D_WRITE)
-				is_seen[s->enables] = true;
-			if (type_of(s) != BC_CYCLE_SPECIAL)
-				assert_well_formed(s);
-		}
-		/* Writes of eight, four, two and one bytes. */
-		assert_true(is_seen[0x00] && is_seen[0xF0] && is_seen[0x0F]);
-		assert_true(is_seen[0xFC] && is_seen[0xFE]);
-	}
-}
-
 TEST_F(interrupts_are_acknowledged_in_pairs_and_ended_at_port_20)
 {
 	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {

@@ -32,49 +32,6 @@ static void assert_refused(struct fixture *f, const char *text, const char *word
 		fail_msg("%s: %s", text, f->err);
 }
 
-TEST_F(an_object_of_strings_is_stored_without_blanks)
-{
-	assert_true(read_it(f, " { \"who\" : \"me\" , \"run.2_a-B\" : \"\\u00e9\\n\" } "));
-	assert_string_equal(f->out, "{\"who\":\"me\",\"run.2_a-B\":\"\xc3\xa9\\n\"}");
-	assert_true(read_it(f, "{}"));
-	assert_string_equal(f->out, "");
-	assert_true(read_it(f, "{\"a\":\"1\",\"b\":\"2\",\"a\":\"3\"}"));
-	assert_string_equal(f->out, "{\"a\":\"3\",\"b\":\"2\"}");
-	strcpy(f->out, "{\"a\": \"1\"}");
-	assert_true(bc_metadata_read(f->out, f->out, f->err, sizeof(f->err)));
-	assert_string_equal(f->out, "{\"a\":\"1\"}");
-}
-
-TEST_F(anything_but_an_object_of_strings_is_refused)
-{
-	static const char *const bad[] = {"", "x", "null", "[]", "[\"a\"]", "\"a\"", "1", "{",
-		"{}x", "{\"a\":\"b\"", "{\"a\"}", "{a:\"b\"}", "{\"a\":\"x\\u0000y\"}"};
-	static const char *const not_strings[] = {"1", "null", "true", "[]", "{}", "[\"b\"]"};
-	char text[64];
-
-	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		assert_refused(f, bad[i], "a JSON object of strings");
-	for (size_t i = 0; i < COUNT_OF(not_strings); i++) {
-		snprintf(text, sizeof(text), "{\"a\":%s}", not_strings[i]);
-		assert_refused(f, text, "metadata a: the value is not a string");
-	}
-	assert_true(read_it(f, "{\"a\":\"x\\\\u0000y\"}")); /* a backslash, then letters */
-}
-
-TEST_F(every_other_character_in_a_key_is_refused)
-{
-	static const char good[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
-	for (unsigned c = 1; c < 256; c++) {
-		const char key[] = {'k', (char)c, '\0'};
-		assert_int_equal(bc_word_is_valid(key), strchr(good, (int)c) != NULL);
-	}
-	assert_refused(f, "{\"\":\"b\"}", "a metadata key");
-	assert_refused(f, "{\"a b\":\"b\"}", "a metadata key");
-	assert_refused(f, "{\"a\\u00e9\":\"b\"}", "a metadata key");
-}
-
 /* Makes {"KKK":"VVV"} with the given lengths. */
 static char *make(char *out, size_t key, size_t value)
 {
@@ -113,41 +70,6 @@ TEST_F(keys_values_and_the_whole_have_limits)
 			assert_refused(f, text, "longer than 4095 bytes");
 		}
 	}
-}
-
-TEST_F(a_value_that_is_not_utf8_is_refused)
-{
-	static const char *const bad[] = {"\x80", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-		"\xc3", "\xe2\x82", "a\xffz"};
-	char text[64];
-
-	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
-		assert_refused(f, text, "a JSON object of strings");
-		strcpy(f->out, "");
-		assert_false(bc_metadata_set(f->out, "a", bad[i], f->err, sizeof(f->err)));
-		assert_string_equal(f->err, "metadata a: the value is not UTF-8");
-	}
-}
-
-static void assert_merged(struct fixture *f, const char *all, const char *more, const char *wanted)
-{
-	strcpy(f->out, all);
-	assert_true(bc_metadata_merge(f->out, more, f->err, sizeof(f->err)));
-	assert_string_equal(f->out, wanted);
-}
-
-TEST_F(merging_replaces_members_in_place_and_keeps_the_others)
-{
-	assert_merged(f, "", "", "");
-	assert_merged(f, "", "{\"a\":\"1\"}", "{\"a\":\"1\"}");
-	assert_merged(f, "{\"a\":\"1\"}", "", "{\"a\":\"1\"}");
-	assert_merged(f, "{\"a\":\"1\",\"b\":\"2\"}", "{\"a\":\"3\",\"c\":\"4\"}",
-		"{\"a\":\"3\",\"b\":\"2\",\"c\":\"4\"}");
-	assert_merged(f, "{\"a\":\"1\"}", "{\"A\":\"2\"}", "{\"a\":\"1\",\"A\":\"2\"}");
-	/* Members of other types are unchanged. */
-	assert_merged(f, "{\"n\":[1,2],\"cut from\":null}", "{\"a\":\"1\"}",
-		"{\"n\":[1,2],\"cut from\":null,\"a\":\"1\"}");
 }
 
 TEST_F(merging_beyond_the_limit_changes_nothing)

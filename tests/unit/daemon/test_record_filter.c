@@ -535,39 +535,6 @@ TEST_F(rules_may_change_between_runs)
 	}
 }
 
-TEST_F(a_filter_that_keeps_all_changes_nothing)
-{
-	f->dice.state = 5;
-	f->prefill = 0;
-	memset(&f->filter, 0, sizeof(f->filter));
-	f->filter.keep.count = 1;
-	bc_filter_init(&f->filter.keep.rules[0].filter);
-	bc_filter_add_procs(&f->filter.keep.rules[0].filter, 0, 300);
-	for (unsigned round = 0; round < 1000; round++) {
-		start_streams(f);
-		for (unsigned n = 0; n < 6; n++) {
-			set_mark(f);
-			if (round % 2 == 0)
-				push_samples(f, RUN_MAX);
-			else
-				push_records(f, RUN_MAX, true, 10);
-		}
-		assert_int_equal(f->plain.count, f->filtered.count);
-		assert_memory_equal(
-			&f->plain.stamper, &f->filtered.stamper, sizeof(f->plain.stamper));
-		for (unsigned i = 0; i < f->plain.count; i++) {
-			const struct bc_chunk *a = f->plain.chunk[i];
-			const struct bc_chunk *b = f->filtered.chunk[i];
-			assert_memory_equal(&a->info, &b->info, sizeof(a->info));
-			assert_memory_equal(
-				a->records, b->records, (size_t)a->info.records * BC_RECORD_BYTES);
-			for (uint32_t e = 0; e < a->info.events; e++)
-				assert_memory_equal(
-					&a->events[e], &b->events[e], sizeof(a->events[e]));
-		}
-	}
-}
-
 TEST(settings_are_parsed_replaced_and_removed)
 {
 	struct bc_record_filter filter = {0};

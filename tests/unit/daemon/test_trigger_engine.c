@@ -340,34 +340,6 @@ static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 	return chunk;
 }
 
-TEST_F(marks_beyond_the_limit_of_a_chunk_are_counted_as_missed)
-{
-	struct bc_chunk *chunk = reads(f, 1000);
-	struct bc_trigger_match match;
-	uint32_t from = 0;
-	unsigned marks = 0;
-
-	arm(f, "m", "type=read", "mark");
-	arm(f, "o", "addr=0", "start")->holdoff_ns = 10;
-	while (bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
-		bc_trigger_engine_fire(&f->engine, &match);
-		if (match.trigger->action != BC_ACTION_MARK)
-			continue;
-		assert_true(bc_trigger_engine_write_event(chunk, &match));
-		assert_int_equal(match.position, marks++);
-	}
-	assert_int_equal(marks, BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(bc_chunk_count_marks(chunk), BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->engine.armed[0].trigger.fired, BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->engine.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->engine.armed[1].trigger.fired, 100);
-	assert_int_equal(f->engine.armed[1].trigger.missed, 0);
-	for (unsigned i = 0; i < marks; i++) {
-		assert_int_equal(chunk->events[i].kind, BC_EVENT_MARK);
-		assert_int_equal(chunk->events[i].position, i);
-	}
-}
-
 TEST_F(a_mark_without_space_is_missed_and_held_off)
 {
 	struct bc_trigger *mark = arm(f, "m", "type=read", "mark");

@@ -65,48 +65,6 @@ TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 	}
 }
 
-/* The lowest and highest address can be at any record and have any value. */
-TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
-{
-	for (unsigned low = 0; low < 6; low++) {
-		for (unsigned high = 0; high < 6; high++) {
-			if (low == high)
-				continue;
-			bc_chunk_reset(chunk, 0, 0);
-			for (unsigned i = 0; i < 6; i++)
-				append_record(chunk,
-					(struct bc_record){.addr = i == low    ? 0
-								   : i == high ? UINT32_MAX
-									       : 0x80000000});
-			bc_chunk_describe(chunk, &chunk_pages);
-			assert_int_equal(chunk->info.addr_low, 0);
-			assert_int_equal(chunk->info.addr_high, UINT32_MAX);
-		}
-	}
-	bc_chunk_reset(chunk, 0, 0);
-	append_record(chunk, (struct bc_record){.addr = 0x5234});
-	bc_chunk_describe(chunk, &chunk_pages);
-	assert_int_equal(chunk->info.addr_low, 0x5000);
-	assert_int_equal(chunk->info.addr_high, 0x5FFF);
-}
-
-TEST_WITH(bc_chunk, chunk, a_full_chunk_is_described_to_its_last_record)
-{
-	struct dice dice = {.state = 3};
-
-	bc_chunk_reset(chunk, 0, 0);
-	for (uint32_t i = 0; i < BC_CHUNK_RECORDS; i++)
-		append_record(chunk, (struct bc_record){.addr = 1000 + dice_below(&dice, 1000000)});
-	bc_record_store(chunk->records + (size_t)(BC_CHUNK_RECORDS - 1) * BC_RECORD_BYTES,
-		&(struct bc_record){.addr = 2000000, .reqtype = 0x37});
-	bc_chunk_describe(chunk, &chunk_pages);
-	assert_int_equal(chunk->info.addr_low, 0);
-	assert_int_equal(chunk->info.addr_high, 2000000 | 0xFFF);
-	assert_true(chunk->info.types[0] == (UINT64_C(1) << 0x37 | 1));
-	assert_int_equal(chunk->info.types[2], 0);
-	assert_true(chunk->info.records_hash == XXH3_64bits(chunk->records, BC_CHUNK_BYTES));
-}
-
 /* ---- page counts */
 
 #define PLACES (BC_PORT_0 + BC_PORTS)
@@ -215,34 +173,6 @@ TEST_CASES(counts_are_those_of_a_plain_table, traffics)
 	}
 	free(counts);
 	free(chunk);
-}
-
-/* Port accesses of one key, among memory accesses so that they come first, last and between. */
-TEST_WITH(bc_chunk, chunk, the_address_range_has_the_upper_half_of_port_addresses)
-{
-	static const uint32_t addrs[] = {0x80, 0x10080, 0xFFFF0080};
-
-	for (unsigned records = 3; records <= 20; records++)
-		for (unsigned first = 0; first < 3; first++)
-			for (unsigned second = 0; second < 3; second++) {
-				bc_chunk_reset(chunk, 0, 0);
-				for (unsigned i = 0; i < records; i++)
-					append_record(chunk,
-						(struct bc_record){.addr = 0x20000, .reqtype = 1});
-				bc_record_store(chunk->records,
-					&(struct bc_record){.addr = addrs[first], .reqtype = 0x10});
-				bc_record_store(
-					chunk->records + (size_t)(records - 1) * BC_RECORD_BYTES,
-					&(struct bc_record){
-						.addr = addrs[second], .reqtype = 0x10});
-				describe(chunk);
-				uint32_t low = addrs[first < second ? first : second];
-				uint32_t high = addrs[first > second ? first : second];
-				assert_int_equal(
-					chunk->info.addr_low, low < 0x20000 ? low : 0x20000);
-				assert_int_equal(
-					chunk->info.addr_high, high > 0x20FFF ? high : 0x20FFF);
-			}
 }
 
 /* The same where the ports are counted together. */

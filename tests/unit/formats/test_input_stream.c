@@ -34,13 +34,6 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void wake(const struct fixture *f)
-{
-	uint64_t one = 1;
-
-	assert_int_equal(write(f->wake_fd, &one, sizeof(one)), sizeof(one));
-}
-
 /* Reads to the end in pieces of `size` bytes. */
 static void assert_reads(
 	struct bc_input_stream stream, const uint8_t *expected, size_t n, size_t size)
@@ -60,27 +53,6 @@ static void assert_reads(
 	assert_memory_equal(out, expected, n);
 	assert_int_equal(bc_input_stream_read(stream, out, size), 0); /* the end again */
 	free(out);
-}
-
-TEST_F(a_file_is_read_to_its_end)
-{
-	uint8_t bytes[1000];
-	struct dice dice = {.state = 3};
-
-	dice_fill(&dice, bytes, sizeof(bytes));
-	for (size_t n = 0; n <= sizeof(bytes); n += 125) {
-		temp_write(&f->dir, "file", bytes, n);
-		for (size_t size = 1; size <= 2000; size = size * 3 + 1) {
-			for (int has_wake = 0; has_wake < 2; has_wake++) {
-				int fd = openat(f->dir.fd, "file", O_RDONLY | O_CLOEXEC);
-				assert_true(fd >= 0);
-				struct bc_input_stream stream = {
-					.fd = fd, .wake_fd = has_wake ? f->wake_fd : -1};
-				assert_reads(stream, bytes, n, size);
-				close(fd);
-			}
-		}
-	}
 }
 
 struct feeder {
@@ -128,74 +100,10 @@ TEST_F(a_pipe_is_read_as_bytes_arrive)
 	}
 }
 
-TEST_F(a_wakeup_has_priority_over_data_and_remains)
-{
-	int fds[2];
-	uint8_t out[4];
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_int_equal(write(fds[1], "1234", 4), 4);
-	wake(f);
-	struct bc_input_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
-	assert_int_equal(bc_input_stream_read(stream, out, 4), -ECANCELED);
-	assert_int_equal(bc_input_stream_read(stream, out, 4), -ECANCELED);
-	close(fds[1]);
-	assert_int_equal(
-		bc_input_stream_read(stream, out, 4), -ECANCELED); /* before the end, too */
-	uint64_t drained;
-	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
-	assert_int_equal(bc_input_stream_read(stream, out, 4), 4); /* nothing was lost */
-	assert_memory_equal(out, "1234", 4);
-	assert_int_equal(bc_input_stream_read(stream, out, 4), 0);
-	close(fds[0]);
-}
-
 struct reading {
 	struct bc_input_stream stream;
 	ssize_t result;
 };
-
-static void *read_one(void *context)
-{
-	struct reading *reading = context;
-	uint8_t out[16];
-
-	reading->result = bc_input_stream_read(reading->stream, out, sizeof(out));
-	return NULL;
-}
-
-static void assert_wakes(const struct fixture *f, int fd)
-{
-	struct reading reading = {.stream = {.fd = fd, .wake_fd = f->wake_fd}};
-	pthread_t thread;
-	uint64_t drained;
-
-	assert_int_equal(pthread_create(&thread, NULL, read_one, &reading), 0);
-	wake(f);
-	pthread_join(thread, NULL);
-	assert_int_equal(reading.result, -ECANCELED);
-	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
-}
-
-TEST_F(a_blocked_read_is_canceled_from_another_thread)
-{
-	char path[TEMP_PATH_BYTES];
-
-	for (int round = 0; round < 50; round++) {
-		int fds[2];
-		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-		assert_wakes(f, fds[0]);
-		close(fds[0]);
-		close(fds[1]);
-	}
-	/* A FIFO without a writer. */
-	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
-	int fd = openat(f->dir.fd, "fifo", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	assert_true(fd >= 0);
-	for (int round = 0; round < 50; round++)
-		assert_wakes(f, fd);
-	close(fd);
-}
 
 TEST_F(unreadable_files_are_errors)
 {

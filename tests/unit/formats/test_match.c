@@ -304,31 +304,6 @@ TEST_WITH(rows, r, an_insertion_is_one_difference_at_any_position)
 			one_difference(r, places[i], 0, counts[c]);
 }
 
-/* In a loop, an omission cannot be distinguished from one round more or less, so its position is
- * not known. This row therefore has no loops. */
-TEST_WITH(rows, r, an_omission_is_one_difference_at_any_position)
-{
-
-	for (size_t i = 0; i < PLACES; i++) {
-		for (size_t c = i % test_stride(35); c < COUNTS; c += test_stride(35)) {
-			make_a(r, 3000 + counts[c], true);
-			for (size_t k = 0; k < r->a_count; k++)
-				r->a[k].addr = k * 64;
-			make_b(r, places[i], counts[c], 0, 0);
-			assert_int_equal(compare(r, &timed), 0);
-			assert_int_equal(r->reported.differences, 1);
-			assert_int_equal(r->reported.only_a, counts[c]);
-			assert_int_equal(r->reported.only_b, 0);
-			assert_int_equal(r->reported.last_a, places[i]);
-			/* And in the opposite direction. */
-			assert_int_equal(
-				run(&r->reported, &timed, r->b, r->b_count, r->a, r->a_count), 0);
-			assert_int_equal(r->reported.differences, 1);
-			assert_int_equal(r->reported.only_b, counts[c]);
-		}
-	}
-}
-
 enum edit {
 	LEFT_OUT,
 	OTHERS, /* replaced by the same number of others */
@@ -372,38 +347,6 @@ TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 		assert_int_equal(compare(r, &timed), 0);
 		assert_int_equal(r->reported.same + r->reported.reordered_b + r->reported.only_b,
 			r->b_count);
-	}
-}
-
-TEST_WITH(rows, r, each_field_of_a_reference_is_reported_by_its_name)
-{
-	make_a(r, 500, true);
-	for (size_t i = 0; i < r->a_count; i++)
-		r->a[i].has |= BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_SPACE;
-	for (unsigned field = 0; field < 9; field++) {
-		make_b(r, 0, 0, 0, 0);
-		struct bc_entry *e = &r->b[250];
-		const uint64_t wanted[] = {BC_FIELD_ADDR, BC_FIELD_TYPE, BC_FIELD_SIZE,
-			BC_FIELD_ATTR, BC_FIELD_PROC, BC_FIELD_DATA, BC_FIELD_PHYS, BC_FIELD_SPACE,
-			BC_FIELD_TIME};
-		e->addr ^= field == 0 ? 1u << 30 : 0;
-		e->type ^= field == 1 ? 0x10 : 0;
-		e->size ^= field == 2 ? 1 : 0;
-		e->attr ^= field == 3 ? 1 : 0;
-		e->proc ^= field == 4 ? 1 : 0;
-		e->data ^= field == 5 ? 1 : 0;
-		e->phys ^= field == 6 ? 1 : 0;
-		e->space ^= field == 7 ? 1 : 0;
-		e->tick += field == 8 ? 2 : 0;
-		assert_int_equal(compare(r, &timed), 0);
-		assert_int_equal(r->reported.differences, 1);
-		assert_int_equal(r->reported.fields, wanted[field]);
-		assert_int_equal(r->reported.last_a, 250);
-		/* Fields that are not compared do not differ. */
-		struct bc_match_options but = timed;
-		but.fields &= ~wanted[field];
-		assert_int_equal(compare(r, &but), 0);
-		assert_int_equal(r->reported.differences, 0);
 	}
 }
 

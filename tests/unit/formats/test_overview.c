@@ -683,25 +683,6 @@ TEST_F(records_at_more_places_than_are_counted_together_have_rows_as_small_as_po
 	assert_int_equal(p->page_shift, sizes_of_all(f, p, 1024).page_shift);
 }
 
-TEST_F(a_part_of_a_segment_is_not_drawn_as_the_whole)
-{
-	struct bc_overview_options options = options_default();
-
-	start_segment(f, FIRST, 0);
-	for (uint32_t i = 0; i < 600; i++) {
-		reset_chunk(f, START + i * INT64_C(1000000), 0);
-		add_records(f, 50, 1, 100);
-		append_chunk(f);
-	}
-	seal(f);
-	update(f);
-	options.columns = 2;
-	options.from_ns = START + 300 * INT64_C(1000000);
-	options.to_ns = START + 420 * INT64_C(1000000);
-	const struct bc_overview_picture *p = draw(f, &options);
-	assert_int_equal(p->columns[0].first_record, 256 * 50);
-}
-
 /* ---- losses, times and files */
 
 static void add_tiny(struct fixture *f, int64_t wall_ns, uint32_t epoch)

@@ -304,38 +304,6 @@ TEST(a_line_over_the_limit_is_reported_and_skipped_anywhere)
 	}
 }
 
-TEST(a_torn_record_is_reported_with_its_position)
-{
-	static const struct {
-		enum bc_format format;
-		size_t record;
-	} binary[] = {{BC_FORMAT_RAW6, 6}, {BC_FORMAT_BYU, 12}, {BC_FORMAT_BYU_BE, 12},
-		{BC_FORMAT_BYU16, 16}, {BC_FORMAT_BYU24, 24}, {BC_FORMAT_LAPLACE, 18}};
-	char bytes[24 * 3];
-
-	memset(bytes, 0, sizeof(bytes));
-	for (size_t i = 0; i < COUNT_OF(binary); i++) {
-		for (size_t k = 0; k < sizeof(bytes); k += 18)
-			bytes[k] = 'r'; /* a type of Laplace */
-		for (size_t n = 0; n <= 3 * binary[i].record; n++) {
-			size_t rest = n % binary[i].record;
-			char *text = read_all(fd_of(bytes, n), binary[i].format, &nothing_special);
-			const char *fault = strstr(text, "! ");
-			char expected[100];
-			snprintf(expected, sizeof(expected),
-				"offset %zu bytes %zu: torn:", n - rest, rest);
-			assert_int_equal(fault != NULL, rest != 0);
-			if (rest != 0)
-				assert_non_null(strstr(fault, expected));
-			size_t lines = 0;
-			for (const char *c = text; *c != '\0'; c++)
-				lines += *c == '\n';
-			assert_int_equal(lines, n / binary[i].record + (rest != 0));
-			free(text);
-		}
-	}
-}
-
 TEST(a_malformed_record_is_reported_by_its_offset_and_skipped)
 {
 	char bytes[5 * 18];
@@ -690,24 +658,6 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 		assert_int_equal(strtoull(at += 6, NULL, 10), ticks[i]);
 	}
 	free(text);
-}
-
-TEST_WITH(segments, s, each_damaged_chunk_is_a_fault_and_the_others_are_read)
-{
-	for (unsigned hurt = 0; hurt < SMALL_CHUNKS; hurt++) {
-		bool keep[SMALL_CHUNKS];
-		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
-			keep[i] = i != hurt;
-		int fd = fd_of(s->one.bytes, s->one.size);
-		uint8_t byte = s->one.bytes[s->one.chunks[hurt].end - 5] ^ 0x40;
-		assert_int_equal(pwrite(fd, &byte, 1, (off_t)s->one.chunks[hurt].end - 5), 1);
-		char *expected = expect_chunks(&s->one, keep, true);
-		struct segment_run run = run_segment(fd, &nothing_special);
-		assert_true(run.faults != 0);
-		assert_string_equal(run.text, expected);
-		free(run.text);
-		free(expected);
-	}
 }
 
 /* A removed chunk is reported before the next one. Only the index shows that the last one is

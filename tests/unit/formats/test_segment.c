@@ -278,28 +278,6 @@ static void assert_sealed(struct fixture *f)
 
 /* Writing and reading back */
 
-TEST_F(an_open_segment_is_read_to_its_last_chunk)
-{
-	struct bc_segment_writer writer;
-
-	create_segment(f, &writer);
-	for (size_t n = 0; n <= CHUNKS; n++) {
-		if (n != 0)
-			append_chunk(f, &writer, n - 1, 0);
-		struct reading r = start_reading(f, PARTIAL);
-		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
-		for (size_t i = 0; i < n; i++) {
-			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
-			assert_chunk(f, i, 0, 0, true);
-		}
-		assert_end(f, r.reader, false);
-		finish_reading(&r);
-	}
-	bc_segment_abandon(&writer);
-	assert_true(temp_exists(&f->dir, PARTIAL));
-	assert_false(temp_exists(&f->dir, NAME));
-}
-
 TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 {
 	struct bc_segment_writer writer;

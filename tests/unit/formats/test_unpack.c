@@ -278,42 +278,6 @@ TEST_F(a_wrong_end_of_a_short_gzip_file_is_damage)
 	free(packed);
 }
 
-TEST_F(output_before_damage_is_good)
-{
-	uint8_t *packed = malloc(ROOM);
-
-	assert_non_null(packed);
-	for (size_t i = 0; i < PACKINGS; i++) {
-		size_t at = f->bytes[i] * 9 / 10;
-		memcpy(packed, f->packed[i], f->bytes[i]);
-		/* Nothing can be decoded, so there is no wrong output either. */
-		memset(packed + at, 0xFF, f->bytes[i] - at);
-		struct bc_unpacker *u = bc_unpack_open(packings[i], BC_WINDOW_LOG);
-		uint8_t *out = malloc(PLAIN);
-		size_t given = 0;
-		size_t done = 0;
-		size_t good = 0;
-		ssize_t n = 0;
-		assert_non_null(u);
-		assert_non_null(out);
-		while (n >= 0 && done < at) {
-			size_t consumed;
-			n = bc_unpack(
-				u, out + given, PLAIN - given, packed + done, at - done, &consumed);
-			done += consumed;
-			given += n > 0 ? (size_t)n : 0;
-			good = given;
-			if (consumed == 0 && n <= 0)
-				break;
-		}
-		assert_true(good > PLAIN / 4);
-		assert_memory_equal(out, f->plain, good);
-		bc_unpack_close(u);
-		free(out);
-	}
-	free(packed);
-}
-
 TEST_F(each_format_is_detected_by_its_magic)
 {
 	for (size_t i = 0; i < PACKINGS; i++) {
