@@ -210,11 +210,9 @@ static void toggle_pause(struct top *top)
 		top->view.is_paused = false;
 		return;
 	}
-	copy = malloc(sizeof(*copy));
+	copy = bc_top_state_copy(top->state);
 	if (copy == NULL)
 		return;
-	memcpy(copy, top->state, sizeof(*copy));
-	json_incref(copy->status);
 	top->shown = copy;
 	top->paused_at = top_now();
 	top->view.is_paused = true;

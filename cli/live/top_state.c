@@ -1,3 +1,9 @@
+/* The state of `buscap top`: what its page shows.
+ *
+ * Values by second are in a ring, each with its second, so that an old one is recognized and
+ * nothing has to be shifted or cleared. The mixes of the last seconds are a ring of the daemon's
+ * responses: the difference between the latest and the oldest is the recent traffic. Both rings
+ * start again when a count has decreased, because the daemon was restarted. */
 #include "cli/live/top_state.h"
 
 #include <stdio.h>
@@ -6,7 +12,6 @@
 
 #include "cli/live/status.h"
 #include "cli/term/json_path.h"
-#include "cli/term/text.h"
 #include "formats/bus/record.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -33,6 +38,13 @@ static void store_second(
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 
+static void clear_mixes(struct bc_top_state *state)
+{
+	for (unsigned i = 0; i <= BC_TOP_MIX_PERIOD; i++)
+		json_decref(state->mixes[i].json);
+	memset(state->mixes, 0, sizeof(state->mixes));
+}
+
 bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct bc_top_now *now)
 {
 	const json_t *last = state->status;
@@ -50,7 +62,7 @@ bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct
 	if (is_same) {
 		lost = bc_status_lost(s) - bc_status_lost(last);
 	} else {
-		memset(state->mixes, 0, sizeof(state->mixes));
+		clear_mixes(state);
 		state->lost_ns = 0;
 	}
 	if (lost != 0)
@@ -70,67 +82,43 @@ bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct
 	return true;
 }
 
+struct bc_top_state *bc_top_state_copy(const struct bc_top_state *state)
+{
+	struct bc_top_state *copy = malloc(sizeof(*copy));
+
+	if (copy == NULL)
+		return NULL;
+	*copy = *state;
+	json_incref(copy->status);
+	for (unsigned i = 0; i <= BC_TOP_MIX_PERIOD; i++)
+		json_incref(copy->mixes[i].json);
+	return copy;
+}
+
 void bc_top_state_free(struct bc_top_state *state)
 {
-	if (state != NULL)
-		json_decref(state->status);
+	if (state == NULL)
+		return;
+	json_decref(state->status);
+	clear_mixes(state);
 	free(state);
 }
 
-static unsigned parse_counts(struct bc_top_count *table, json_t *object)
+void bc_top_state_add_mix(struct bc_top_state *state, json_t *object, const struct bc_top_now *now)
 {
-	const char *key;
-	json_t *item;
-	unsigned n = 0;
-
-	json_object_foreach(object, key, item)
-	{
-		if (n == BC_TOP_KINDS || !json_is_number(item))
-			continue;
-		bc_safe_text(table[n].name, sizeof(table[n].name), key);
-		table[n++].count = bc_json_path_count(object, key);
-	}
-	return n;
-}
-
-static void parse_pages(struct bc_top_mix *mix, const json_t *array)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach(array, i, item)
-	{
-		struct bc_top_page_count *page = &mix->pages[mix->pages_count];
-		const char *addr = bc_json_path_text(item, "addr");
-		if (mix->pages_count == BC_TOP_PAGES || addr == NULL)
-			continue;
-		page->addr = strtoull(addr, NULL, 16);
-		page->samples = bc_json_path_count(item, "requests");
-		page->max_error = bc_json_path_count(item, "max_error");
-		mix->pages_count++;
-	}
-}
-
-void bc_top_state_add_mix(
-	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
-{
-	const struct bc_top_mix *before = bc_top_state_latest_mix(state);
-
-	if (!json_is_object(object)) {
-		memset(state->mixes, 0, sizeof(state->mixes));
-		return;
-	}
 	uint64_t sampled = bc_json_path_count(object, "sampled_records");
-	if (before->is_known && sampled < before->sampled)
-		memset(state->mixes, 0, sizeof(state->mixes));
+
+	if (!json_is_object(object) || sampled < bc_top_state_latest_mix(state)->sampled)
+		clear_mixes(state);
+	if (!json_is_object(object))
+		return;
 	state->latest_mix = (state->latest_mix + 1) % (BC_TOP_MIX_PERIOD + 1);
 	struct bc_top_mix *mix = &state->mixes[state->latest_mix];
-	*mix = (struct bc_top_mix){.is_known = true, .at_ns = now->ns, .sampled = sampled};
-	mix->of = bc_json_path_count(object, "records");
-	mix->types_count = parse_counts(mix->types, bc_json_path(object, "types"));
-	mix->procs_count = parse_counts(mix->procs, bc_json_path(object, "procs"));
-	mix->memory = bc_json_path_count(object, "memory_requests");
-	parse_pages(mix, bc_json_path(object, "pages"));
+	json_decref(mix->json);
+	*mix = (struct bc_top_mix){.json = json_incref(object),
+		.at_ns = now->ns,
+		.sampled = sampled,
+		.of = bc_json_path_count(object, "records")};
 }
 
 void bc_top_state_set_unreachable(struct bc_top_state *state, const char *err)
@@ -152,19 +140,11 @@ const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *sta
 	for (unsigned i = 1; i <= BC_TOP_MIX_PERIOD; i++) {
 		const struct bc_top_mix *mix =
 			&state->mixes[(state->latest_mix + i) % (BC_TOP_MIX_PERIOD + 1)];
-		if (mix->is_known && latest->at_ns > mix->at_ns &&
+		if (mix->json != NULL && latest->at_ns > mix->at_ns &&
 			latest->at_ns - mix->at_ns <= BC_TOP_MIX_PERIOD * SECOND_NS + SECOND_NS / 2)
 			return mix;
 	}
 	return NULL;
-}
-
-uint64_t bc_top_count_of(const struct bc_top_count *table, unsigned count, const char *name)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (strcmp(table[i].name, name) == 0)
-			return table[i].count;
-	return 0;
 }
 
 const struct bc_top_second *bc_top_state_second(const struct bc_top_state *state, uint64_t second)

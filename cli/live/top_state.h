@@ -11,31 +11,12 @@
 
 #include "formats/trace/name_map.h"
 
-#define BC_TOP_KINDS 256u /* maximum number of types, and of processors */
-#define BC_TOP_PAGES 32u
-
-struct bc_top_count {
-	char name[16];
-	uint64_t count;
-};
-
 /* A response of /v1/mix. */
 struct bc_top_mix {
-	bool is_known;
+	json_t *json; /* NULL: none */
 	uint64_t at_ns;
 	uint64_t sampled; /* records */
 	uint64_t of;      /* records from which they were sampled */
-	unsigned types_count;
-	unsigned procs_count;
-	unsigned pages_count;
-	struct bc_top_count types[BC_TOP_KINDS];
-	struct bc_top_count procs[BC_TOP_KINDS];
-	uint64_t memory; /* sampled memory requests */
-	struct bc_top_page_count {
-		uint64_t addr;
-		uint64_t samples;   /* lower limit */
-		uint64_t max_error; /* the true count is at most this much higher */
-	} pages[BC_TOP_PAGES];
 };
 
 /* Values that are drawn as graphs. */
@@ -82,26 +63,24 @@ struct bc_top_now {
 bool bc_top_state_add_status(
 	struct bc_top_state *state, json_t *status, const struct bc_top_now *now);
 
-/* Frees the state, or a copy of its memory for which the caller has called json_incref(). NULL is
- * allowed. */
+/* Returns a copy, or NULL if out of memory. */
+struct bc_top_state *bc_top_state_copy(const struct bc_top_state *state);
+
+/* Frees a state or a copy. NULL is allowed. */
 void bc_top_state_free(struct bc_top_state *state);
 
 /* Adds a mix. NULL: the daemon has none. */
-void bc_top_state_add_mix(
-	struct bc_top_state *state, const json_t *mix, const struct bc_top_now *now);
+void bc_top_state_add_mix(struct bc_top_state *state, json_t *mix, const struct bc_top_now *now);
 
 /* Marks the daemon as unreachable until the next status. `err` must be safe to print. */
 void bc_top_state_set_unreachable(struct bc_top_state *state, const char *err);
 
-/* Returns the latest mix; is_known is false before the first. */
+/* Returns the latest mix; its JSON is NULL before the first. */
 const struct bc_top_mix *bc_top_state_latest_mix(const struct bc_top_state *state);
 
 /* Returns the oldest mix of the last BC_TOP_MIX_PERIOD seconds, from which the latest one is
  * counted; NULL before the first. */
 const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *state);
-
-/* Returns the count of a name, 0 if absent. */
-uint64_t bc_top_count_of(const struct bc_top_count *table, unsigned count, const char *name);
 
 /* Returns the values for a second of the monotonic clock, or NULL if unknown. */
 const struct bc_top_second *bc_top_state_second(const struct bc_top_state *state, uint64_t second);

@@ -1,3 +1,10 @@
+/* The tables of `buscap top`: types, processors and the hottest pages.
+ *
+ * Types and processors are counted in sampled records, so the difference between two mixes is a
+ * share of the records between them, and times their number, a rate. Pages come with a minimum and
+ * the maximum error of the count. A table has columns as its width allows: name, share, rate, bar,
+ * in this order of importance. Tables stand side by side, or in bands below each other, of which
+ * the last ones are left out if the screen is too low. */
 #include "cli/live/top_page.h"
 
 #include <inttypes.h>
@@ -5,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/term/json_path.h"
 #include "cli/term/text.h"
 
 #define TABLES      3u
+#define KINDS       256u /* maximum number of types, and of processors */
+#define PAGES       32u
+#define KIND_BYTES  16u /* of the name of a type or processor */
 #define GAP         3u
 #define RATE_WIDTH  9u
 #define SHARE_WIDTH 8u
@@ -29,7 +40,7 @@ struct table {
 	bool has_rate;
 	bool has_labels; /* instead of bars */
 	unsigned count;
-	struct row rows[BC_TOP_KINDS];
+	struct row rows[KINDS];
 };
 
 static const unsigned name_widths[TABLES] = {12, 9, 10};
@@ -56,60 +67,67 @@ static struct mix mix_of(const struct bc_top_state *state)
 	return mix;
 }
 
-static void add_kinds(struct table *table, const struct mix *mix, const struct bc_top_count *now,
-	unsigned now_count, const struct bc_top_count *before, unsigned before_count)
+static void add_kinds(struct table *table, const struct mix *mix, const char *member)
 {
 	const struct bc_top_mix *earlier = mix->earlier;
+	json_t *counts = bc_json_path(mix->latest->json, member);
+	const json_t *before = earlier != NULL ? bc_json_path(earlier->json, member) : NULL;
 	double sampled = (double)(mix->latest->sampled - (earlier ? earlier->sampled : 0));
 	double of = (double)mix->latest->of - (double)(earlier ? earlier->of : 0);
+	const char *key;
+	json_t *item;
 
-	for (unsigned i = 0; i < now_count; i++) {
-		uint64_t was = bc_top_count_of(before, before_count, now[i].name);
+	json_object_foreach(counts, key, item)
+	{
 		struct row *row = &table->rows[table->count];
-		if (now[i].count <= was || sampled <= 0)
+		uint64_t count = bc_json_path_count(counts, key);
+		uint64_t was = bc_json_path_count(before, key);
+		if (table->count == KINDS || !json_is_number(item) || count <= was || sampled <= 0)
 			continue;
-		*row = (struct row){.number = strtoull(now[i].name, NULL, 10)};
-		snprintf(row->name, sizeof(row->name), "%s", now[i].name);
-		row->share = (double)(now[i].count - was) / sampled;
+		*row = (struct row){.number = strtoull(key, NULL, 10)};
+		bc_safe_text(row->name, KIND_BYTES, key);
+		row->share = (double)(count - was) / sampled;
 		row->rate = mix->seconds > 0 ? row->share * of / mix->seconds : 0;
 		table->count++;
 	}
 }
 
-static void add_pages(
-	struct table *table, const struct bc_top_mix *mix, const struct bc_name_map *names)
+static void add_pages(struct table *table, const struct mix *mix)
 {
-	for (unsigned i = 0; i < mix->pages_count && mix->memory != 0; i++) {
-		const struct bc_top_page_count *page = &mix->pages[i];
-		struct row *row = &table->rows[table->count++];
-		*row = (struct row){.number = page->addr};
-		snprintf(row->name, sizeof(row->name), "0x%08" PRIx64, page->addr);
-		if (names != NULL)
-			(void)bc_name_map_find(names, false, page->addr, &row->label);
-		row->share = (double)page->samples / (double)mix->memory;
-		row->is_lower_limit = page->max_error > page->samples / 20;
+	uint64_t memory = bc_json_path_count(mix->latest->json, "memory_requests");
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(bc_json_path(mix->latest->json, "pages"), i, item)
+	{
+		struct row *row = &table->rows[table->count];
+		const char *addr = bc_json_path_text(item, "addr");
+		uint64_t samples = bc_json_path_count(item, "requests");
+		if (table->count == PAGES || addr == NULL || memory == 0)
+			continue;
+		*row = (struct row){.number = strtoull(addr, NULL, 16)};
+		snprintf(row->name, sizeof(row->name), "0x%08" PRIx64, row->number);
+		if (mix->names != NULL)
+			(void)bc_name_map_find(mix->names, false, row->number, &row->label);
+		row->share = (double)samples / (double)memory;
+		row->is_lower_limit = bc_json_path_count(item, "max_error") > samples / 20;
+		table->count++;
 	}
 }
 
 static void fill_table(struct table *table, unsigned which, const struct mix *mix)
 {
 	static const char *const titles[TABLES] = {"type", "processor", "page"};
-	const struct bc_top_mix *latest = mix->latest;
-	const struct bc_top_mix *earlier = mix->earlier;
 
 	table->title = titles[which];
 	table->name_width = name_widths[which];
 	table->has_rate = which != 2 && mix->seconds > 0;
 	table->has_labels = which == 2 && mix->names != NULL;
 	table->count = 0;
-	if (which == 0)
-		add_kinds(table, mix, latest->types, latest->types_count,
-			earlier ? earlier->types : NULL, earlier ? earlier->types_count : 0);
-	else if (which == 1)
-		add_kinds(table, mix, latest->procs, latest->procs_count,
-			earlier ? earlier->procs : NULL, earlier ? earlier->procs_count : 0);
+	if (which == 2)
+		add_pages(table, mix);
 	else
-		add_pages(table, latest, mix->names);
+		add_kinds(table, mix, which == 0 ? "types" : "procs");
 }
 
 static int compare_names(const void *a, const void *b)
@@ -281,7 +299,7 @@ static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix 
 	const struct bc_top_mix *latest = mix->latest;
 	char text[160];
 
-	if (!latest->is_known) {
+	if (latest->json == NULL) {
 		bc_top_write(grid, 0, y, grid->width, BC_TOP_DIM,
 			"on the bus: not available from this daemon");
 		return;
@@ -301,12 +319,14 @@ static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix 
 /* Returns the height of a band of `across` tables, starting with `first`: titles and all rows. */
 static unsigned band_height(const struct bc_top_mix *mix, unsigned first, unsigned across)
 {
-	const unsigned counts[TABLES] = {mix->types_count, mix->procs_count, mix->pages_count};
-	unsigned most = 1;
+	const size_t counts[TABLES] = {json_object_size(bc_json_path(mix->json, "types")),
+		json_object_size(bc_json_path(mix->json, "procs")),
+		json_array_size(bc_json_path(mix->json, "pages"))};
+	size_t most = 1;
 
 	for (unsigned i = first; i < first + across && i < TABLES; i++)
 		most = counts[i] > most ? counts[i] : most;
-	return most + 1;
+	return (unsigned)(most < KINDS ? most : KINDS) + 1;
 }
 
 unsigned bc_top_tables_height(unsigned width, const struct bc_top_state *state)
@@ -353,7 +373,7 @@ void bc_top_tables_draw(struct bc_top_grid *grid, unsigned y, unsigned lines,
 		return;
 	draw_heading(grid, y++, &mix);
 	lines--;
-	if (!mix.latest->is_known || mix.latest->sampled == 0)
+	if (mix.latest->json == NULL || mix.latest->sampled == 0)
 		return;
 	/* Omit the last bands if bands would have fewer than two rows. */
 	while (bands > 1 && lines / bands < 3)

@@ -161,6 +161,9 @@ uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
 
 #define NO_MEMORY 0xFF
 
+/* Enough for BC_LINE_SPACES blocks. */
+#define SPACES_BYTES (4u << 20)
+
 static bool is_power_of_two(uint64_t n)
 {
 	return n != 0 && (n & (n - 1)) == 0;
@@ -175,16 +178,18 @@ int bc_footprint_open(struct bc_footprint *f, const struct bc_footprint_options 
 	f->line_shift = (unsigned)__builtin_ctzll(options->line_bytes);
 	f->page_shift = (unsigned)__builtin_ctzll(options->page_bytes);
 	/* There are at least as many lines as pages, and usually many more. */
-	int rc = line_table_open(&f->lines, options->memory_bytes / 4 * 3);
-	return rc != 0 ? rc : line_table_open(&f->pages, options->memory_bytes / 4);
+	if (line_table_open(&f->lines, options->memory_bytes / 4 * 3) != 0 ||
+		line_table_open(&f->pages, options->memory_bytes / 4) != 0 ||
+		line_table_open(&f->spaces, SPACES_BYTES) != 0)
+		return -ENOMEM;
+	return 0;
 }
 
 void bc_footprint_close(struct bc_footprint *f)
 {
 	line_table_close(&f->lines);
 	line_table_close(&f->pages);
-	free(f->spaces);
-	f->spaces = NULL;
+	line_table_close(&f->spaces);
 }
 
 /* How a reference of this type touches memory, or NO_MEMORY. */
@@ -310,54 +315,21 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 	f->addr_high = high > f->addr_high ? high : f->addr_high;
 }
 
-/* Finds the slot of an address space, or the free slot for it. */
-static struct bc_space_slot *find_space_slot(const struct bc_footprint *f, uint32_t space)
-{
-	size_t mask = f->space_slots - 1;
-	size_t at = space * UINT32_C(0x9E3779B1) >> 12 & mask;
-
-	while (f->spaces[at].number != 0 && f->spaces[at].space != space)
-		at = (at + 1) & mask;
-	return &f->spaces[at];
-}
-
-static bool grow_spaces(struct bc_footprint *f)
-{
-	struct bc_footprint old = *f;
-
-	f->space_slots = old.space_slots != 0 ? old.space_slots * 2 : 32;
-	f->spaces = calloc(f->space_slots, sizeof(*f->spaces));
-	if (f->spaces == NULL) {
-		f->spaces = old.spaces;
-		f->space_slots = old.space_slots;
-		return false;
-	}
-	for (size_t i = 0; i < old.space_slots; i++)
-		if (old.spaces[i].number != 0)
-			*find_space_slot(f, old.spaces[i].space) = old.spaces[i];
-	free(old.spaces);
-	return true;
-}
-
-/* Finds or assigns the number of an address space. Returns false if there are too many. The last
- * one is remembered, because consecutive references are usually in the same space. */
+/* Finds or assigns the number of an address space, the count at its only touch. Returns false if
+ * there are too many. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
-	_Static_assert(BC_LINE_SPACES <= 1u << 19, "the hash has twenty bits");
-	if (f->space.number == 0 || f->space.space != space) {
-		struct bc_space_slot *slot = NULL;
-		if (f->space_slots != 0)
-			slot = find_space_slot(f, space);
-		if (slot == NULL || slot->number == 0) {
-			if (f->space_count == BC_LINE_SPACES ||
-				(f->space_count == f->space_slots / 2 && !grow_spaces(f)))
-				return false;
-			slot = find_space_slot(f, space);
-			*slot = (struct bc_space_slot){space, ++f->space_count};
-		}
-		f->space = *slot;
+	const struct bc_line_slot *slot = find_slot(&f->spaces, space, 0);
+	uint64_t before;
+
+	if (slot->state == 0) {
+		if (f->spaces.count == BC_LINE_SPACES ||
+			line_table_touch(&f->spaces, space, 0, 0, f->spaces.count + 1, &before) ==
+				LINE_FULL)
+			return false;
+		slot = find_slot(&f->spaces, space, 0);
 	}
-	*number = f->space.number - 1;
+	*number = (unsigned)(slot->state >> BC_LINE_NUMBER_AT) - 1;
 	return true;
 }
 

@@ -92,14 +92,8 @@ struct bc_footprint {
 	bool pages_full;
 	uint64_t addr_low; /* of memory references; valid if there are any */
 	uint64_t addr_high;
-	/* The address spaces found so far, in a hash table of up to 1 MiB. */
-	struct bc_space_slot {
-		uint32_t space;
-		uint32_t number; /* from 1; 0: a free slot */
-	} * spaces;
-	size_t space_slots;
-	uint32_t space_count;
-	struct bc_space_slot space; /* the last one looked up */
+	struct bc_line_table
+		spaces; /* its blocks are address spaces, touched once, by their number */
 };
 
 /* Returns 0, -ENOMEM, or -EINVAL for invalid options. Call bc_footprint_close() in any case. */

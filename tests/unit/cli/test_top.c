@@ -124,27 +124,23 @@ static void add_status(struct fixture *f, json_t *status, json_t *mix)
 
 static void run_15_minutes(struct fixture *f)
 {
-	static struct {
-		bool is_made;
-		struct bc_top_state state;
-		struct bc_top_now now;
-	} after;
+	static struct bc_top_state *after;
+	static struct bc_top_now after_now;
 
-	for (unsigned second = 1; !after.is_made && second <= 900; second++) {
+	for (unsigned second = 1; after == NULL && second <= 900; second++) {
 		f->now.ns += SECOND_NS;
 		f->now.wall++;
 		add_status(f, full_status(second, 4000000 + second % 50 * 20000, second / 400 * 10),
 			full_mix(second));
 	}
 	/* The first test that needs it makes it for all. */
-	if (!after.is_made) {
-		after.state = *f->state;
-		after.now = f->now;
-		after.is_made = true;
+	if (after == NULL) {
+		after = bc_top_state_copy(f->state);
+		after_now = f->now;
 	}
-	*f->state = after.state;
-	json_incref(f->state->status);
-	f->now = after.now;
+	bc_top_state_free(f->state);
+	f->state = bc_top_state_copy(after);
+	f->now = after_now;
 }
 
 static char *page_text(struct fixture *f)
