@@ -201,6 +201,48 @@ static inline void option_check_help(struct option_program *p, const char *comma
 	free(text);
 }
 
+/* False for a command that only has verbs: it accepts only --help. */
+static inline bool option_takes_options(const struct option_program *p, const char *command)
+{
+	unsigned options = 0;
+	unsigned verbs = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const char *other = p->rows[i].command;
+		options += strcmp(other, command) == 0 && p->rows[i].words_count != 0;
+		verbs += option_starts(other, command) && other[strlen(command)] == ' ';
+	}
+	return strcmp(command, "help") != 0 && (verbs == 0 || options > 1);
+}
+
+/* Every listed option is accepted. --help and the like print something and end the program. */
+static inline void option_check_listed(struct option_program *p, const char *command)
+{
+	static const char *const prints[] = {"help", "version", "options", "list-settings"};
+	const char *words = option_command(command);
+
+	for (size_t i = 0; i < p->count && option_takes_options(p, command); i++) {
+		const struct option_row *row = &p->rows[i];
+		for (unsigned k = 0; k < row->words_count && strcmp(row->command, command) == 0;
+			k++) {
+			bool ends = false;
+			for (size_t n = 0; n < COUNT_OF(prints); n++)
+				ends |= strcmp(row->name, prints[n]) == 0;
+			bool has_value = *row->metavar != '\0' && *row->metavar != '[';
+			option_run(p, "%s%s%s", words, row->words[k],
+				has_value ? "" : " --frobnicate");
+			if (ends)
+				option_output(p);
+			else if (has_value)
+				option_error(p, "option %s requires a value; see %s %s--help",
+					row->words[k], p->name, words);
+			else
+				option_error(p, "unknown option --frobnicate; see %s %s--help",
+					p->name, words);
+		}
+	}
+}
+
 /* Calls a function for each word of a "choice:" or "list:", and all words of a list at once, with a
  * value for words that take one. Returns the number of words. */
 static inline unsigned option_each_word(struct option_program *p, const struct option_row *row,

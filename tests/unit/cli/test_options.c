@@ -1,4 +1,5 @@
-/* buscap's option tables: fixed words are the accepted values, and the help of each command. */
+/* buscap's option tables: every listed option is accepted, fixed words are the accepted values, and
+ * the help of each command. */
 #include "tests/support/option_rows.h"
 
 struct fixture {
@@ -56,6 +57,17 @@ TEST_F(each_command_and_verb_has_help_with_its_options_and_an_example)
 	option_run(&f->p, "-h");
 	assert_string_equal(option_output(&f->p), text);
 	free(text);
+}
+
+static void check_listed(struct option_program *p, const char *command)
+{
+	if (strcmp(command, "-") != 0)
+		option_check_listed(p, command);
+}
+
+TEST_F(every_listed_option_is_accepted)
+{
+	option_each_command(&f->p, check_listed);
 }
 
 static void check_word(struct option_program *p, const struct option_row *row, const char *value)

@@ -72,6 +72,21 @@ TEST_F(keys_values_and_the_whole_have_limits)
 	}
 }
 
+TEST_F(a_value_that_is_not_utf8_is_refused)
+{
+	static const char *const bad[] = {"\x80", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+		"\xc3", "\xe2\x82", "a\xffz"};
+	char text[64];
+
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		snprintf(text, sizeof(text), "{\"a\":\"%s\"}", bad[i]);
+		assert_refused(f, text, "a JSON object of strings");
+		strcpy(f->out, "");
+		assert_false(bc_metadata_set(f->out, "a", bad[i], f->err, sizeof(f->err)));
+		assert_string_equal(f->err, "metadata a: the value is not UTF-8");
+	}
+}
+
 TEST_F(merging_beyond_the_limit_changes_nothing)
 {
 	char before[BC_METADATA_MAX];

@@ -85,6 +85,11 @@ TEST_F(options_and_settings_are_well_formed)
 	option_check_help(&f->p, "-");
 }
 
+TEST_F(listed_options_are_accepted)
+{
+	option_check_listed(&f->p, "-");
+}
+
 static void check_option_word(
 	struct option_program *p, const struct option_row *row, const char *value)
 {

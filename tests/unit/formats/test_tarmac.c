@@ -400,6 +400,25 @@ TEST(a_malformed_line_is_reported_with_its_column)
 	}
 }
 
+TEST(any_byte_of_a_line_may_be_changed)
+{
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t n = strlen(known[i].line);
+		for (size_t at = 0; at < n; at++) {
+			for (unsigned c = 0; c < 256; c += (unsigned)(at + c) % 3 + 1) {
+				memcpy(text, known[i].line, n);
+				text[at] = (char)c;
+				text[n] = '\n';
+				struct lines l = lines_read(text, n + 1, BC_LINE_ENTRIES);
+				lines_check(&l);
+				lines_free(&l);
+			}
+		}
+	}
+}
+
 static void assert_described(const char *text, const char *expected)
 {
 	struct lines l = lines_read(text, strlen(text), BC_LINE_ENTRIES);
