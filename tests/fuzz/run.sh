@@ -164,7 +164,7 @@ text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 
 text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\007\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000'
 
 # Seeds for conversions: whole files after a byte for the source format (0: detect) and one for the target.
-for target in $targets; do
+for target in $targets segment; do
 	for seed in "$seeds/$target"/*; do
 		[ -f "$seed" ] || continue
 		case $target in

@@ -106,18 +106,6 @@ TEST_F(every_content_is_decoded)
 	}
 }
 
-TEST_F(every_small_number_of_records_is_decoded)
-{
-	for (size_t records = 0; records <= 200; records++) {
-		for (size_t i = 3; i <= 5; i++) { /* constant, random, bus */
-			struct content c = f->contents[i];
-			c.bytes = records * BC_RECORD_BYTES;
-			size_t n = write_frame(f, &c);
-			assert_int_equal(read_frame(f->frame, n, c.bytes, c.records), 0);
-		}
-	}
-}
-
 static bool can_shrink(const struct content *c)
 {
 	return strstr(c->name, "random") == NULL && c->bytes > BC_RECORD_BYTES;
@@ -173,16 +161,6 @@ static void assert_lz4_decodes(
 	assert_int_equal(pclose(pipe), 0);
 	assert_memory_equal(out, expected, bytes);
 	free(out);
-}
-
-TEST_F(the_lz4_program_decodes_every_content)
-{
-	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
-		temp_write(&f->dir, "frame.lz4", f->frame, n);
-		assert_lz4_decodes(f, "frame.lz4", c->records, c->bytes);
-	}
 }
 
 TEST_F(the_lz4_program_decodes_concatenated_frames)
@@ -306,20 +284,5 @@ TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
 			assert_true(rc == -EBADMSG || (rc == 0 && is_block));
 			f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
-	}
-}
-
-TEST(noise_is_refused)
-{
-	struct dice dice = {.state = 5};
-	uint8_t noise[300];
-
-	for (int i = 0; i < 2000; i++) {
-		size_t n = dice_below(&dice, sizeof(noise));
-		dice_fill(&dice, noise, n);
-		if (i % 2 == 0 && n >= 7) /* start like a frame */
-			memcpy(noise, bc_empty_frame, 7);
-		assert_int_equal(
-			read_frame(noise, n, 12 * (1 + dice_below(&dice, 50)), NULL), -EBADMSG);
 	}
 }
