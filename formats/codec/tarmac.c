@@ -260,7 +260,7 @@ static bool parse_opcode(const char **at, struct instruction *i)
 		digits = (size_t)(*at - begin);
 		i->effect = BC_EFFECT_FETCHFAIL;
 	} else {
-		if (!bc_tarmac_parse_hex(at, &i->opcode))
+		if (!bc_parse_hex_block(at, &i->opcode))
 			return false;
 		digits = (size_t)(*at - begin);
 		i->digits = (uint8_t)digits;
@@ -334,17 +334,17 @@ static enum bc_tarmac_result parse_parentheses(
 	uint64_t value;
 
 	*addr = begin;
-	if (bc_tarmac_parse_decimal(&p, &i->id) && *p == ')') {
+	if (bc_parse_decimal(&p, &i->id) && *p == ')') {
 		i->has_id = true;
 		*at = bc_tarmac_skip(p + 1);
 		return BC_TARMAC_PARSED;
 	}
 	const char *end = begin;
-	bool is_hex = bc_tarmac_parse_hex(&end, &value);
+	bool is_hex = bc_parse_hex_block(&end, &value);
 	if (is_hex && *end == ':') {
 		end++;
 		*addr = NULL;
-		is_hex = i->has_id = bc_tarmac_parse_hex(&end, &i->id);
+		is_hex = i->has_id = bc_parse_hex_block(&end, &i->id);
 	}
 	if (!is_hex || *end != ')')
 		return bc_tarmac_malformed(
@@ -377,7 +377,7 @@ static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *a
 	if (addr != NULL && (at == first || is_set(bc_tarmac_skip(at)))) {
 		/* An instruction set follows. So the number just read is the opcode, and the
 		 * address is in the parentheses. */
-		if (!bc_tarmac_parse_hex(&addr, &i.addr))
+		if (!bc_parse_hex_block(&addr, &i.addr))
 			return bc_tarmac_malformed(line, addr, BC_TARMAC_ADDRESS_EXPECTED);
 		i.has_id = false;
 		at = first;
@@ -402,7 +402,7 @@ static enum bc_tarmac_result parse_es(struct bc_tarmac_line *line, const char *a
 	if (*at != '(')
 		return BC_TARMAC_VERBATIM; /* EXC, Reset */
 	at++;
-	if (!bc_tarmac_parse_hex(&at, &i.addr) || *at != ':')
+	if (!bc_parse_hex_block(&at, &i.addr) || *at != ':')
 		return bc_tarmac_malformed(
 			line, at, "expected a hexadecimal address of at most 64 bits and ':'");
 	at++;
@@ -416,8 +416,6 @@ static enum bc_tarmac_result parse_es(struct bc_tarmac_line *line, const char *a
  * the parts of a capability. */
 static const char *value_end(const char *at)
 {
-	uint32_t digits;
-
 	if (bc_tarmac_is_capability(at)) {
 		while (*at != ')' && !bc_is_token_end(*at))
 			at++;
@@ -425,8 +423,6 @@ static const char *value_end(const char *at)
 	}
 	if (bc_tarmac_is_separator(*at))
 		return at;
-	while (bc_tarmac_hex8(at, &digits))
-		at += 8;
 	while (bc_hex_value[(uint8_t)*at] <= 15 || bc_tarmac_is_unknown(*at) ||
 		bc_tarmac_is_separator(*at) || *at == '-' || *at == '|')
 		at++;
@@ -605,7 +601,7 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 
 	if ((uint8_t)(*p - '0') > 9)
 		return false;
-	bool fits = bc_tarmac_parse_decimal(&p, &value);
+	bool fits = bc_parse_decimal(&p, &value);
 	const char *bad = p;
 	while ((uint8_t)(*p - '0') <= 9)
 		p++;
@@ -648,7 +644,7 @@ static const char *parse_cpu(
 
 	if (is_cpu)
 		p += 3;
-	if ((is_cpu || has_time) && bc_tarmac_parse_decimal(&p, &cpu) && bc_is_space(*p) &&
+	if ((is_cpu || has_time) && bc_parse_decimal(&p, &cpu) && bc_is_space(*p) &&
 		cpu <= UINT16_MAX)
 		is_numbered = number_plain_cpu(cpus, (uint16_t)cpu, &line->proc);
 	else if (is_cpu ||
@@ -726,7 +722,7 @@ static size_t most_entries(const char *at)
 		return 16;
 	while (is_letter(*at))
 		at++;
-	return bc_tarmac_parse_decimal(&at, &bytes) && bytes <= BC_TARMAC_ACCESS_MAX
+	return bc_parse_decimal(&at, &bytes) && bytes <= BC_TARMAC_ACCESS_MAX
 		       ? (size_t)bytes / 8 + 1
 		       : BC_LINE_ENTRIES;
 }

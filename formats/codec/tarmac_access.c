@@ -102,7 +102,7 @@ static bool parse_lanes(struct bc_tarmac_line *line, const char *at, const struc
 	const char *p = at;
 	uint64_t data;
 
-	if (a->size >= 8 || !bc_tarmac_parse_hex(&p, &data) || !bc_is_token_end(*p))
+	if (a->size >= 8 || !bc_parse_hex_block(&p, &data) || !bc_is_token_end(*p))
 		return false;
 	size_t bus = (size_t)(p - at) / 2;
 	size_t lane = a->addr % (bus != 0 ? bus : 1);
@@ -211,7 +211,7 @@ enum bc_tarmac_result bc_tarmac_parse_m(struct bc_tarmac_line *line, const char 
 	if (*p != 'R' && *p != 'W')
 		return BC_TARMAC_VERBATIM;
 	a.type = *p++ == 'W' ? BC_REQ_MEMWRITE : BC_REQ_MEMREAD;
-	if (!bc_tarmac_parse_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
+	if (!bc_parse_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
 		return BC_TARMAC_VERBATIM;
 	a.size = (uint32_t)size;
 	const char *attrib = p;
@@ -270,7 +270,7 @@ static enum bc_tarmac_result parse_byte_row(
 	unsigned bytes[REGION_BYTES];
 
 	at = bc_tarmac_skip(at);
-	if (!bc_tarmac_parse_hex(&at, &a.addr) || !bc_is_token_end(*at))
+	if (!bc_parse_hex_block(&at, &a.addr) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!parse_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "expected 16 bytes: digits, .. or ##");
@@ -316,7 +316,7 @@ enum bc_tarmac_result bc_tarmac_parse_continued(
 	uint64_t addr;
 
 	*access = BC_TARMAC_NO_ACCESS;
-	if (type == BC_TARMAC_NO_ACCESS || !bc_tarmac_parse_hex(&p, &addr) || !bc_is_space(*p))
+	if (type == BC_TARMAC_NO_ACCESS || !bc_parse_hex_block(&p, &addr) || !bc_is_space(*p))
 		return BC_TARMAC_VERBATIM;
 	p = bc_tarmac_skip(p);
 	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')

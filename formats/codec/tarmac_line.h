@@ -4,6 +4,7 @@
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
 #include "formats/base/fast_text.h"
+#include "formats/codec/block_parse.h"
 #include "formats/trace/parser.h"
 
 /* The longest supported memory access, in bytes. */
@@ -83,21 +84,6 @@ static inline const char *bc_tarmac_word_end(const char *at)
 	}
 }
 
-/* Like bc_parse_decimal(). Up to 19 digits cannot overflow. */
-static inline bool bc_tarmac_parse_decimal(const char **at, uint64_t *value)
-{
-	const char *p = *at;
-	uint64_t sum = 0;
-
-	for (unsigned digit; (digit = (uint8_t)(*p - '0')) <= 9; p++)
-		sum = sum * 10 + digit;
-	if (p == *at || p - *at > 19)
-		return bc_parse_decimal(at, value);
-	*at = p;
-	*value = sum;
-	return true;
-}
-
 /* Characters allowed between the digits of a number. */
 static inline bool bc_tarmac_is_separator(char c)
 {
@@ -107,48 +93,6 @@ static inline bool bc_tarmac_is_separator(char c)
 static inline bool bc_tarmac_is_unknown(char c)
 {
 	return (c | 0x20) == 'x';
-}
-
-/* Converts eight hex digits at once; returns false if one is not a digit. Bit 6 marks letters,
- * whose value is 9 plus the low four bits. The value must be 10 to 15 for letters and 0 to 9 for
- * others, and the upper four bits must be 4 or 6 for letters and 3 for others. */
-static inline bool bc_tarmac_hex8(const char *at, uint32_t *value)
-{
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t text = bc_le64((const uint8_t *)at);
-	uint64_t letters = text >> 6 & ones;
-	uint64_t x = (text & 0x0F * ones) + 9 * letters;
-	uint64_t wrong = (((x + 6 * ones) >> 4 & ones) ^ letters) | (x >> 4 & ones);
-
-	wrong |= (text ^ (0x30 * ones + 0x10 * letters)) & (0xF0 * ones - 0x20 * letters);
-	if (wrong != 0)
-		return false;
-	x = (x << 4 | x >> 8) & UINT64_C(0x00FF00FF00FF00FF);
-	x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
-	*value = __builtin_bswap32((uint32_t)(x | x >> 16));
-	return true;
-}
-
-/* Like bc_parse_hex(), but faster for numbers of eight or sixteen digits. */
-static inline bool bc_tarmac_parse_hex(const char **at, uint64_t *value)
-{
-	const char *p = *at;
-	uint32_t high;
-	uint32_t low;
-
-	if (!bc_tarmac_hex8(p, &high))
-		return bc_parse_hex(at, value);
-	p += 8;
-	if (bc_hex_value[(uint8_t)*p] > 15) {
-		*at = p;
-		*value = high;
-		return true;
-	}
-	if (!bc_tarmac_hex8(p, &low) || bc_hex_value[(uint8_t)p[8]] <= 15)
-		return bc_parse_hex(at, value);
-	*at = p + 8;
-	*value = (uint64_t)high << 32 | low;
-	return true;
 }
 
 /* Whether an address is given as the capability that was used: "(1|dc5f000000010005|80001000)",
@@ -167,11 +111,11 @@ static inline bool bc_tarmac_parse_address(
 	struct bc_tarmac_line *line, const char **at, uint64_t *addr)
 {
 	if (!bc_tarmac_is_capability(*at))
-		return bc_tarmac_parse_hex(at, addr);
+		return bc_parse_hex_block(at, addr);
 	line->has_more = true;
 	for (const char *p = *at; !bc_is_token_end(*p) && *p != ')'; p++)
 		*at = *p == '|' ? p + 1 : *at;
-	if (!bc_tarmac_parse_hex(at, addr) || **at != ')')
+	if (!bc_parse_hex_block(at, addr) || **at != ')')
 		return false;
 	++*at;
 	return true;
@@ -184,7 +128,7 @@ static inline bool bc_tarmac_parse_physical(
 {
 	if (**at == ':') {
 		++*at;
-		if (!bc_tarmac_parse_hex(at, phys))
+		if (!bc_parse_hex_block(at, phys))
 			return false;
 		*has |= BC_HAS_PHYS;
 	}
