@@ -50,20 +50,6 @@ static inline bool parse_int(const char **at, int32_t *value)
 	int64_t wide;
 
 	*at = p;
-	/* Nearly all values are -1 or have one or two digits. */
-	bool is_negative = *p == '-';
-	unsigned digit = (uint8_t)(p[is_negative] - '0');
-	if (digit <= 9) {
-		unsigned next = (uint8_t)(p[is_negative + 1] - '0');
-		bool has_two = next <= 9;
-		unsigned sum = has_two ? digit * 10 + next : digit;
-		const char *end = p + is_negative + 1 + has_two;
-		if (bc_is_token_end(*end)) {
-			*value = is_negative ? -(int32_t)sum : (int32_t)sum;
-			*at = end;
-			return true;
-		}
-	}
 	if (!bc_parse_signed(at, &wide) || !bc_is_token_end(**at))
 		return false;
 	if (wide < INT32_MIN || wide > INT32_MAX) {

@@ -32,29 +32,7 @@ static inline int type_of(char letter)
 	}
 }
 
-/* Fast path: a line as valgrind writes it, with a size of one or two digits. Returns the position
- * after the line, or NULL. */
-static inline const char *parse_line_fast(const char *at, struct bc_reference_line *line)
-{
-	bool is_fetch = at[0] == 'I';
-	int type = type_of(at[!is_fetch]);
-	unsigned n = bc_hex16(at + 3, &line->addr);
-	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(7);
-	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 3;
-	const char *digits = at + 3 + n + 1;
-	unsigned one = (uint8_t)(digits[0] - '0');
-	unsigned two = (uint8_t)(digits[1] - '0');
-	bool has_two = two <= 9;
-
-	if (type < 0 || at[is_fetch] != ' ' || at[2] != ' ' || n == 0 || at[3 + n] != ',' ||
-		one > 9 || 3 + n + 2 + has_two != end || at[end] != '\n')
-		return NULL;
-	line->type = (unsigned)type;
-	line->size = has_two ? one * 10 + two : one;
-	return at + end + 1;
-}
-
-/* Slow path, for any line with a reference. */
+/* Parses a line with a reference. Returns the next line, or NULL. */
 static const char *parse_line(struct bc_parse *p, struct bc_reference_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
@@ -112,17 +90,14 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *next = parse_line_fast(p->at, &line);
-		if (next == NULL) {
-			const char *at = bc_skip_spaces(p->at);
-			bool is_skipped = is_other(p->at);
-			lackey->skipped += is_skipped && p->at[0] != '=';
-			if (*at == '\n' || is_skipped) {
-				p->at = bc_line_end(at) + 1;
-				continue;
-			}
-			next = parse_line(p, &line);
+		const char *at = bc_skip_spaces(p->at);
+		bool is_skipped = is_other(p->at);
+		lackey->skipped += is_skipped && p->at[0] != '=';
+		if (*at == '\n' || is_skipped) {
+			p->at = bc_line_end(at) + 1;
+			continue;
 		}
+		const char *next = parse_line(p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
 		bc_add_reference_line(p, &line, next);
