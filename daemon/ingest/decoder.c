@@ -142,6 +142,7 @@ static uint32_t *run_count(struct bc_decoder *d)
 	return d->run.kind == RUN_SAMPLES ? &d->run.samples.count : &d->run.records.count;
 }
 
+/* Skips the run if chunk is NULL. */
 static enum bc_stamp_result stamp_run(
 	struct bc_decoder *d, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
@@ -149,13 +150,6 @@ static enum bc_stamp_result stamp_run(
 		return bc_stamp_samples(
 			&d->stamper, &d->run.samples, d->tick_limit, chunk, stamped);
 	return bc_stamp_records(&d->stamper, &d->run.records, d->tick_limit, chunk, stamped);
-}
-
-static enum bc_stamp_result skip_run(struct bc_decoder *d, struct bc_stamped *stamped)
-{
-	if (d->run.kind == RUN_SAMPLES)
-		return bc_stamp_skip_samples(&d->stamper, &d->run.samples, d->tick_limit, stamped);
-	return bc_stamp_skip_records(&d->stamper, &d->run.records, d->tick_limit, stamped);
 }
 
 /* Returns the tick of the run's next sample. */
@@ -202,7 +196,7 @@ static bool drain_run(struct bc_decoder *d)
 			*count += held;
 			bc_channel_consumed(channel, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
-			end = skip_run(d, &stamped);
+			end = stamp_run(d, NULL, &stamped);
 			bc_channel_dropped(channel, &stamped);
 		} else {
 			return false;

@@ -274,20 +274,16 @@ static inline __attribute__((always_inline)) enum bc_stamp_result stamp_samples(
 enum bc_stamp_result bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
-	assert(chunk->info.epoch == stamper->epoch);
+	assert(chunk == NULL || chunk->info.epoch == stamper->epoch);
+	if (chunk == NULL && run->has_ticks)
+		return stamp_samples(stamper, run, tick_limit, NULL, stamped, true, false);
+	if (chunk == NULL)
+		return stamp_samples(stamper, run, tick_limit, NULL, stamped, false, false);
 	if (!run->has_ticks)
 		return stamp_samples(stamper, run, tick_limit, chunk, stamped, false, false);
 	if (run->has_agent)
 		return stamp_samples(stamper, run, tick_limit, chunk, stamped, true, true);
 	return stamp_samples(stamper, run, tick_limit, chunk, stamped, true, false);
-}
-
-enum bc_stamp_result bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,
-	uint64_t tick_limit, struct bc_stamped *stamped)
-{
-	if (run->has_ticks)
-		return stamp_samples(stamper, run, tick_limit, NULL, stamped, true, false);
-	return stamp_samples(stamper, run, tick_limit, NULL, stamped, false, false);
 }
 
 static const struct bc_event *find_anchor(const struct bc_records *run, uint32_t position)
@@ -320,13 +316,14 @@ static struct moment moment_of(
 	return (struct moment){s->tick, false, s->is_inexact || !is_first};
 }
 
-static enum bc_stamp_result stamp_records(struct bc_stamper *s, struct bc_records *run,
+enum bc_stamp_result bc_stamp_records(struct bc_stamper *s, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
 	struct cursor cursor = cursor_init(s, chunk);
 	uint32_t consumed = 0;
 	enum bc_stamp_result result = BC_STAMP_DONE;
 
+	assert(chunk == NULL || chunk->info.epoch == s->epoch);
 	for (; consumed < run->count; consumed++) {
 		struct moment moment = moment_of(s, run, consumed, cursor.is_first);
 		/* An anchor can have any tick, even the value of BC_NO_TICK_LIMIT. */
@@ -371,19 +368,6 @@ uint64_t bc_samples_next_tick(const struct bc_samples *run)
 uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run)
 {
 	return moment_of(stamper, run, 0, stamper->is_first).tick;
-}
-
-enum bc_stamp_result bc_stamp_records(struct bc_stamper *stamper, struct bc_records *run,
-	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
-{
-	assert(chunk->info.epoch == stamper->epoch);
-	return stamp_records(stamper, run, tick_limit, chunk, stamped);
-}
-
-enum bc_stamp_result bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
-	uint64_t tick_limit, struct bc_stamped *stamped)
-{
-	return stamp_records(stamper, run, tick_limit, NULL, stamped);
 }
 
 void bc_stamp_skip_time(struct bc_stamper *s, uint64_t time)

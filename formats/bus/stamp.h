@@ -3,8 +3,8 @@
  * A stamper keeps the timeline of one recording. bc_stamp_samples() and bc_stamp_records() consume
  * a run of samples, or of BYU records, until the run is used up, the chunk is full or a tick limit
  * is reached. They advance the run, so the call can be repeated with another chunk.
- * bc_stamp_skip_*() consume samples without making records, for example when no chunk is free; the
- * timeline continues across them.
+ * Without a chunk, because none is free, they consume samples and make no records; the timeline
+ * continues across these.
  *
  * A record's `time` is the number of ticks since the previous record, including skipped samples. It
  * is BC_TIME_NONE in the first record of the recording or epoch, and where the delta is 0xFFFFFFFF
@@ -99,7 +99,8 @@ struct bc_samples bc_samples_of_raw6(
 	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace);
 
 /* Stamps samples with ticks below the limit into `chunk`, whose epoch must be the stamper's. Sets
- * *stamped to the counts of this call. */
+ * *stamped to the counts of this call. If `chunk` is NULL, skips the samples and counts what they
+ * would have become. */
 enum bc_stamp_result bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped);
 
@@ -112,12 +113,6 @@ enum bc_stamp_result bc_stamp_records(struct bc_stamper *stamper, struct bc_reco
 /* The tick of the run's next sample or record. The run must not be empty. */
 uint64_t bc_samples_next_tick(const struct bc_samples *run);
 uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run);
-
-/* Skip samples or records with ticks below the limit, and count what they would have become. */
-enum bc_stamp_result bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc_samples *run,
-	uint64_t tick_limit, struct bc_stamped *stamped);
-enum bc_stamp_result bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
-	uint64_t tick_limit, struct bc_stamped *stamped);
 
 /* Skips a record that does not fit into 12 bytes, `time` ticks after the one before; BC_TIME_NONE:
  * unknown. */

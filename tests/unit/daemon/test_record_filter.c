@@ -176,9 +176,9 @@ static void skip_samples(
 	struct bc_stamped stamped;
 
 	if (samples != NULL)
-		bc_stamp_skip_samples(&s->stamper, &samples_left, BC_NO_TICK_LIMIT, &stamped);
+		bc_stamp_samples(&s->stamper, &samples_left, BC_NO_TICK_LIMIT, NULL, &stamped);
 	else
-		bc_stamp_skip_records(&s->stamper, &records_left, BC_NO_TICK_LIMIT, &stamped);
+		bc_stamp_records(&s->stamper, &records_left, BC_NO_TICK_LIMIT, NULL, &stamped);
 }
 
 static void push(struct fixture *f, const struct bc_samples *samples,

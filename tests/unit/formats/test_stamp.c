@@ -248,7 +248,7 @@ static enum bc_stamp_result skip_one(
 	write_sample(sample, 0x1000, control, 0);
 	sample[4] = 0x00;
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
-	return bc_stamp_skip_samples(&f->stamper, &run, limit, &f->stamped);
+	return bc_stamp_samples(&f->stamper, &run, limit, NULL, &f->stamped);
 }
 
 TEST_F(the_delta_after_skipped_samples_includes_them)
@@ -288,8 +288,8 @@ TEST_F(a_limit_stops_before_the_sample_at_it)
 			init_stamper(f);
 			struct bc_samples run = frame_of(samples, 5, 100, 0, 0);
 			enum bc_stamp_result end = is_skipped
-							   ? bc_stamp_skip_samples(&f->stamper,
-								     &run, limit, &f->stamped)
+							   ? bc_stamp_samples(&f->stamper, &run,
+								     limit, NULL, &f->stamped)
 							   : bc_stamp_samples(&f->stamper, &run,
 								     limit, &f->chunk, &f->stamped);
 			assert_int_equal(end, below < 5 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
@@ -590,7 +590,7 @@ static void copy_all(struct fixture *f, struct bc_records *run)
 
 static void skip_all(struct fixture *f, struct bc_records *run)
 {
-	assert_int_equal(bc_stamp_skip_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->stamped),
+	assert_int_equal(bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, NULL, &f->stamped),
 		BC_STAMP_DONE);
 }
 
@@ -805,7 +805,7 @@ TEST_F(a_limit_stops_before_the_record_at_it)
 		assert_int_equal(f->stamper.tick, 10 * below);
 		init_stamper(f);
 		run = run_of(records, 3);
-		assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, limit, &f->stamped),
+		assert_int_equal(bc_stamp_records(&f->stamper, &run, limit, NULL, &f->stamped),
 			below < 3 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
 		assert_int_equal(f->stamped.consumed, below);
 	}
@@ -890,7 +890,7 @@ TEST_F(a_pace_continues_across_skipped_samples)
 		struct bc_samples run = bc_samples_of_raw6(raw, 10, 0, bc_pace_of(33, 10));
 		run.count = skipped;
 		assert_int_equal(
-			bc_stamp_skip_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
+			bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, NULL, &f->stamped),
 			BC_STAMP_DONE);
 		assert_int_equal(f->stamper.tick, 33 * skipped / 10);
 		run.count = 10 - skipped;
