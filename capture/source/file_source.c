@@ -257,7 +257,7 @@ static void read_all(struct file_source *f)
 {
 	struct bc_input *input;
 	struct bc_probe probe;
-	int rc = bc_input_open_limited(&input, f->stream, f->format, WINDOW_LOG, &probe);
+	int rc = bc_input_open(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
 	f->packing = probe.packing;
 	if (rc == -EINVAL && (f->format != BC_FORMAT_UNKNOWN || probe.is_foreign)) {

@@ -78,14 +78,14 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 {
 	struct bc_input_stream stream = {.fd = file->fd, .wake_fd = -1};
 	struct bc_segment_name name;
-	int rc = bc_input_open(&file->input, stream, wanted, &file->probe);
+	int rc = bc_input_open(&file->input, stream, wanted, BC_WINDOW_LOG, &file->probe);
 
 	if (rc != -EINVAL || !file->is_regular || wanted != BC_FORMAT_UNKNOWN ||
 		!bc_segment_name_read(&name, basename(file->name)))
 		return rc;
 	if (lseek(file->fd, 0, SEEK_SET) < 0)
 		return -errno;
-	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, &file->probe);
+	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, BC_WINDOW_LOG, &file->probe);
 }
 
 /* The path of a file, which may have been sealed, and so renamed, since it was listed. NULL if it

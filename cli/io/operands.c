@@ -357,7 +357,7 @@ static struct key read_key(const char *path)
 		name_by_header(&key, &header);
 		key.has_index = bc_segment_index_read_head(&head, fd) == 0;
 	} else if (bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-			   BC_FORMAT_UNKNOWN, &probe) == 0) {
+			   BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe) == 0) {
 		key.is_segment = probe.format == BC_FORMAT_SEGMENT;
 		if (key.is_segment)
 			find_identity(&key, input);

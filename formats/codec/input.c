@@ -639,13 +639,7 @@ static bool ends_as_segment(int fd)
 }
 
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
-	struct bc_probe *probe)
-{
-	return bc_input_open_limited(input, stream, given, BC_WINDOW_LOG, probe);
-}
-
-int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream,
-	enum bc_format given, unsigned window_log, struct bc_probe *probe)
+	unsigned window_log, struct bc_probe *probe)
 {
 	struct bc_input *in = malloc(sizeof(*in));
 

@@ -48,17 +48,14 @@ bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is
 
 struct bc_input;
 
-/* Opens a stream. `given` is the format named by the user, or BC_FORMAT_UNKNOWN to detect it. A
- * segment whose start is destroyed is recognized by the trailer at its end, if it is a regular
- * file. Returns 0 with format and compression in *probe; -EINVAL if the format is unclear, with the
+/* Opens a stream. `given` is the format named by the user, or BC_FORMAT_UNKNOWN to detect it.
+ * zstd and xz may use windows of up to 1 << window_log bytes, usually BC_WINDOW_LOG. A segment
+ * whose start is destroyed is recognized by the trailer at its end, if it is a regular file.
+ * Returns 0 with format and compression in *probe; -EINVAL if the format is unclear, with the
  * reason in probe->err; or another negative errno if reading failed. The caller keeps the fd. */
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
-	struct bc_probe *probe) BC_MUST_CHECK;
+	unsigned window_log, struct bc_probe *probe) BC_MUST_CHECK;
 
-/* The same, but limits the windows of zstd to 1 << window_log bytes instead of
- * 1 << BC_WINDOW_LOG. */
-int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream,
-	enum bc_format given, unsigned window_log, struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);
 
 /* Reads up to `capacity` decompressed bytes. Returns their number, 0 at the end, -EBADMSG if the

@@ -320,8 +320,10 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	return rc;
 }
 
-/* A recording without a sequence number was not made by buscapd, and has no end. */
-const char *bc_recording_summary_state(const struct bc_recording_summary *s)
+/* "recording": it is being written; "open": a segment is not sealed, or the end is missing;
+ * "recovered": it was killed, or the power failed, and its end was added; or "sealed".
+ * A recording without a sequence number was not made by buscapd, and has no end. */
+static const char *state_name(const struct bc_recording_summary *s)
 {
 	if (s->is_written)
 		return "recording";
@@ -333,7 +335,7 @@ const char *bc_recording_summary_state(const struct bc_recording_summary *s)
 json_t *bc_recording_summary_json(
 	const struct bc_recording_summary *s, const char *id, const char *path)
 {
-	const char *state = bc_recording_summary_state(s);
+	const char *state = state_name(s);
 	bool has_ended = strcmp(state, "open") != 0 && strcmp(state, "recording") != 0;
 	int64_t ended_ns = s->has_end ? s->end.ended_ns : s->changed_ns;
 

@@ -62,10 +62,6 @@ int bc_recording_summarize(struct bc_recording_summary *summary, int dir_fd,
 	const struct bc_recording_list *list, const struct bc_recording *recording,
 	const struct bc_summary_io *io) BC_MUST_CHECK;
 
-/* "recording": it is being written; "open": a segment is not sealed, or the end is missing;
- * "recovered": it was killed, or the power failed, and its end was added; or "sealed". */
-const char *bc_recording_summary_state(const struct bc_recording_summary *summary);
-
 /* Its members in GET /v1/recordings (docs/api.md) and `buscap info --json`. `path` is that of the
  * newest segment as readers see it. Returns NULL if out of memory. */
 json_t *bc_recording_summary_json(

@@ -21,22 +21,22 @@
 #include "formats/segment/chunk_table.h"
 
 /* A chunk in memory, with the tick of each record. */
-struct loaded {
-	bool is_loaded;
+struct chunk_cache {
+	bool is_full;
 	uint32_t row;
 	struct bc_chunk chunk;
 	uint64_t ticks[BC_CHUNK_RECORDS];
 };
 
 /* A chunk with matches. */
-struct found {
+struct hit_chunk {
 	int file;
 	uint32_t row;
 	uint32_t hits;
 };
 
 /* A position between two records. */
-struct place {
+struct record_pos {
 	int file;
 	uint32_t row;
 	uint32_t position;
@@ -49,21 +49,21 @@ struct search {
 	uint64_t matches; /* reported, or counted */
 	bool is_over;     /* enough has been found */
 	struct bc_segment_files files;
-	struct place begin; /* of what is searched, by --after-mark and --before-mark */
-	struct place end;
+	struct record_pos begin; /* of what is searched, by --after-mark and --before-mark */
+	struct record_pos end;
 	bool has_warned; /* about an unknown clock rate */
 	bool has_query;
 	struct bc_page_query query; /* the filter's addresses */
 	/* Of the open file: */
-	struct loaded *chunks; /* two: that of a match, and of its neighbours */
-	unsigned next_loaded;  /* the one to use for the next chunk */
+	struct chunk_cache *chunks; /* two: that of a match, and of its neighbours */
+	unsigned next_cache;        /* the one to use for the next chunk */
 	uint64_t reported; /* records before this one, by their place in the file, are reported */
 	uint64_t wanted;   /* those before this one are context of the last match */
 	uint32_t hits[BC_CHUNK_RECORDS];
 	/* Backwards: the chunks with matches, the last one first. */
-	struct found *found;
-	size_t found_count;
-	size_t found_capacity;
+	struct hit_chunk *hit_chunks;
+	size_t hit_chunk_count;
+	size_t hit_chunk_capacity;
 };
 
 static bool is_stopped(const struct search *s)
@@ -71,7 +71,7 @@ static bool is_stopped(const struct search *s)
 	return s->is_over || s->files.is_stopped;
 }
 
-static bool is_before(struct place a, struct place b)
+static bool is_before(struct record_pos a, struct record_pos b)
 {
 	if (a.file != b.file)
 		return a.file < b.file;
@@ -85,7 +85,7 @@ static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 {
 	if (s->files.at == at)
 		return true;
-	s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
+	s->chunks[0].is_full = s->chunks[1].is_full = false;
 	s->reported = 0;
 	s->wanted = 0;
 	return bc_segment_files_open(&s->files, at, query);
@@ -109,20 +109,20 @@ static bool open_to_search(struct search *s, int at)
 }
 
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
-static const struct loaded *load(struct search *s, uint32_t row)
+static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 {
 	for (unsigned i = 0; i < 2; i++)
-		if (s->chunks[i].is_loaded && s->chunks[i].row == row) {
-			s->next_loaded = 1 - i;
+		if (s->chunks[i].is_full && s->chunks[i].row == row) {
+			s->next_cache = 1 - i;
 			return &s->chunks[i];
 		}
-	struct loaded *l = &s->chunks[s->next_loaded];
-	l->is_loaded = bc_segment_files_read(&s->files, row, &l->chunk);
-	if (!l->is_loaded)
+	struct chunk_cache *l = &s->chunks[s->next_cache];
+	l->is_full = bc_segment_files_read(&s->files, row, &l->chunk);
+	if (!l->is_full)
 		return NULL;
 	l->row = row;
 	bc_chunk_ticks(&l->chunk, l->ticks);
-	s->next_loaded = 1 - s->next_loaded;
+	s->next_cache = 1 - s->next_cache;
 	return l;
 }
 
@@ -135,8 +135,8 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 	const struct bc_filter *filter = &s->filter;
 	uint64_t hz = bc_segment_files_clock_hz(&s->files, row);
 
-	if (info.records == 0 || !is_before((struct place){s->files.at, row, 0}, s->end) ||
-		!is_before(s->begin, (struct place){s->files.at, row, info.records}))
+	if (info.records == 0 || !is_before((struct record_pos){s->files.at, row, 0}, s->end) ||
+		!is_before(s->begin, (struct record_pos){s->files.at, row, info.records}))
 		return false;
 	if (filter->has_wall && hz == 0 && !s->has_warned) {
 		s->has_warned = true;
@@ -152,23 +152,23 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 static bool is_ruled_out(struct search *s, uint32_t row)
 {
 	const struct bc_chunk_table *t = &s->files.table;
-	struct loaded *l = &s->chunks[s->next_loaded];
+	struct chunk_cache *l = &s->chunks[s->next_cache];
 
 	if (!s->has_query || t->rows[row].is_bad)
 		return false;
 	if (t->rows[row].is_ruled_out)
 		return true;
-	if (s->chunks[1 - s->next_loaded].is_loaded && s->chunks[1 - s->next_loaded].row == row)
+	if (s->chunks[1 - s->next_cache].is_full && s->chunks[1 - s->next_cache].row == row)
 		return false;
-	l->is_loaded = false;
+	l->is_full = false;
 	if (!bc_segment_files_pace(&s->files, bc_chunk_info_header_bytes(&t->rows[row].info)))
 		return true;
 	return !bc_page_search_chunk(t, row, &s->query, &l->chunk);
 }
 
 /* Sets s->hits to the positions of the matches in a chunk. Returns their number. */
-static uint32_t scan(
-	struct search *s, const struct loaded *l, const struct bc_filter_bounds *bounds)
+static uint32_t scan_chunk(
+	struct search *s, const struct chunk_cache *l, const struct bc_filter_bounds *bounds)
 {
 	const struct bc_chunk_info *info = &l->chunk.info;
 	uint32_t hits = 0;
@@ -181,10 +181,10 @@ static uint32_t scan(
 			left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &ticks);
 		for (; bits != 0; bits &= bits - 1) {
 			uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
-			struct place place = {s->files.at, l->row, i};
+			struct record_pos pos = {s->files.at, l->row, i};
 			if (bc_span_has(bounds->numbers, info->first_record + i) &&
 				bc_span_has(bounds->ticks, l->ticks[i]) &&
-				!is_before(place, s->begin) && is_before(place, s->end))
+				!is_before(pos, s->begin) && is_before(pos, s->end))
 				s->hits[hits++] = i;
 		}
 	}
@@ -195,12 +195,12 @@ static uint32_t scan(
 static uint32_t search_row(struct search *s, uint32_t row)
 {
 	struct bc_filter_bounds bounds;
-	const struct loaded *l = !is_stopped(s) && is_candidate(s, row, &bounds) &&
-						 !is_ruled_out(s, row)
-					 ? load(s, row)
-					 : NULL;
+	const struct chunk_cache *l = !is_stopped(s) && is_candidate(s, row, &bounds) &&
+						      !is_ruled_out(s, row)
+					      ? load_chunk(s, row)
+					      : NULL;
 
-	return l != NULL ? scan(s, l, &bounds) : 0;
+	return l != NULL ? scan_chunk(s, l, &bounds) : 0;
 }
 
 /* ---- reporting */
@@ -225,7 +225,7 @@ static uint32_t row_of(const struct search *s, uint64_t nth)
 static void report_record(struct search *s, uint64_t nth, bool is_context)
 {
 	uint32_t row = row_of(s, nth);
-	const struct loaded *l = load(s, row);
+	const struct chunk_cache *l = load_chunk(s, row);
 	struct bc_search_hit hit = {.file = s->files.path,
 		.is_context = is_context,
 		.follows = s->reported == nth && nth != 0};
@@ -311,14 +311,15 @@ static void search_forward(struct search *s)
 	}
 }
 
-static bool add_found(struct search *s, uint32_t row, uint32_t hits)
+static bool add_hit_chunk(struct search *s, uint32_t row, uint32_t hits)
 {
-	struct found *found = bc_grow(s->found, &s->found_capacity, s->found_count, sizeof(*found));
+	struct hit_chunk *found = bc_grow(
+		s->hit_chunks, &s->hit_chunk_capacity, s->hit_chunk_count, sizeof(*found));
 
 	if (found == NULL)
 		return false;
-	s->found = found;
-	s->found[s->found_count++] = (struct found){s->files.at, row, hits};
+	s->hit_chunks = found;
+	s->hit_chunks[s->hit_chunk_count++] = (struct hit_chunk){s->files.at, row, hits};
 	return true;
 }
 
@@ -334,7 +335,7 @@ static int search_backward(struct search *s, uint64_t *total)
 			continue;
 		for (uint32_t row = s->files.table.count; row-- != 0 && *total < last;) {
 			uint32_t hits = search_row(s, row);
-			if (hits != 0 && !add_found(s, row, hits))
+			if (hits != 0 && !add_hit_chunk(s, row, hits))
 				return -ENOMEM;
 			*total += hits;
 		}
@@ -348,8 +349,8 @@ static int report_last(struct search *s)
 	int rc = search_backward(s, &total);
 	uint64_t skip = total > s->options->last ? total - s->options->last : 0;
 
-	for (size_t i = s->found_count; rc == 0 && i-- != 0; skip = 0) {
-		const struct found *found = &s->found[i];
+	for (size_t i = s->hit_chunk_count; rc == 0 && i-- != 0; skip = 0) {
+		const struct hit_chunk *found = &s->hit_chunks[i];
 		if (s->files.at != found->file)
 			end_file(s);
 		if (!open_file(s, found->file) || found->row >= s->files.table.count)
@@ -382,13 +383,13 @@ static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *ha
 		return;
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
-		struct place place = {s->files.at, row, event->position};
+		struct record_pos pos = {s->files.at, row, event->position};
 		if (o->after_mark != NULL && !*has_begin && is_mark(chunk, event, o->after_mark)) {
-			s->begin = place;
+			s->begin = pos;
 			*has_begin = true;
 		}
 		if (o->before_mark != NULL && is_mark(chunk, event, o->before_mark)) {
-			s->end = place;
+			s->end = pos;
 			*has_end = true;
 		}
 	}
@@ -429,7 +430,7 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches, const char **missing)
 {
 	struct search *s = calloc(1, sizeof(*s));
-	struct loaded *chunks = calloc(2, sizeof(*chunks));
+	struct chunk_cache *chunks = calloc(2, sizeof(*chunks));
 	int rc = -ENOMEM;
 
 	*matches = 0;
@@ -455,7 +456,7 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 		search_forward(s);
 	*matches = s->matches;
 	bc_segment_files_free(&s->files);
-	free(s->found);
+	free(s->hit_chunks);
 out:
 	free(chunks);
 	free(s);

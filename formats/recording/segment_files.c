@@ -75,23 +75,36 @@ static bool on_pace(void *context, uint64_t bytes)
 	return bc_segment_files_pace(context, bytes);
 }
 
-static void on_damage(void *context, const struct bc_segment_damage *damage)
+static void report_fault(
+	const struct bc_search_io *io, const char *path, const struct bc_search_fault *fault)
 {
-	struct bc_segment_files *f = context;
+	struct bc_search_fault reported = *fault;
 
-	if ((damage->is_torn && bc_segment_path_is_partial(f->path)) || f->files[f->at].is_reported)
-		return; /* it is being written, or was opened before */
-	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
-					     .file = f->path,
-					     .offset = damage->offset,
-					     .bytes = damage->bytes,
-					     .what = damage->what});
+	reported.file = path;
+	io->fault(io->context, &reported);
 }
 
 static void report_error(const struct bc_search_io *io, const char *path, int error)
 {
-	io->fault(io->context, &(struct bc_search_fault){
-				       .kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
+	report_fault(
+		io, path, &(struct bc_search_fault){.kind = BC_SEARCH_UNREADABLE, .error = error});
+}
+
+static void report_damage(
+	const struct bc_segment_files *f, uint64_t offset, uint64_t bytes, const char *what)
+{
+	report_fault(f->io, f->path,
+		&(struct bc_search_fault){
+			.kind = BC_SEARCH_DAMAGED, .offset = offset, .bytes = bytes, .what = what});
+}
+
+static void on_damage(void *context, const struct bc_segment_damage *damage)
+{
+	struct bc_segment_files *f = context;
+	bool is_being_written = damage->is_torn && bc_segment_path_is_partial(f->path);
+
+	if (!is_being_written && !f->files[f->at].is_reported)
+		report_damage(f, damage->offset, damage->bytes, damage->what);
 }
 
 /* ---- segments that are missing */
@@ -120,9 +133,9 @@ static void report_hole(struct bc_segment_files *f, int at)
 		!is_wanted(f, &missing))
 		return;
 	file->has_hole = true;
-	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
-					     .file = file->path,
-					     .what = bc_missing_write(what, &missing)});
+	report_fault(f->io, file->path,
+		&(struct bc_search_fault){
+			.kind = BC_SEARCH_MISSING, .what = bc_missing_write(what, &missing)});
 }
 
 static void set_known(struct bc_segment_files *f, int at)
@@ -206,8 +219,8 @@ static bool is_given_before(struct bc_segment_files *f)
 		set_known(f, f->at);
 	}
 	if (file->given == GIVEN_BEFORE)
-		f->io->fault(f->io->context,
-			&(struct bc_search_fault){.kind = BC_SEARCH_REPEATED, .file = file->path});
+		report_fault(
+			f->io, file->path, &(struct bc_search_fault){.kind = BC_SEARCH_REPEATED});
 	return file->given == GIVEN_BEFORE;
 }
 
@@ -339,11 +352,7 @@ bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_c
 		return false;
 	}
 	bc_bad_chunk_write(what, &r->info);
-	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
-					     .file = f->path,
-					     .offset = r->offset,
-					     .bytes = bc_chunk_encoded_bytes(&r->info),
-					     .what = what});
+	report_damage(f, r->offset, bc_chunk_encoded_bytes(&r->info), what);
 	return false;
 }
 

@@ -32,7 +32,7 @@
 #define DAY_NS (86400 * UINT64_C(1000000000))
 
 /* A whole chunk of the input. */
-struct place {
+struct listed_chunk {
 	uint64_t offset;
 	uint64_t bytes;
 	uint64_t first; /* its first record */
@@ -55,7 +55,7 @@ struct recovery {
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
-	struct place *places; /* after the survey: sorted */
+	struct listed_chunk *listed; /* after the survey: sorted */
 	size_t count;
 	size_t capacity;
 	bool is_damaged;      /* damage since the last chunk, or since the start */
@@ -77,12 +77,12 @@ static void add_damage(struct recovery *r, const struct bc_segment_damage *damag
 }
 
 static void add_bad_chunk(
-	struct recovery *r, const struct place *place, uint64_t bytes, const char *what)
+	struct recovery *r, const struct listed_chunk *c, uint64_t bytes, const char *what)
 {
-	struct bc_segment_damage damage = {.offset = place->offset, .bytes = bytes};
+	struct bc_segment_damage damage = {.offset = c->offset, .bytes = bytes};
 
 	snprintf(damage.what, sizeof(damage.what), "chunk %" PRIu32 " (%" PRIu64 " records) %s",
-		place->number, place->count, what);
+		c->number, c->count, what);
 	add_damage(r, &damage);
 }
 
@@ -103,23 +103,23 @@ static int use_header(struct recovery *r)
 	return 0;
 }
 
-static int add_place(struct recovery *r, const struct place *place)
+static int list_chunk(struct recovery *r, const struct listed_chunk *c)
 {
-	struct place *places = bc_grow(r->places, &r->capacity, r->count, sizeof(*places));
+	struct listed_chunk *listed = bc_grow(r->listed, &r->capacity, r->count, sizeof(*listed));
 
-	if (places == NULL)
+	if (listed == NULL)
 		return -ENOMEM;
-	r->places = places;
-	r->places[r->count++] = *place;
+	r->listed = listed;
+	r->listed[r->count++] = *c;
 	return 0;
 }
 
-/* The place of the chunk that was read last. */
-static struct place place_of(const struct recovery *r)
+/* Describes the chunk that was read last. */
+static struct listed_chunk describe_current(const struct recovery *r)
 {
 	const struct bc_chunk_info *info = &r->chunk->info;
 
-	return (struct place){
+	return (struct listed_chunk){
 		.offset = bc_segment_reader_offset(r->reader),
 		.bytes = bc_chunk_encoded_bytes(info),
 		.first = info->first_record,
@@ -129,27 +129,27 @@ static struct place place_of(const struct recovery *r)
 	};
 }
 
-/* Returns what is wrong with the place of the current chunk, or NULL. */
-static const char *check_place(const struct recovery *r, const struct place *place)
+/* Returns what is wrong with the order of the current chunk, or NULL. */
+static const char *check_order(const struct recovery *r, const struct listed_chunk *c)
 {
-	if (place->first < r->next_record || place->number < r->next_number)
+	if (c->first < r->next_record || c->number < r->next_number)
 		return "is a duplicate or out of order";
 	if (bc_chunk_missing(r->chunk, r->next_record) != 0)
 		return "follows records that are missing";
-	if (place->number > r->next_number)
+	if (c->number > r->next_number)
 		return "follows chunks that are missing";
 	return NULL;
 }
 
 /* Without a header, only the first record number of the first segment is known. */
-static void identify(struct recovery *r, const struct place *place)
+static void identify(struct recovery *r, const struct listed_chunk *c)
 {
 	if (r->has_identity)
 		return;
 	r->has_identity = true;
 	r->tag = r->chunk->info.recording_tag;
 	r->segment = r->chunk->info.segment;
-	r->next_record = r->segment == 0 ? 0 : place->first;
+	r->next_record = r->segment == 0 ? 0 : c->first;
 }
 
 static bool is_foreign(const struct recovery *r)
@@ -159,25 +159,25 @@ static bool is_foreign(const struct recovery *r)
 
 static int survey_chunk(struct recovery *r)
 {
-	struct place place = place_of(r);
+	struct listed_chunk c = describe_current(r);
 	struct bc_recording_end end;
 
-	identify(r, &place);
+	identify(r, &c);
 	if (is_foreign(r)) {
-		add_bad_chunk(r, &place, place.bytes, "is another file's");
+		add_bad_chunk(r, &c, c.bytes, "is another file's");
 		return 0;
 	}
-	const char *error = check_place(r, &place);
+	const char *error = check_order(r, &c);
 	if (error != NULL && !r->is_damaged)
-		add_bad_chunk(r, &place, 0, error);
+		add_bad_chunk(r, &c, 0, error);
 	r->is_damaged = false;
-	if (place.first + place.count >= r->next_record) {
-		r->next_record = place.first + place.count;
-		r->next_number = place.number + 1;
+	if (c.first + c.count >= r->next_record) {
+		r->next_record = c.first + c.count;
+		r->next_number = c.number + 1;
 	}
 	if (bc_recording_end_find(&end, r->chunk))
 		r->result->has_end = true;
-	return add_place(r, &place);
+	return list_chunk(r, &c);
 }
 
 /* Lists the chunks. */
@@ -241,10 +241,10 @@ static bool has_content(int fd, uint64_t size)
 	return bytes == 0 || size > BC_EMPTY_FRAME_BYTES + bytes;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_listed(const void *a, const void *b)
 {
-	const struct place *x = a;
-	const struct place *y = b;
+	const struct listed_chunk *x = a;
+	const struct listed_chunk *y = b;
 
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
@@ -253,20 +253,20 @@ static int compare_places(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Sorts the places by record and drops duplicates and overlaps. */
-static void sort_places(struct recovery *r)
+/* Sorts the listed chunks by record and drops duplicates and overlaps. */
+static void sort_listed(struct recovery *r)
 {
 	size_t kept = 0;
 
 	if (r->count == 0)
 		return;
-	qsort(r->places, r->count, sizeof(*r->places), compare_places);
+	qsort(r->listed, r->count, sizeof(*r->listed), compare_listed);
 	for (size_t i = 0; i < r->count; i++) {
-		const struct place *place = &r->places[i];
-		const struct place *last = kept != 0 ? &r->places[kept - 1] : NULL;
+		const struct listed_chunk *c = &r->listed[i];
+		const struct listed_chunk *last = kept != 0 ? &r->listed[kept - 1] : NULL;
 		if (last == NULL ||
-			(place->first >= last->first + last->count && place->number > last->number))
-			r->places[kept++] = *place;
+			(c->first >= last->first + last->count && c->number > last->number))
+			r->listed[kept++] = *c;
 	}
 	r->count = kept;
 }
@@ -286,7 +286,7 @@ static int survey(struct recovery *r, int in, const struct bc_progress_cb *progr
 		rc = survey_chunks(r);
 	if (rc != 0)
 		return rc;
-	sort_places(r);
+	sort_listed(r);
 	result->has_content = has_content(in, r->size);
 	bool is_at_end = result->damages == 1 && r->is_damaged &&
 			 result->first.offset + result->first.bytes == r->size;
@@ -341,39 +341,40 @@ static int append(struct recovery *r, struct bc_segment_writer *writer,
 }
 
 /* Starts a chunk without records after those written. */
-static void start_note(
-	const struct recovery *r, struct bc_chunk *note, uint64_t first_record, int64_t wall_ns)
+static void start_chunk(
+	const struct recovery *r, struct bc_chunk *empty, uint64_t first_record, int64_t wall_ns)
 {
-	bc_chunk_reset(note, r->tick, r->epoch);
-	note->info.recording_tag = bc_recording_tag(r->header.recording);
-	note->info.first_record = first_record;
-	note->info.wall_ns = wall_ns;
+	bc_chunk_reset(empty, r->tick, r->epoch);
+	empty->info.recording_tag = bc_recording_tag(r->header.recording);
+	empty->info.first_record = first_record;
+	empty->info.wall_ns = wall_ns;
 }
 
-static int append_note(struct recovery *r, struct bc_segment_writer *writer, struct bc_chunk *note)
+static int append_without_records(
+	struct recovery *r, struct bc_segment_writer *writer, struct bc_chunk *empty)
 {
 	size_t header_bytes;
 
-	memcpy(note->info.lost, r->lost, sizeof(r->lost));
-	bc_chunk_add_lost(note, note->info.lost);
-	bc_chunk_encode(r->encoded, note, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
-	return append(r, writer, note, header_bytes);
+	memcpy(empty->info.lost, r->lost, sizeof(r->lost));
+	bc_chunk_add_lost(empty, empty->info.lost);
+	bc_chunk_encode(r->encoded, empty, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
+	return append(r, writer, empty, header_bytes);
 }
 
 /* Appends a chunk with only the gaps before `next`. */
 static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 	const struct bc_chunk_info *next, const struct added *added)
 {
-	struct bc_chunk *note = malloc(sizeof(*note));
+	struct bc_chunk *empty = malloc(sizeof(*empty));
 
-	if (note == NULL)
+	if (empty == NULL)
 		return -ENOMEM;
-	start_note(r, note, next->first_record, next->wall_ns);
+	start_chunk(r, empty, next->first_record, next->wall_ns);
 	for (unsigned i = 0; i < added->count; i++)
-		if (!bc_chunk_add_event(note, &added->gaps[i], NULL))
+		if (!bc_chunk_add_event(empty, &added->gaps[i], NULL))
 			assert(false && "an empty chunk has room for an event of each cause");
-	int rc = append_note(r, writer, note);
-	free(note);
+	int rc = append_without_records(r, writer, empty);
+	free(empty);
 	return rc;
 }
 
@@ -467,9 +468,9 @@ static void find_gaps(struct recovery *r, struct added *added)
 }
 
 /* Reads a chunk of the list again. */
-static int read_place(struct recovery *r, const struct place *place)
+static int read_listed(struct recovery *r, const struct listed_chunk *c)
 {
-	int rc = bc_segment_reader_range(r->reader, place->offset, place->offset + place->bytes);
+	int rc = bc_segment_reader_range(r->reader, c->offset, c->offset + c->bytes);
 
 	if (rc != 0)
 		return rc;
@@ -478,9 +479,9 @@ static int read_place(struct recovery *r, const struct place *place)
 		return rc;
 	if (rc != BC_FOUND_CHUNK)
 		return -EIO;
-	struct place now = place_of(r);
-	return now.number == place->number && now.first == place->first &&
-			       now.count == place->count && now.hash == place->hash
+	struct listed_chunk now = describe_current(r);
+	return now.number == c->number && now.first == c->first && now.count == c->count &&
+			       now.hash == c->hash
 		       ? 0
 		       : -EIO;
 }
@@ -495,7 +496,7 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer)
 	r->epoch = r->header.first_epoch;
 	for (size_t i = 0; i < r->count; i++) {
 		struct added added;
-		int rc = read_place(r, &r->places[i]);
+		int rc = read_listed(r, &r->listed[i]);
 		if (rc != 0)
 			return rc;
 		struct bc_chunk_info *info = &r->chunk->info;
@@ -541,10 +542,10 @@ static int append_end(struct recovery *r, struct bc_segment_writer *writer, cons
 
 	snprintf(end.reason, sizeof(end.reason), "%s", is_other_boot ? "power" : "crash");
 	snprintf(end.boot_id, sizeof(end.boot_id), "%s", boot_id);
-	start_note(r, r->chunk, r->next_record, end.ended_ns);
+	start_chunk(r, r->chunk, r->next_record, end.ended_ns);
 	if (!bc_chunk_add_event(r->chunk, &gap, NULL) || !bc_recording_end_add(r->chunk, &end))
 		assert(false && "an empty chunk has room for them");
-	return append_note(r, writer, r->chunk);
+	return append_without_records(r, writer, r->chunk);
 }
 
 /* Creates the copy. Its header has all members of an intact one, unless they are too long now. */
@@ -578,7 +579,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_recover_options *options, const char *boot_id)
 {
 	struct bc_segment_writer writer;
-	int rc = r->count != 0 ? read_place(r, &r->places[0]) : 0;
+	int rc = r->count != 0 ? read_listed(r, &r->listed[0]) : 0;
 
 	if (rc != 0)
 		return rc;
@@ -606,7 +607,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	return 0;
 }
 
-static int open_recovery(struct recovery *r, struct bc_recovered *result)
+static int recovery_open(struct recovery *r, struct bc_recovered *result)
 {
 	memset(result, 0, sizeof(*result));
 	*r = (struct recovery){
@@ -618,11 +619,11 @@ static int open_recovery(struct recovery *r, struct bc_recovered *result)
 	return r->chunk != NULL && r->encoded != NULL && r->pages != NULL ? 0 : -ENOMEM;
 }
 
-static void close_recovery(struct recovery *r)
+static void recovery_close(struct recovery *r)
 {
 	bc_segment_reader_close(r->reader);
 	json_decref(r->json);
-	free(r->places);
+	free(r->listed);
 	free(r->pages);
 	free(r->encoded);
 	free(r->chunk);
@@ -639,7 +640,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	const struct bc_recover_options *options)
 {
 	struct recovery r;
-	int rc = open_recovery(&r, recovered);
+	int rc = recovery_open(&r, recovered);
 
 	if (rc == 0)
 		rc = survey(&r, in, options->progress);
@@ -658,7 +659,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	if (r.count != 0 || (boot_id != NULL && is_begun))
 		rc = write_copy(&r, dir_fd, name, options, boot_id);
 out:
-	close_recovery(&r);
+	recovery_close(&r);
 	return rc;
 }
 
@@ -685,7 +686,7 @@ int bc_recover_end(
 {
 	struct bc_recording_end end;
 	struct recovery r;
-	int rc = open_recovery(&r, recovered);
+	int rc = recovery_open(&r, recovered);
 
 	if (rc == 0)
 		rc = bc_segment_header_load(&r.header, last);
@@ -703,7 +704,7 @@ int bc_recover_end(
 		memcpy(r.lost, info->lost, sizeof(r.lost));
 		rc = write_copy(&r, dir_fd, name, NULL, boot_id);
 	}
-	close_recovery(&r);
+	recovery_close(&r);
 	return rc;
 }
 
@@ -713,17 +714,16 @@ static bool has_each(const struct recovery *all, const struct recovery *some)
 	size_t at = 0;
 
 	for (size_t i = 0; i < some->count; i++) {
-		const struct place *place = &some->places[i];
-		while (at < all->count && all->places[at].first < place->first)
+		const struct listed_chunk *c = &some->listed[i];
+		while (at < all->count && all->listed[at].first < c->first)
 			at++;
 		size_t same = at;
-		while (same < all->count && all->places[same].first == place->first &&
-			(all->places[same].count != place->count ||
-				all->places[same].hash != place->hash))
+		while (same < all->count && all->listed[same].first == c->first &&
+			(all->listed[same].count != c->count || all->listed[same].hash != c->hash))
 			same++;
 		/* A chunk without records only has events, which are not compared. */
-		bool is_there = same < all->count && all->places[same].first == place->first;
-		if (!is_there && place->count != 0)
+		bool is_there = same < all->count && all->listed[same].first == c->first;
+		if (!is_there && c->count != 0)
 			return false;
 	}
 	return true;
@@ -737,15 +737,15 @@ int bc_recover_compare(struct bc_recovered *recovered, bool *has_all, int in, in
 	struct recovery other = {.result = NULL};
 
 	*has_all = false;
-	int rc = open_recovery(&r, recovered);
+	int rc = recovery_open(&r, recovered);
 	if (rc == 0)
-		rc = open_recovery(&other, &other_result);
+		rc = recovery_open(&other, &other_result);
 	if (rc == 0)
 		rc = survey(&r, in, progress);
 	if (rc == 0)
 		rc = survey(&other, sealed, progress);
 	*has_all = rc == 0 && r.tag == other.tag && has_each(&other, &r);
-	close_recovery(&r);
-	close_recovery(&other);
+	recovery_close(&r);
+	recovery_close(&other);
 	return rc;
 }

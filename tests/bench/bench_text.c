@@ -197,7 +197,8 @@ static double read_ours(int fd, enum bc_format format)
 	size_t count = 0;
 	double start = cpu_time_s();
 
-	if (lseek(fd, 0, SEEK_SET) != 0 || bc_input_open(&input, stream, format, &probe) != 0 ||
+	if (lseek(fd, 0, SEEK_SET) != 0 ||
+		bc_input_open(&input, stream, format, BC_WINDOW_LOG, &probe) != 0 ||
 		bc_reader_open(&reader, input, format, &options) != 0)
 		exit(1);
 	while (bc_reader_next(reader, &batch) == 1) {

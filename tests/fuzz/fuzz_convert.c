@@ -139,8 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) != 0)
 		abort();
-	if (bc_input_open(
-		    &input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, from, &probe) == 0) {
+	if (bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, from,
+		    BC_WINDOW_LOG, &probe) == 0) {
 		convert(input, probe.format, to, filter);
 		bc_input_close(input);
 	}

@@ -24,7 +24,7 @@ static struct bc_input *open_input(int fd, struct bc_probe *probe)
 
 	if (lseek(fd, 0, SEEK_SET) != 0 ||
 		bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-			BC_FORMAT_SEGMENT, probe) != 0)
+			BC_FORMAT_SEGMENT, BC_WINDOW_LOG, probe) != 0)
 		abort();
 	return input;
 }

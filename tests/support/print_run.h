@@ -118,7 +118,7 @@ static inline void read_run_open(
 	assert_int_equal(lseek(run->fd, 0, SEEK_SET), 0);
 	assert_int_equal(
 		bc_input_open(&run->input, (struct bc_input_stream){.fd = run->fd, .wake_fd = -1},
-			format, &probe),
+			format, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&run->reader, run->input, format, &options), 0);
 }

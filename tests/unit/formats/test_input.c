@@ -88,7 +88,7 @@ static void assert_gives(int fd, enum bc_format wanted, enum bc_format format, b
 	struct bc_input *input;
 
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 wanted, &probe),
+				 wanted, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(probe.format, format);
 	assert_int_equal(probe.packing == BC_PACKING_LZ4, is_lz4);
@@ -194,19 +194,19 @@ TEST_F(an_unknown_format_is_refused_with_a_reason)
 	dice_fill(&dice, noise, sizeof(noise));
 	int fd = open_bytes(f, noise, sizeof(noise));
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_UNKNOWN, &probe),
+				 BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe),
 		-EINVAL);
 	assert_non_null(strstr(probe.err, "fits no known format"));
 	close(fd);
 	fd = open_bytes(f, noise, 0);
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_UNKNOWN, &probe),
+				 BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe),
 		-EINVAL);
 	assert_non_null(strstr(probe.err, "empty"));
 	close(fd);
 	assert_int_equal(
 		bc_input_open(&input, (struct bc_input_stream){.fd = f->dir.fd, .wake_fd = -1},
-			BC_FORMAT_UNKNOWN, &probe),
+			BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe),
 		-EISDIR);
 	bc_input_close(NULL);
 }
@@ -247,7 +247,7 @@ static void assert_is_the_segment(
 
 	assert_non_null(chunk);
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 wanted, &probe),
+				 wanted, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
 	assert_int_equal(probe.packing, packing);
@@ -327,7 +327,7 @@ TEST_F(a_segment_without_its_start_is_recognized_by_its_next_chunk)
 		int fd = open_bytes(f, frame, (size_t)(segment.bytes + n - frame));
 		assert_int_equal(
 			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				BC_FORMAT_UNKNOWN, &probe),
+				BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe),
 			0);
 		assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
 		assert_int_equal(probe.packing, BC_PACKING_NONE);
@@ -352,7 +352,7 @@ TEST_F(a_segment_without_its_start_is_recognized_by_its_end)
 			int fd = open_bytes(f, begins[i], bytes);
 			int rc = bc_input_open(&input,
 				(struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				BC_FORMAT_UNKNOWN, &probe);
+				BC_FORMAT_UNKNOWN, BC_WINDOW_LOG, &probe);
 			assert_int_equal(
 				rc == 0 && probe.format == BC_FORMAT_SEGMENT, n == segment.n);
 			if (rc == 0)
@@ -380,7 +380,7 @@ TEST_F(a_segment_given_as_byu_is_read_as_plain_records)
 		int fd = open_bytes(f, packed[i].bytes, packed[i].n);
 		assert_int_equal(
 			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				BC_FORMAT_BYU, &probe),
+				BC_FORMAT_BYU, BC_WINDOW_LOG, &probe),
 			-EINVAL);
 		snprintf(err, sizeof(err),
 			"a segment compressed with %s, which can only be read as a segment",
@@ -406,7 +406,7 @@ static void *open_input(void *context)
 	uint8_t out[64];
 
 	enum bc_format wanted = opening->reads_on ? BC_FORMAT_RAW6 : BC_FORMAT_UNKNOWN;
-	opening->result = bc_input_open(&input, opening->stream, wanted, &probe);
+	opening->result = bc_input_open(&input, opening->stream, wanted, BC_WINDOW_LOG, &probe);
 	if (opening->result != 0)
 		return NULL;
 	do

@@ -93,7 +93,7 @@ static char *read_all(int fd, enum bc_format format, const struct read_options *
 		assert_true(bc_format_options_read(&reader_options.format, options->format_options,
 			bc_format_info(format)->read_options, err, sizeof(err)));
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 format, &probe),
+				 format, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, format, &reader_options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
@@ -281,7 +281,7 @@ TEST(a_line_over_the_limit_is_reported_and_skipped_anywhere)
 		out = open_memstream(&got, &got_bytes);
 		assert_int_equal(
 			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				BC_FORMAT_DIN, &probe),
+				BC_FORMAT_DIN, BC_WINDOW_LOG, &probe),
 			0);
 		assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_DIN, &reader_options), 0);
 		while (bc_reader_next(reader, &batch) == 1) {
@@ -406,7 +406,7 @@ TEST(a_board_stream_is_read_completely)
 	uint64_t tick = 0;
 
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_BCP1, &probe),
+				 BC_FORMAT_BCP1, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_BCP1, &reader_options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
@@ -558,7 +558,7 @@ static struct segment_run run_segment(int fd, const struct read_options *options
 	struct bc_batch batch;
 
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_SEGMENT, &probe),
+				 BC_FORMAT_SEGMENT, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &reader_options), 0);
 	while (bc_reader_next(reader, &batch) == 1) {
@@ -835,7 +835,7 @@ TEST(a_format_that_can_only_be_written_is_refused)
 	int fd = fd_of("0 1\n", 4);
 
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_DIN, &probe),
+				 BC_FORMAT_DIN, BC_WINDOW_LOG, &probe),
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &reader_options), -95);
 	bc_reader_close(NULL);

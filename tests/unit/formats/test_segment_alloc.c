@@ -237,7 +237,7 @@ static int open_input(struct fixture *f)
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
 	int rc = bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-		BC_FORMAT_SEGMENT, &probe);
+		BC_FORMAT_SEGMENT, BC_WINDOW_LOG, &probe);
 
 	if (rc == 0) {
 		rc = bc_input_segments(input, &reader);
@@ -259,8 +259,8 @@ static int read_plain(struct fixture *f)
 	size_t n = 0;
 	ssize_t now;
 	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
-	int rc = bc_input_open(
-		&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, BC_FORMAT_BYU, &probe);
+	int rc = bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+		BC_FORMAT_BYU, BC_WINDOW_LOG, &probe);
 
 	if (rc == 0) {
 		while ((now = bc_input_read(input, out + n, sizeof(out) - n)) > 0)
