@@ -177,10 +177,8 @@ static void limit_wait(struct bc_daemon *d);
 
 static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
 {
-	uint64_t left;
+	uint64_t left = bc_status_space(status).seconds_left;
 
-	if (!bc_status_time_left(status, &left))
-		left = UINT64_MAX;
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
 		    d->config->disk_low_ns, now))
 		emit(d, &(struct bc_live_event){.kind = BC_LIVE_DISK_LOW,

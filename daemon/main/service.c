@@ -159,7 +159,6 @@ static void write_amount(char *out, size_t size, double amount, const char *unit
 static void write_recording(
 	char *out, size_t size, const struct bc_status *s, const char *doing, bool with_rate)
 {
-	struct bc_status_progress progress;
 	struct bc_loss_sum sum = bc_losses_sum(&s->counts->losses);
 	char rate[32];
 	char written[32];
@@ -169,9 +168,8 @@ static void write_recording(
 		snprintf(out, size, "%s", doing);
 		return;
 	}
-	bc_status_progress(s, &progress);
 	write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s");
-	write_amount(written, sizeof(written), (double)progress.bytes, "B");
+	write_amount(written, sizeof(written), (double)bc_status_progress(s).bytes, "B");
 	if (sum.lost != 0 || sum.inexact == 0)
 		snprintf(lost, sizeof(lost), "%s%" PRIu64, sum.inexact != 0 ? "at least " : "",
 			sum.lost);

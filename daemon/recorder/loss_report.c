@@ -83,68 +83,49 @@ static void write_losses(char out[LOSSES_MAX], const struct bc_losses *losses)
 				words[cause] != NULL ? words[cause] : bc_gap_cause_name(cause));
 }
 
-/* The same for the current period of losses. */
-static void write_period(
-	char out[LOSSES_MAX], const struct bc_loss_report *r, const struct bc_counts *c)
+static void start_period(struct bc_loss_report *r, uint64_t now)
 {
-	const struct bc_losses losses = bc_losses_since(&c->losses, &r->before.losses);
-
-	write_losses(out, &losses);
-}
-
-static void log_losses_start(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
-{
-	char losses[LOSSES_MAX];
-
 	r->is_losing = true;
 	r->before = r->polled;
 	r->losing_since_ns = r->polled_ns;
 	r->log_interval_ns = BC_LOG_WINDOW_NS;
 	r->log_at_ns = now + r->log_interval_ns;
-	write_period(losses, r, c);
-	bc_log_limited(&r->limits, BC_LOG_WARNING,
-		"samples lost: %s in the last %.1f s; the recording continues, with a gap at each "
-		"place",
-		losses, (double)(now - r->losing_since_ns) * 1e-9);
-}
-
-static void log_losses_ongoing(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
-{
-	char losses[LOSSES_MAX];
-
-	write_period(losses, r, c);
-	bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
-		(double)(now - r->losing_since_ns) * 1e-9,
-		dropped_of(c) != dropped_of(&r->before)
-			? "; disk or machine too slow for the source?"
-			: "");
-	r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
-	r->log_at_ns = now + r->log_interval_ns;
-}
-
-static void log_losses_end(struct bc_loss_report *r, const struct bc_counts *c)
-{
-	char losses[LOSSES_MAX];
-
-	r->is_losing = false;
-	write_period(losses, r, c);
-	bc_log_limited(&r->limits, BC_LOG_NOTICE,
-		"samples no longer lost; total loss: %s in %.1f s", losses,
-		(double)(r->lost_ns - r->losing_since_ns) * 1e-9);
 }
 
 static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
 	bool has_lost = lost_of(c) != lost_of(&r->polled);
+	bool is_new = has_lost && !r->is_losing;
+	char losses[LOSSES_MAX];
 
-	if (has_lost && !r->is_losing)
-		log_losses_start(r, c, now);
+	if (is_new)
+		start_period(r, now);
 	if (has_lost)
 		r->lost_ns = now;
-	if (r->is_losing && now - r->lost_ns >= QUIET_NS)
-		log_losses_end(r, c);
-	else if (r->is_losing && now >= r->log_at_ns)
-		log_losses_ongoing(r, c, now);
+	bool is_quiet = r->is_losing && now - r->lost_ns >= QUIET_NS;
+	if (!is_new && !is_quiet && (!r->is_losing || now < r->log_at_ns))
+		return;
+	const struct bc_losses since = bc_losses_since(&c->losses, &r->before.losses);
+	double seconds = (double)((is_quiet ? r->lost_ns : now) - r->losing_since_ns) * 1e-9;
+	write_losses(losses, &since);
+	if (is_new) {
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"samples lost: %s in the last %.1f s; the recording continues, with a gap "
+			"at each place",
+			losses, seconds);
+	} else if (is_quiet) {
+		r->is_losing = false;
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"samples no longer lost; total loss: %s in %.1f s", losses, seconds);
+	} else {
+		bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
+			seconds,
+			dropped_of(c) != dropped_of(&r->before)
+				? "; disk or machine too slow for the source?"
+				: "");
+		r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
+		r->log_at_ns = now + r->log_interval_ns;
+	}
 }
 
 void bc_loss_report_finish(struct bc_loss_report *r)
@@ -182,19 +163,18 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 	uint64_t received = c->received - b->received;
 	uint64_t invalid = c->dropped_invalid - b->dropped_invalid;
 	uint64_t idle = c->dropped_idle - b->dropped_idle;
+	char after[48] = "";
 
-	if (received == 0 && records == 0)
+	if (received == 0 && records == 0) {
 		bc_log(BC_LOG_NOTICE, "%s: nothing recorded: no samples received", recording);
-	else if (idle != 0)
-		bc_log(BC_LOG_NOTICE,
-			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
-			" invalid, %" PRIu64 " after the end",
-			recording, records, received, invalid, idle);
-	else
-		bc_log(BC_LOG_NOTICE,
-			"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
-			" invalid",
-			recording, records, received, invalid);
+		return;
+	}
+	if (idle != 0)
+		snprintf(after, sizeof(after), ", %" PRIu64 " after the end", idle);
+	bc_log(BC_LOG_NOTICE,
+		"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
+		" invalid%s",
+		recording, records, received, invalid, after);
 }
 
 void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,

@@ -76,7 +76,6 @@ struct bc_recorder {
 		struct bc_losses losses;
 		uint64_t losses_ns; /* when the losses were */
 	} emitted;
-	struct bc_status_flight flight_status;
 };
 
 static bool has_flight(const struct bc_recorder *r)
@@ -964,12 +963,11 @@ static const struct bc_recording *shown_recording(const struct bc_recorder *r)
 	return r->options.is_once ? r->recordings.newest : bc_recorder_current(r);
 }
 
-static const struct bc_status_flight *flight_of(struct bc_recorder *r)
+static struct bc_status_flight flight_of(const struct bc_recorder *r)
 {
-	if (!has_flight(r) || r->is_over)
-		return NULL;
 	struct bc_overwrite_ring_state held = bc_channel_flight_state(r->channel);
-	r->flight_status = (struct bc_status_flight){
+
+	return (struct bc_status_flight){
 		.seconds = (double)held.ns * 1e-9,
 		.bytes = held.records * BC_RECORD_BYTES,
 		.records = held.records,
@@ -977,7 +975,6 @@ static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 		.limit_seconds = (double)r->flight.ns * 1e-9,
 		.limit_bytes = r->flight.bytes,
 	};
-	return &r->flight_status;
 }
 
 struct bc_status bc_recorder_status(struct bc_recorder *r)
@@ -1003,6 +1000,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.space = r->options.config->space,
 		.damages = bc_session_outcome(r->session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
+		.has_flight = has_flight(r) && !r->is_over,
 		.flight = flight_of(r),
 		.triggers = r->triggers.count,
 	};

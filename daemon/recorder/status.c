@@ -53,80 +53,66 @@ static double seconds_of(uint64_t ns)
 }
 
 /* The largest total size that the rules allow, at most `limit_bytes` if that is known. */
-static double most_bytes(const struct bc_space_forecast *f, const struct bc_rotation *rotation,
-	const struct bc_retention_rules *rules, double bytes_per_s)
+static double most_bytes(const struct bc_status *s, uint64_t limit_bytes)
 {
+	const struct bc_rotation *rotation = &s->rotation;
 	double segment_s = fmin(
 		seconds_of(rotation->duration_ns), seconds_of(rotation->interval_ns));
-	double most = f->limit_bytes != 0 ? (double)f->limit_bytes : INFINITY;
+	double most = limit_bytes != 0 ? (double)limit_bytes : INFINITY;
 
 	if (rotation->files != 0)
-		most = fmin(most, (double)rotation->files * segment_s * bytes_per_s);
-	return fmin(most, seconds_of(rules->max_age_ns) * bytes_per_s);
+		most = fmin(most, (double)rotation->files * segment_s * s->rates.growth_per_s);
+	return fmin(most, seconds_of(s->space.max_age_ns) * s->rates.growth_per_s);
 }
 
-static void limit(struct bc_space_forecast *f, uint64_t bytes)
+static void set_lower_limit(struct bc_space_forecast *f, uint64_t bytes)
 {
 	f->limit_bytes = f->limit_bytes == 0 || bytes < f->limit_bytes ? bytes : f->limit_bytes;
 }
 
-struct bc_space_forecast bc_space_forecast(const struct bc_rotation *rotation,
-	const struct bc_retention_rules *rules, const struct bc_writer_stats *stats,
-	double bytes_per_s)
+struct bc_space_forecast bc_status_space(const struct bc_status *s)
 {
-	struct bc_space_forecast f = {.limit_segments = rotation->files};
-	uint64_t keep = rules->keep_free_bytes;
+	const struct bc_rotation *rotation = &s->rotation;
+	const struct bc_writer_stats *stats = s->stats;
+	struct bc_space_forecast f = {
+		.limit_segments = rotation->files, .seconds_left = UINT64_MAX};
+	uint64_t keep = s->space.keep_free_bytes;
 	uint64_t bytes;
 
-	if (rules->max_use_bytes != 0)
-		limit(&f, rules->max_use_bytes);
+	if (s->space.max_use_bytes != 0)
+		set_lower_limit(&f, s->space.max_use_bytes);
 	if (keep != 0 && !stats->is_free_unknown)
-		limit(&f, stats->used_bytes +
-				  (stats->free_bytes > keep ? stats->free_bytes - keep : 0));
+		set_lower_limit(
+			&f, stats->used_bytes +
+				    (stats->free_bytes > keep ? stats->free_bytes - keep : 0));
 	if (rotation->files != 0 && rotation->file_bytes != 0 &&
 		!__builtin_mul_overflow(rotation->files, rotation->file_bytes, &bytes))
-		limit(&f, bytes);
+		set_lower_limit(&f, bytes);
 	f.has_ring = f.limit_bytes != 0 || f.limit_segments != 0;
-	if (bytes_per_s < 1 || stats->is_free_unknown)
+	if (s->rates.growth_per_s < 1 || stats->is_free_unknown)
 		return f;
-	if (stats->has_no_inodes && keep == 0) {
-		f.will_fill = true; /* at the end of the open file */
-		return f;
-	}
-	double growth = most_bytes(&f, rotation, rules, bytes_per_s) - (double)stats->used_bytes;
-	f.will_fill = growth > (double)stats->free_bytes;
-	f.seconds_left = (uint64_t)((double)stats->free_bytes / bytes_per_s);
+	if (stats->has_no_inodes && keep == 0)
+		f.seconds_left = 0; /* at the end of the open file */
+	else if (most_bytes(s, f.limit_bytes) - (double)stats->used_bytes >
+		 (double)stats->free_bytes)
+		f.seconds_left = (uint64_t)((double)stats->free_bytes / s->rates.growth_per_s);
 	return f;
 }
 
-/* What the rules and the growth of the last minute mean for the disk. */
-static struct bc_space_forecast forecast(const struct bc_status *s)
-{
-	return bc_space_forecast(&s->rotation, &s->space, s->stats, s->rates.growth_per_s);
-}
-
-bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
-{
-	struct bc_space_forecast f = forecast(s);
-
-	*seconds = f.seconds_left;
-	return f.will_fill;
-}
-
-void bc_status_progress(const struct bc_status *s, struct bc_status_progress *progress)
+struct bc_status_progress bc_status_progress(const struct bc_status *s)
 {
 	const struct bc_writer_stats *stats = s->stats;
+	struct bc_status_progress progress = {.path = ""};
 
-	memset(progress, 0, sizeof(*progress));
 	if (s->recording == NULL || stats->recording_tag != s->recording->tag)
-		return;
-	progress->segment = stats->segment;
-	progress->records = stats->recording_records;
-	progress->bytes = stats->recording_bytes;
-	if (stats->file[0] == '\0')
-		return;
-	snprintf(progress->path, sizeof(progress->path), "%s/%s%s", s->dir, stats->file,
-		stats->is_open ? BC_PARTIAL_SUFFIX : "");
+		return progress;
+	progress.segment = stats->segment;
+	progress.records = stats->recording_records;
+	progress.bytes = stats->recording_bytes;
+	if (stats->file[0] != '\0')
+		snprintf(progress.path, sizeof(progress.path), "%s/%s%s", s->dir, stats->file,
+			stats->is_open ? BC_PARTIAL_SUFFIX : "");
+	return progress;
 }
 
 /* The JSON object */
@@ -226,18 +212,16 @@ json_t *bc_status_json(const struct bc_status *s)
 {
 	static const struct bc_board no_board;
 	static const struct bc_recording_info no_recording;
-	static const struct bc_status_flight no_flight;
 	const struct bc_board *b = s->board != NULL ? s->board : &no_board;
 	const struct bc_recording_info *r = s->recording != NULL ? s->recording : &no_recording;
-	const struct bc_status_flight *f = s->flight != NULL ? s->flight : &no_flight;
+	const struct bc_status_flight *f = &s->flight;
 	const struct bc_counts *c = s->counts;
 	const struct bc_writer_stats *w = s->stats;
 	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
-	const struct bc_space_forecast space = forecast(s);
-	struct bc_status_progress progress;
+	const struct bc_space_forecast space = bc_status_space(s);
+	const struct bc_status_progress progress = bc_status_progress(s);
 	char board_id[16];
 
-	bc_status_progress(s, &progress);
 	snprintf(board_id, sizeof(board_id), "%04x:%04x", b->identity.vid, b->identity.pid);
 	json_t *values[] = {
 #define FIGURE(path, type, value, ...) VALUE_##type(value),

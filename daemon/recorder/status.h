@@ -49,15 +49,9 @@ struct bc_space_forecast {
 	bool has_ring;           /* a rule deletes old segments for space */
 	uint64_t limit_bytes;    /* all segments together; 0: not known */
 	uint64_t limit_segments; /* 0: no such rule */
-	bool will_fill;          /* the disk fills before the rules delete anything; false if its
-				  * free space is unknown */
-	uint64_t seconds_left;   /* until then */
+	uint64_t seconds_left;   /* until the disk is full; UINT64_MAX: the rules prevent that,
+				  * nothing is being written, or the free space is unknown */
 };
-
-/* `bytes_per_s` is the rate at which files grow; 0: they don't. */
-struct bc_space_forecast bc_space_forecast(const struct bc_rotation *rotation,
-	const struct bc_retention_rules *rules, const struct bc_writer_stats *stats,
-	double bytes_per_s);
 
 /* The contents and limits of the flight recorder; a limit of 0 is none. */
 struct bc_status_flight {
@@ -87,29 +81,27 @@ struct bc_status {
 	unsigned clients;
 	uint64_t dropped_log_lines;
 	double uptime_s;
-	const char *mode;                      /* bc_record_mode_name() */
-	const struct bc_status_flight *flight; /* NULL: no flight recorder */
-	unsigned triggers;                     /* armed */
+	const char *mode; /* bc_record_mode_name() */
+	bool has_flight;
+	struct bc_status_flight flight; /* if has_flight */
+	unsigned triggers;              /* armed */
 	unsigned streams_events;
 	unsigned streams_records;
 	uint64_t commands_waiting;
 	uint64_t commands_failed;
 };
 
-/* Sets the time until the disk is full. Returns false if the rules prevent that, or while nothing
- * is being written. */
-bool bc_status_time_left(const struct bc_status *status, uint64_t *seconds);
+/* What the rules and the growth of the last minute mean for the disk. */
+struct bc_space_forecast bc_status_space(const struct bc_status *status);
 
-/* The progress of the recording; zero while the writer's statistics still refer to the previous
- * one.
- */
+/* The progress of the recording; zero while the writer still works on the previous one. */
 struct bc_status_progress {
 	uint32_t segment;
 	uint64_t records;
 	uint64_t bytes;
 	char path[4096 + BC_SEGMENT_NAME_MAX + 16]; /* its newest file; empty: none yet */
 };
-void bc_status_progress(const struct bc_status *status, struct bc_status_progress *progress);
+struct bc_status_progress bc_status_progress(const struct bc_status *status);
 
 /* Returns the object, which the caller deletes; NULL if out of memory. */
 json_t *bc_status_json(const struct bc_status *status);

@@ -90,7 +90,7 @@ FIGURE("recording.bytes", COUNT, progress.bytes, "recording_bytes",
 	"Bytes on disk of the recording.")
 FIGURE("recording.metadata", TEXTS, bc_metadata_parse(r->header.metadata),
 	"recording_metadata_info", "User-defined metadata of the recording.", LABEL("key"))
-FIGURE("flight", OBJECT_OR_NULL, s->flight != NULL, NULL, "The flight recorder.")
+FIGURE("flight", OBJECT_OR_NULL, s->has_flight, NULL, "The flight recorder.")
 FIGURE("flight.seconds", SECONDS, tenths(f->seconds), "flight_seconds",
 	"Time held by the flight recorder.")
 FIGURE("flight.bytes", COUNT, f->bytes, "flight_bytes",
@@ -151,8 +151,9 @@ FIGURE("disk.ring.segments", COUNT, w->segments, "ring_segments", "Segments in t
 FIGURE("disk.ring.limit_segments", COUNT_OR_NULL,
 	count_if(space.limit_segments != 0, space.limit_segments), "ring_limit_segments",
 	"Number of segments at which the rules delete old ones.")
-FIGURE("disk.time_left_seconds", COUNT_OR_NULL, count_if(space.will_fill, space.seconds_left),
-	"disk_time_left_seconds", "Time until the disk is full at the rate of the last minute.")
+FIGURE("disk.time_left_seconds", COUNT_OR_NULL,
+	count_if(space.seconds_left != UINT64_MAX, space.seconds_left), "disk_time_left_seconds",
+	"Time until the disk is full at the rate of the last minute.")
 FIGURE("disk.stuck", FLAG, w->is_stuck, "disk_stuck",
 	"Whether chunks cannot be written (1) or can (0).")
 FIGURE("disk.last_error", TEXT_OR_NULL, w->error, "disk_error_info", "Last error of the disk.",

@@ -13,7 +13,6 @@ struct fixture {
 	struct bc_recording_info recording;
 	struct bc_counts counts;
 	struct bc_writer_stats report;
-	struct bc_status_flight flight;
 	struct bc_status status;
 };
 
@@ -56,8 +55,6 @@ static void set_up(struct fixture *f)
 		.free_bytes = UINT64_C(1) << 40, .segment = 4, .recording_records = 90};
 	strcpy(f->report.file, "a.byu.lz4");
 	strcpy(f->report.error, "No space left on device");
-	f->flight = (struct bc_status_flight){
-		.seconds = 1.57, .bytes = 12, .records = 1, .chunks = 1, .limit_seconds = 2.5};
 	f->status = (struct bc_status){.state = "recording",
 		.mode = "flight",
 		.source_kind = "usb",
@@ -68,7 +65,12 @@ static void set_up(struct fixture *f)
 		.dir = "/var/lib/\xFE",
 		.counts = &f->counts,
 		.stats = &f->report,
-		.flight = &f->flight,
+		.has_flight = true,
+		.flight = {.seconds = 1.57,
+			.bytes = 12,
+			.records = 1,
+			.chunks = 1,
+			.limit_seconds = 2.5},
 		.rates = {.bytes_out_per_s = 1000000, .growth_per_s = 1000000},
 		.clients = 3,
 		.streams_events = 2,
@@ -151,7 +153,7 @@ TEST_F(absent_parts_have_no_metrics)
 
 	f->status.board = NULL;
 	f->status.recording = NULL;
-	f->status.flight = NULL;
+	f->status.has_flight = false;
 	f->status.rates.growth_per_s = 0;
 	f->report.error[0] = '\0';
 	char *text = bc_metrics_write(&f->status);

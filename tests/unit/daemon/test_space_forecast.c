@@ -6,8 +6,7 @@
 
 /* 1 GB is free, recordings use 19 MB in two segments, and grow by 1 MB/s. */
 struct fixture {
-	struct bc_rotation rotation;
-	struct bc_retention_rules rules;
+	struct bc_status status;
 	struct bc_writer_stats stats;
 };
 
@@ -16,13 +15,20 @@ static void set_up(struct fixture *f)
 	f->stats.free_bytes = 1000 * MB;
 	f->stats.used_bytes = 19 * MB;
 	f->stats.segments = 2;
+	f->status.stats = &f->stats;
+	f->status.rates.growth_per_s = 1e6;
 }
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static struct bc_space_forecast forecast(const struct fixture *f)
 {
-	return bc_space_forecast(&f->rotation, &f->rules, &f->stats, 1e6);
+	return bc_status_space(&f->status);
+}
+
+static bool will_fill(const struct fixture *f)
+{
+	return forecast(f).seconds_left != UINT64_MAX;
 }
 
 TEST_F(without_rules_the_disk_fills)
@@ -30,90 +36,88 @@ TEST_F(without_rules_the_disk_fills)
 	struct bc_space_forecast seen = forecast(f);
 
 	assert_false(seen.has_ring);
-	assert_true(seen.will_fill);
 	assert_int_equal(seen.seconds_left, 1000);
-	seen = bc_space_forecast(&f->rotation, &f->rules, &f->stats, 0);
-	assert_false(seen.will_fill);
+	f->status.rates.growth_per_s = 0;
+	assert_false(will_fill(f));
 }
 
 TEST_F(a_ring_that_fits_never_fills_the_disk)
 {
-	f->rotation.files = 3;
-	f->rotation.file_bytes = 8 * MB;
+	f->status.rotation.files = 3;
+	f->status.rotation.file_bytes = 8 * MB;
 	struct bc_space_forecast seen = forecast(f);
 	assert_true(seen.has_ring);
 	assert_int_equal(seen.limit_bytes, 24 * MB);
 	assert_int_equal(seen.limit_segments, 3);
-	assert_false(seen.will_fill);
+	assert_false(will_fill(f));
 }
 
 TEST_F(a_ring_larger_than_the_disk_fills_it)
 {
-	f->rotation.files = 1000;
-	f->rotation.file_bytes = 8 * MB;
+	f->status.rotation.files = 1000;
+	f->status.rotation.file_bytes = 8 * MB;
 	struct bc_space_forecast seen = forecast(f);
 	assert_int_equal(seen.limit_bytes, 8000 * MB);
-	assert_true(seen.will_fill);
 	assert_int_equal(seen.seconds_left, 1000);
 }
 
 TEST_F(segments_limited_in_time_make_a_ring_of_segments)
 {
-	f->rotation.files = 3;
-	f->rotation.duration_ns = 60 * SECOND;
+	f->status.rotation.files = 3;
+	f->status.rotation.duration_ns = 60 * SECOND;
 	struct bc_space_forecast seen = forecast(f);
 	assert_true(seen.has_ring);
 	assert_int_equal(seen.limit_bytes, 0);
-	assert_false(seen.will_fill);
-	f->rotation.files = 1000;
-	assert_true(forecast(f).will_fill);
+	assert_false(will_fill(f));
+	f->status.rotation.files = 1000;
+	assert_true(will_fill(f));
 	/* Whole recordings, however long. */
-	f->rotation = (struct bc_rotation){.files = 3};
-	assert_true(forecast(f).will_fill);
+	f->status.rotation = (struct bc_rotation){.files = 3};
+	assert_true(will_fill(f));
 }
 
 TEST_F(the_lowest_limit_applies)
 {
-	f->rules.max_use_bytes = 500 * MB;
+	f->status.space.max_use_bytes = 500 * MB;
 	assert_int_equal(forecast(f).limit_bytes, 500 * MB);
-	assert_false(forecast(f).will_fill);
-	f->rules.keep_free_bytes = 900 * MB;
+	assert_false(will_fill(f));
+	f->status.space.keep_free_bytes = 900 * MB;
 	assert_int_equal(forecast(f).limit_bytes, 119 * MB);
-	assert_false(forecast(f).will_fill);
-	f->rules.keep_free_bytes = 2000 * MB;
+	assert_false(will_fill(f));
+	f->status.space.keep_free_bytes = 2000 * MB;
 	assert_int_equal(forecast(f).limit_bytes, 19 * MB);
-	assert_false(forecast(f).will_fill);
+	assert_false(will_fill(f));
 }
 
 TEST_F(unknown_free_space_has_no_forecast)
 {
 	f->stats.is_free_unknown = true;
 	f->stats.free_bytes = 0;
-	assert_false(forecast(f).will_fill);
-	f->rules.keep_free_bytes = 900 * MB;
+	assert_false(will_fill(f));
+	f->status.space.keep_free_bytes = 900 * MB;
 	assert_int_equal(forecast(f).limit_bytes, 0);
 	assert_false(forecast(f).has_ring);
-	f->rules.max_use_bytes = 500 * MB;
+	f->status.space.max_use_bytes = 500 * MB;
 	assert_int_equal(forecast(f).limit_bytes, 500 * MB);
-	assert_false(forecast(f).will_fill);
+	assert_false(will_fill(f));
 }
 
 TEST_F(without_free_inodes_the_disk_is_full_unless_keep_free_makes_room)
 {
 	f->stats.has_no_inodes = true;
-	assert_true(forecast(f).will_fill);
+	assert_true(will_fill(f));
 	assert_int_equal(forecast(f).seconds_left, 0);
-	f->rules.keep_free_bytes = 100 * MB;
-	assert_false(forecast(f).will_fill);
+	f->status.space.keep_free_bytes = 100 * MB;
+	assert_false(will_fill(f));
 }
 
 TEST_F(an_age_limit_keeps_the_disk_from_filling_if_it_is_low_enough)
 {
-	f->rules.max_age_ns = 600 * SECOND;
+	f->status.space.max_age_ns = 600 * SECOND;
 	assert_false(forecast(f).has_ring);
-	assert_false(forecast(f).will_fill);
-	f->rules.max_age_ns = 6000 * SECOND;
-	assert_true(forecast(f).will_fill);
+	assert_false(will_fill(f));
+	f->status.space.max_age_ns = 6000 * SECOND;
+	assert_true(will_fill(f));
 }
 
 /* Chunks reach the disk in bursts. */
