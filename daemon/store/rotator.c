@@ -452,15 +452,30 @@ static int create_file(struct bc_rotator *r, const struct bc_segment_header *hea
 	return 0;
 }
 
-static int create_segment(struct bc_rotator *r, const struct bc_segment_header *header)
+static struct bc_segment_header header_of(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	int rc = create_file(r, header);
+	struct bc_segment_header header;
+
+	bc_recording_info_header(e->recording, &header);
+	header.segment = segment_number(r);
+	header.wall_ns = e->info.wall_ns;
+	header.first_tick = e->info.first_tick;
+	header.first_epoch = e->info.epoch;
+	header.first_record = e->info.first_record;
+	return header;
+}
+
+/* Creates a segment that starts with a chunk. Returns 0 or a negative errno. */
+static int create_segment(struct bc_rotator *r, const struct bc_encoded *e)
+{
+	struct bc_segment_header header = header_of(r, e);
+	int rc = create_file(r, &header);
 
 	if (rc != 0)
 		return rc;
 	const struct bc_writer_notice notice = file_notice(&r->segment, BC_NOTICE_OPENED);
 	memcpy(r->stats.file, notice.file, sizeof(notice.file));
-	r->stats.segment = header->segment;
+	r->stats.segment = header.segment;
 	r->stats.recording_bytes += r->segment.file.bytes;
 	struct bc_writer_notice *opened = malloc(sizeof(*opened));
 	post_notice(r, &opened, &notice);
@@ -572,25 +587,11 @@ static uint64_t coming_bytes_of(const struct bc_rotator *r, const struct bc_enco
 
 /* Writing */
 
-static struct bc_segment_header header_of(const struct bc_rotator *r, const struct bc_encoded *e)
-{
-	struct bc_segment_header header;
-
-	bc_recording_info_header(e->recording, &header);
-	header.segment = segment_number(r);
-	header.wall_ns = e->info.wall_ns;
-	header.first_tick = e->info.first_tick;
-	header.first_epoch = e->info.epoch;
-	header.first_record = e->info.first_record;
-	return header;
-}
-
 static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
 	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
 		return false;
-	struct bc_segment_header header = header_of(r, e);
-	int rc = create_segment(r, &header);
+	int rc = create_segment(r, e);
 	if (rc != 0)
 		return create_failed(r, rc);
 	r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
@@ -726,8 +727,7 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (!make_room(r, e))
 		return -ENOSPC;
 	if (r->segment.file.fd < 0) {
-		struct bc_segment_header header = header_of(r, e);
-		int rc = create_segment(r, &header);
+		int rc = create_segment(r, e);
 		if (rc != 0)
 			return rc;
 	}

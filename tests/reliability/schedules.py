@@ -56,7 +56,7 @@ PLANTED = {
 """),
     "a wake-up without a free slot is taken for one": (
         "daemon/ingest/pipeline.c",
-        """	if (!p->needs_slot || bc_queue_count(&p->pool.free_slots) == 0)
+        """	if (!p->needs_slot || bc_queue_count(&p->free_slots) == 0)
 		return;
 	p->needs_slot = false;
 """,
