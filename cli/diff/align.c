@@ -326,7 +326,7 @@ static struct bc_pair point_on(const struct search *t, int32_t diagonal, int32_t
 }
 
 /* Returns the point that is furthest from the end where its search began. */
-static struct bc_pair furthest(const struct search *t)
+static struct bc_pair furthest_point(const struct search *t)
 {
 	const struct region *r = t->r;
 	struct bc_pair best = {0};
@@ -358,7 +358,7 @@ static struct bc_pair furthest(const struct search *t)
 /* Finds a point on a shortest path of insertions and deletions through a region, searching from
  * both ends at once (Myers 1986, with linear memory). If that takes too many steps, the point is
  * the furthest one reached, and *is_exact is false. */
-static struct bc_pair split(struct bc_align *s, const struct region *r, bool *is_exact)
+static struct bc_pair split_region(struct bc_align *s, const struct region *r, bool *is_exact)
 {
 	struct search t = {.r = r, .base = r->x0 - r->y1 - 1, .f = s->forward, .b = s->backward};
 	t.last = r->x1 - r->y0 - t.base;
@@ -379,10 +379,10 @@ static struct bc_pair split(struct bc_align *s, const struct region *r, bool *is
 			return point_on(&t, met, t.b[met]);
 	}
 	*is_exact = false;
-	return furthest(&t);
+	return furthest_point(&t);
 }
 
-static void solve(struct bc_align *s, struct region r, int depth);
+static void solve_region(struct bc_align *s, struct region r, int depth);
 
 /* Solves the regions before, between and after the anchors on top of the stack, and removes
  * them. */
@@ -393,17 +393,17 @@ static void solve_between(struct bc_align *s, struct region r, size_t anchors, i
 	for (size_t k = 0; k < anchors; k++) {
 		const struct bc_pair pair = s->pairs[base + k];
 		struct region before = {r.x0, (int32_t)pair.a, r.y0, (int32_t)pair.b};
-		solve(s, before, depth + 1);
+		solve_region(s, before, depth + 1);
 		s->counterpart[pair.a] = pair.b;
 		r.x0 = (int32_t)pair.a + 1;
 		r.y0 = (int32_t)pair.b + 1;
 	}
 	s->pair_count = base;
-	solve(s, r, depth + 1);
+	solve_region(s, r, depth + 1);
 }
 
 /* Finds counterparts in a region. */
-static void solve(struct bc_align *s, struct region r, int depth)
+static void solve_region(struct bc_align *s, struct region r, int depth)
 {
 	for (;;) {
 		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x0] == s->y[r.y0]; r.x0++, r.y0++)
@@ -414,14 +414,14 @@ static void solve(struct bc_align *s, struct region r, int depth)
 		if (r.x0 == r.x1 || r.y0 == r.y1)
 			return;
 		bool is_exact;
-		struct bc_pair at = split(s, &r, &is_exact);
+		struct bc_pair at = split_region(s, &r, &is_exact);
 		size_t anchors = is_exact || depth >= DEPTH_MAX ? 0 : push_anchors(s, &r);
 		if (anchors != 0) {
 			solve_between(s, r, anchors, depth);
 			return;
 		}
 		struct region half = {r.x0, (int32_t)at.a, r.y0, (int32_t)at.b};
-		solve(s, half, depth);
+		solve_region(s, half, depth);
 		r.x0 = half.x1;
 		r.y0 = half.y1;
 	}
@@ -467,7 +467,7 @@ size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint6
 	memset(s->counterpart, 0xff, (size_t)all.x1 * sizeof(*s->counterpart));
 	s->pair_count = 0;
 	s->diagonals = (int64_t)(n + m) * DIAGONALS_EACH;
-	solve(s, all, 0);
+	solve_region(s, all, 0);
 	size_t count = bc_block_append(blocks, 0, 0, 0, first);
 	for (int32_t i = 0; i < all.x1; i++)
 		if (s->counterpart[i] != NONE)

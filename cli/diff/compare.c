@@ -1,7 +1,7 @@
-/* Compares and hashes entries by a table of places: which field, of which kind of entry, is where
- * in struct bc_entry, and how it is read. Both walk the table, so that they agree: entries that do
- * not differ in the selected fields have the same hash. Two traces are mostly equal, so references
- * have a fast path before the table. */
+/* Compares and hashes entries by one table: which member of struct bc_entry has which field of
+ * which kind of entry, and how it is read. Both walk the table, so they agree: entries that do not
+ * differ in the selected fields have the same hash. Two traces are mostly equal, so references have
+ * a fast path before the table. */
 #include "cli/diff/compare.h"
 
 #include <assert.h>
@@ -89,7 +89,7 @@ static bool is_white(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct cursor read_text(struct bc_text text, enum reading reading)
+static struct cursor start_cursor(struct bc_text text, enum reading reading)
 {
 	return (struct cursor){.at = text.at,
 		.end = text.bytes != 0 ? text.at + text.bytes : text.at,
@@ -102,7 +102,7 @@ static int lower(char c)
 }
 
 /* Returns the next character, or -1 at the end. */
-static int take(struct cursor *c)
+static int next_char(struct cursor *c)
 {
 	bool was_white = false;
 
@@ -129,11 +129,11 @@ static bool is_same_text(struct bc_text a, struct bc_text b, enum reading readin
 		return true;
 	if (reading == VERBATIM || a.bytes == 0 || b.bytes == 0)
 		return false;
-	struct cursor x = read_text(a, reading);
-	struct cursor y = read_text(b, reading);
+	struct cursor x = start_cursor(a, reading);
+	struct cursor y = start_cursor(b, reading);
 	for (;;) {
-		int c = take(&x);
-		if (c != take(&y))
+		int c = next_char(&x);
+		if (c != next_char(&y))
 			return false;
 		if (c < 0)
 			return true;
@@ -146,14 +146,14 @@ static bool is_same_text(struct bc_text a, struct bc_text b, enum reading readin
 
 #define ANY_KIND BC_ENTRY_KINDS
 
-static const struct place {
+static const struct member {
 	uint64_t field;
 	uint8_t kind; /* enum bc_entry_kind, or ANY_KIND */
 	uint8_t reading;
 	uint16_t trait; /* compared only if both entries have it; 0: always, an absent field is 0 */
 	uint16_t at;
 	uint16_t bytes;
-} places[] = {
+} members[] = {
 	{BC_FIELD_ADDR, BC_ENTRY_REFERENCE, NUMBER, 0, AT(addr)},
 	{BC_FIELD_TYPE, BC_ENTRY_REFERENCE, NUMBER, 0, AT(type)},
 	{BC_FIELD_ADDR, BC_ENTRY_INSTRUCTION, NUMBER, 0, AT(addr)},
@@ -198,17 +198,17 @@ static const struct place {
 	{BC_FIELD_SECURITY, ANY_KIND, ANY_CASE, BC_HAS_SECURITY, AT(access.security)},
 };
 
-#define PLACES (sizeof(places) / sizeof(places[0]))
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
 
-/* True if entries of this kind and with these traits have the field at this place. */
-static bool is_used(const struct place *p, unsigned kind, uint32_t has, uint64_t fields)
+/* True if entries of this kind and with these traits have the member's field. */
+static bool is_used(const struct member *p, unsigned kind, uint32_t has, uint64_t fields)
 {
 	return (p->kind == kind || p->kind == ANY_KIND) && (p->field & fields) != 0 &&
 	       (p->trait & ~has) == 0;
 }
 
 static inline bool is_number_same(
-	const struct bc_entry *a, const struct bc_entry *b, const struct place *p)
+	const struct bc_entry *a, const struct bc_entry *b, const struct member *p)
 {
 	const char *x = (const char *)a + p->at;
 	const char *y = (const char *)b + p->at;
@@ -220,7 +220,7 @@ static inline bool is_number_same(
 }
 
 /* Returns the bytes as they are in memory: only good for equality. */
-static uint64_t number_at(const struct bc_entry *entry, const struct place *p)
+static uint64_t number_at(const struct bc_entry *entry, const struct member *p)
 {
 	uint64_t number = 0;
 
@@ -228,7 +228,7 @@ static uint64_t number_at(const struct bc_entry *entry, const struct place *p)
 	return number;
 }
 
-static struct bc_text text_at(const struct bc_entry *entry, const struct place *p)
+static struct bc_text text_at(const struct bc_entry *entry, const struct member *p)
 {
 	struct bc_text text;
 
@@ -252,7 +252,7 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 	for (size_t i = 0; i < OPTIONALS; i++)
 		if (((a->has ^ b->has) & optional[i].trait) != 0)
 			differ |= optional[i].field;
-	for (const struct place *p = places; p < places + PLACES; p++)
+	for (const struct member *p = members; p < members + MEMBERS; p++)
 		if (is_used(p, a->kind, a->has & b->has, fields & ~differ) &&
 			(p->reading == NUMBER
 					? !is_number_same(a, b, p)
@@ -279,12 +279,12 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 static uint64_t mix_text(uint64_t hash, struct bc_text text, enum reading reading)
 {
-	struct cursor c = read_text(text, reading);
+	struct cursor c = start_cursor(text, reading);
 	uint64_t sum = text.bytes != 0; /* an empty text differs from 0 */
 	int letter;
 
 	if (text.bytes != 0)
-		while ((letter = take(&c)) >= 0)
+		while ((letter = next_char(&c)) >= 0)
 			sum = (sum ^ (uint64_t)letter) * UINT64_C(0x100000001B3);
 	return mix(hash, sum);
 }
@@ -298,7 +298,7 @@ uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields)
 		if ((fields & ~BC_FIELD_TIME & optional[i].field) != 0)
 			has |= entry->has & optional[i].trait;
 	hash = mix(hash, has);
-	for (const struct place *p = places; p < places + PLACES; p++)
+	for (const struct member *p = members; p < members + MEMBERS; p++)
 		if (is_used(p, entry->kind, entry->has, fields))
 			hash = p->reading == NUMBER ? mix(hash, number_at(entry, p))
 						    : mix_text(hash, text_at(entry, p), p->reading);

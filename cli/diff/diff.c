@@ -153,12 +153,12 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 			side->run++;
 		if (side->left != 0)
 			break;
-		side->left = bc_entry_converter_next(&side->fit, &side->run);
+		side->left = bc_entry_converter_next(&side->converter, &side->run);
 		if (side->left != 0)
 			continue;
 		if (!bc_trace_next(&side->trace, &batch))
 			return 0;
-		bc_entry_convert_batch(&side->fit, batch.entries, batch.count);
+		bc_entry_convert_batch(&side->converter, batch.entries, batch.count);
 	}
 	side->awaits_start = false;
 	size_t n = 1;
@@ -186,9 +186,9 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 		return -ENOTSUP;
 	enum bc_exit code = bc_trace_open(&again.trace, &console, (const char **)side->files.paths,
 		side->files.count, side->trace.format, &side->trace.options);
-	bc_entry_converter_init(&again.fit, side->trace.format, &side->trace.options.format);
-	again.fit.holds = side->fit.holds;
-	again.fit.needs = side->fit.needs;
+	bc_entry_converter_init(&again.converter, side->trace.format, &side->trace.options.format);
+	again.converter.holds = side->converter.holds;
+	again.converter.needs = side->converter.needs;
 	bool goes_on = code == BC_EXIT_OK;
 	while (goes_on && next_run(&again, &run, &count) > 0)
 		for (size_t i = 0; goes_on && i < count; i++)
@@ -513,15 +513,15 @@ static enum bc_exit check_common(struct bc_diff *d)
 
 /* Sets up the conversion of a side to what the other format can hold. Micro-ops that are not
  * selected are converted to references. */
-static void fit_side(
+static void init_converter(
 	struct bc_diff_side *side, const struct bc_diff *d, const struct bc_diff_side *other)
 {
 	side->diff = d;
-	bc_entry_converter_init(&side->fit, side->trace.format, &side->trace.options.format);
-	side->fit.holds = can_be(&other->trace);
-	side->fit.needs = 0; /* nothing is written */
+	bc_entry_converter_init(&side->converter, side->trace.format, &side->trace.options.format);
+	side->converter.holds = can_be(&other->trace);
+	side->converter.needs = 0; /* nothing is written */
 	if ((d->only & BC_DIFF_UOP) == 0)
-		side->fit.holds &= ~(uint32_t)BC_CAN_UOP;
+		side->converter.holds &= ~(uint32_t)BC_CAN_UOP;
 }
 
 /* BYU ticks are sums that start at the beginning of the file. */
@@ -628,8 +628,8 @@ static enum bc_exit run_diff(struct bc_diff *d)
 		code = check_common(d);
 	if (code != BC_EXIT_OK)
 		goto out;
-	fit_side(&d->a, d, &d->b);
-	fit_side(&d->b, d, &d->a);
+	init_converter(&d->a, d, &d->b);
+	init_converter(&d->b, d, &d->a);
 	read_origin(&d->a.origin, &d->a.trace);
 	read_origin(&d->b.origin, &d->b.trace);
 	d->how.is_same_clock = (d->how.fields & BC_FIELD_TIME) != 0 && !d->how.is_relative &&

@@ -42,8 +42,8 @@ struct bc_diff_side {
 	struct bc_peek peek;
 	struct bc_trace trace;
 	struct bc_diff_origin origin;
-	struct bc_entry_converter fit; /* to what the other trace's format can hold */
-	const struct bc_entry *run;    /* unread entries of the converter's output */
+	struct bc_entry_converter converter; /* to the other format's entries */
+	const struct bc_entry *run;          /* unread entries of the converter's output */
 	size_t left;
 	bool awaits_start; /* the entry with the start address has not been reached */
 	uint64_t filtered; /* entries that the other trace's selection leaves out */

@@ -39,7 +39,7 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 }
 
 /* Prints "record 17 to 36 of A" or "after record 16 of A". */
-static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
+static void put_position(struct bc_diff *d, const struct bc_diff_side *side)
 {
 	char place[BC_PLACE_TEXT_MAX];
 	char name = side == &d->a ? 'A' : 'B';
@@ -79,9 +79,9 @@ static void put_head(struct bc_diff *d)
 			k == 1 ? "is" : "are");
 	}
 	bc_output_format(&d->output, ": ");
-	put_place(d, n != 0 ? &d->a : &d->b);
+	put_position(d, n != 0 ? &d->a : &d->b);
 	bc_output_format(&d->output, ", ");
-	put_place(d, n != 0 ? &d->b : &d->a);
+	put_position(d, n != 0 ? &d->b : &d->a);
 	bc_output_format(&d->output, "%s\n", d->has_color ? PLAIN : "");
 }
 
@@ -158,11 +158,11 @@ static void print_filtered(
 static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
 {
 	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
-		if (side->fit.left_out[bit] != 0)
+		if (side->converter.left_out[bit] != 0)
 			bc_output_format(&d->output,
 				"not compared, because the other format can't hold them: %" PRIu64
 				" of %c (%s)\n",
-				side->fit.left_out[bit], side == &d->a ? 'A' : 'B',
+				side->converter.left_out[bit], side == &d->a ? 'A' : 'B',
 				bc_trait_name(1u << bit));
 }
 
@@ -288,9 +288,9 @@ static json_t *json_trace(const struct bc_diff_side *side)
 	bc_trace_place(&side->trace, 0, place);
 	place[strcspn(place, " ")] = '\0';
 	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
-		if (side->fit.left_out[bit] != 0)
+		if (side->converter.left_out[bit] != 0)
 			left_out = with(left_out, bc_trait_name(1u << bit),
-				bc_json_u64(side->fit.left_out[bit]));
+				bc_json_u64(side->converter.left_out[bit]));
 	return bc_json_object((struct bc_json_member[]){
 		{"file", bc_json_text(side->files.paths[0])},
 		{"files", json_integer(side->files.count)},

@@ -149,7 +149,7 @@ static const uint64_t *keys_of(const struct bc_plan *p, const struct bc_window *
 }
 
 /* Aligns the first n and k entries. */
-static void align(struct bc_plan *p, size_t n, size_t k, enum keys keys)
+static void align_windows(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 {
 	const uint64_t *a = keys_of(p, p->a, n, keys, p->a_keys);
 	const uint64_t *b = keys_of(p, p->b, k, keys, p->b_keys);
@@ -330,16 +330,16 @@ bool bc_plan_align(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 {
 	enum keys keys = first_keys(p);
 
-	align(p, n, k, keys);
+	align_windows(p, n, k, keys);
 	bool is_settled = !is_last_try && choose_end(p, n, k, false);
 	if (keys == BY_TICK && !is_settled) {
 		size_t matched = count_matched(p);
 		keys = BY_DELTA;
-		align(p, n, k, keys);
+		align_windows(p, n, k, keys);
 		is_settled = !is_last_try && choose_end(p, n, k, false);
 		if (is_last_try && count_matched(p) <= matched) {
 			keys = BY_TICK;
-			align(p, n, k, keys);
+			align_windows(p, n, k, keys);
 		}
 	}
 	if (!is_last_try && !is_settled)

@@ -1,9 +1,10 @@
 /* A window: the next entries of a trace, kept while they are aligned.
  *
  * Entries [begin, end) of parallel arrays are the window; their strings are copied to `text`, in
- * the same order. Passed entries are only skipped; append() moves the rest to the start when it
- * reaches the end of an array (compact()), which a quarter of spare room makes rare. While the
- * window is empty, the owner reads entries directly from the source's run, without a copy.
+ * the same order. Passed entries are only skipped; append_entry() moves the rest to the start when
+ * it reaches the end of an array (compact_window()), which a quarter of spare room makes rare.
+ * While the window is empty, the owner reads entries directly from the source's run, without a
+ * copy.
  *
  * Invariant: the window, then `run` (of `left` entries), then what the source returns next, are the
  * rest of the trace. */
@@ -99,7 +100,7 @@ static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 }
 
 /* Moves the window to the start of the buffers. */
-static void compact(struct bc_window *w)
+static void compact_window(struct bc_window *w)
 {
 	size_t n = bc_window_count(w);
 	size_t shift = n != 0 ? w->text_at[w->begin] : w->text_end;
@@ -123,7 +124,7 @@ static void compact(struct bc_window *w)
 
 /* Appends a copy of an entry, without the verbatim line of one that has fields. Returns false and
  * changes nothing if there is no room. An empty window has room for any entry. */
-static bool append(struct bc_window *w, const struct bc_entry *entry)
+static bool append_entry(struct bc_window *w, const struct bc_entry *entry)
 {
 	struct bc_entry copy = *entry;
 	struct bc_text *texts[TEXTS_MAX];
@@ -133,7 +134,7 @@ static bool append(struct bc_window *w, const struct bc_entry *entry)
 	for (size_t t = 0; t < count; t++)
 		need += texts[t]->bytes;
 	if (w->end == w->room || w->text_end + need > w->text_room)
-		compact(w);
+		compact_window(w);
 	if (w->text_end + need > w->text_room)
 		return false;
 	if (copy.kind != BC_ENTRY_LINE)
@@ -154,7 +155,7 @@ static bool append(struct bc_window *w, const struct bc_entry *entry)
 }
 
 /* Gets more entries when the last ones are used up. Returns 0 or a negative errno. */
-static int refill(struct bc_window *w)
+static int refill_run(struct bc_window *w)
 {
 	int rc = w->source.next(w->source.context, &w->run, &w->left);
 
@@ -171,7 +172,7 @@ int64_t bc_window_span(struct bc_window *w, const struct bc_entry **span)
 	if (held != 0)
 		return (int64_t)held;
 	if (w->left == 0 && !w->is_over) {
-		int rc = refill(w);
+		int rc = refill_run(w);
 		if (rc < 0)
 			return rc;
 	}
@@ -187,12 +188,12 @@ int bc_window_hold(struct bc_window *w, size_t need)
 		if (w->left == 0) {
 			if (w->is_over)
 				return 0;
-			int rc = refill(w);
+			int rc = refill_run(w);
 			if (rc < 0)
 				return rc;
 			continue;
 		}
-		if (!append(w, w->run))
+		if (!append_entry(w, w->run))
 			return 0;
 		w->run++;
 		w->left--;

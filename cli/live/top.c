@@ -187,7 +187,7 @@ static void poll_daemon(struct top *top)
 
 /* ---- the screen */
 
-static void draw(struct top *top)
+static void draw_screen(struct top *top)
 {
 	struct bc_top_now at = top->view.is_paused ? top->paused_at : top_now();
 	struct bc_top_grid grid;
@@ -278,7 +278,7 @@ static void run_screen(struct top *top)
 			top->is_dirty = true;
 		top->has_new_status = false;
 		if (top->is_dirty) {
-			draw(top);
+			draw_screen(top);
 			drawn_ns = top_now().ns;
 		}
 		if (bc_client_is_over(top->client))

@@ -1,8 +1,8 @@
 /* Prints the figures of struct bc_stats, as a JSON object or as a page of text.
  *
- * One walk makes both. For each group of figures, put_...() sets members and prints lines: set(),
- * append() and the like do nothing on a page, print_...() nothing in JSON. Only the times have
- * separate functions, because a page says much more about them than their numbers.
+ * One walk makes both. For each group of figures, put_...() sets members and prints lines:
+ * set_json(), append_json() and the like do nothing on a page, print_...() nothing in JSON. Only
+ * the times have separate functions, because a page says much more about them than their numbers.
  *
  * On the page, rows are collected for a table, which has one heading, at most `top` rows, and lines
  * for what has no row. It is left out if there is nothing to count. Shares are of the table's
@@ -74,14 +74,14 @@ static bool is_json(const struct printer *p)
 }
 
 /* Sets a member, and takes its value. */
-static void set(struct printer *p, const char *name, json_t *value)
+static void set_json(struct printer *p, const char *name, json_t *value)
 {
 	p->lacks_memory |= json_object_set_new(p->object, name, value) != 0 && is_json(p);
 }
 
 static void set_u64(struct printer *p, const char *name, uint64_t value)
 {
-	set(p, name, bc_json_u64(value));
+	set_json(p, name, bc_json_u64(value));
 }
 
 /* An address may not fit a JSON reader's numbers. */
@@ -90,32 +90,32 @@ static void set_hex(struct printer *p, const char *name, uint64_t addr)
 	char digits[24];
 
 	snprintf(digits, sizeof(digits), "0x%" PRIx64, addr);
-	set(p, name, json_string(digits));
+	set_json(p, name, json_string(digits));
 }
 
-/* Later members go into a new object. Returns the present one, for leave(). */
-static json_t *enter(struct printer *p, const char *name)
+/* Later members go into a new object. Returns the present one, for leave_object(). */
+static json_t *enter_object(struct printer *p, const char *name)
 {
 	json_t *outer = p->object;
 
-	set(p, name, json_object());
+	set_json(p, name, json_object());
 	p->object = json_object_get(outer, name);
 	return outer;
 }
 
-static void leave(struct printer *p, json_t *outer)
+static void leave_object(struct printer *p, json_t *outer)
 {
 	p->object = outer;
 }
 
 static json_t *add_array(struct printer *p, const char *name)
 {
-	set(p, name, json_array());
+	set_json(p, name, json_array());
 	return json_object_get(p->object, name);
 }
 
 /* Appends a value to an array, and takes it. */
-static void append(struct printer *p, json_t *array, json_t *value)
+static void append_json(struct printer *p, json_t *array, json_t *value)
 {
 	p->lacks_memory |= json_array_append_new(array, value) != 0 && is_json(p);
 }
@@ -254,7 +254,7 @@ static void put_row(struct printer *p, json_t *array, const char *key, uint64_t 
 	if (!is_json(p))
 		add_row(p, references, NO_BYTES, "%s", name);
 	else if (references != 0)
-		append(p, array,
+		append_json(p, array,
 			json_pack("{s:o, s:o}", key, bc_json_u64(value), "references",
 				bc_json_u64(references)));
 }
@@ -270,7 +270,7 @@ static void put_types(struct printer *p)
 		if (t->types[type] == 0)
 			continue;
 		if (is_json(p))
-			append(p, array,
+			append_json(p, array,
 				json_pack("{s:o, s:o, s:o, s:o}", "type", bc_json_u64(type), "name",
 					bc_json_text(name), "references",
 					bc_json_u64(t->types[type]), "bytes",
@@ -314,7 +314,7 @@ static void put_attrs(struct printer *p)
 		if (t->attrs[attr] == 0)
 			continue;
 		if (is_json(p))
-			append(p, array,
+			append_json(p, array,
 				json_pack("{s:o, s:o, s:o, s:o}", "attr", bc_json_u64(attr),
 					"low_two_bits", bc_json_text(attr_byu(attr)), "p6",
 					bc_json_text(attr_p6(attr)), "references",
@@ -364,7 +364,7 @@ static void put_names(struct printer *p, const char *member, const char *heading
 	bool is_tag = names == &p->stats->counts.tags;
 	uint64_t unnamed = is_address ? p->stats->unnamed : 0;
 	uint64_t total = names->total + unnamed;
-	json_t *outer = enter(p, member);
+	json_t *outer = enter_object(p, member);
 	char safe[NAME_MAX_BYTES];
 
 	set_u64(p, "total", total);
@@ -377,7 +377,7 @@ static void put_names(struct printer *p, const char *member, const char *heading
 		char *name = is_address ? address_name(row) : bc_string_count_text(row);
 		p->lacks_memory = name == NULL;
 		if (is_json(p))
-			append(p, array,
+			append_json(p, array,
 				json_pack("{s:o, s:o}", is_tag ? "tag" : "name", bc_json_text(name),
 					"count", bc_json_u64(row->count)));
 		else if (is_address)
@@ -389,7 +389,7 @@ static void put_names(struct printer *p, const char *member, const char *heading
 		free(name);
 	}
 	print_table(p, heading, total, "other names", names->others, "without a name", unnamed);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 /* ---- events, micro-ops, instructions */
@@ -411,7 +411,7 @@ static void put_gap(struct printer *p, const char *name, const struct bc_gap_cou
 static void put_events(struct printer *p)
 {
 	const struct bc_entry_counts *h = &p->stats->counts;
-	json_t *outer = enter(p, "events");
+	json_t *outer = enter_object(p, "events");
 	json_t *events = p->object;
 	char name[32];
 
@@ -423,17 +423,17 @@ static void put_events(struct printer *p)
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		if (h->causes[cause].gaps == 0)
 			continue;
-		append(p, causes, json_pack("{s:s}", "cause", bc_gap_cause_name(cause)));
+		append_json(p, causes, json_pack("{s:s}", "cause", bc_gap_cause_name(cause)));
 		p->object = json_array_get(causes, json_array_size(causes) - 1);
 		snprintf(name, sizeof(name), "  %s", bc_gap_cause_name(cause));
 		put_gap(p, name, &h->causes[cause]);
 	}
-	leave(p, events);
+	leave_object(p, events);
 	print_line(p, "marks", "%" PRIu64, h->marks);
 	print_line(p, "triggers", "%" PRIu64, h->triggers);
 	set_u64(p, "marks", h->marks);
 	set_u64(p, "triggers", h->triggers);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 static void put_uops(struct printer *p)
@@ -441,7 +441,7 @@ static void put_uops(struct printer *p)
 	const struct bc_entry_counts *h = &p->stats->counts;
 	uint64_t uops = h->kinds[BC_ENTRY_UOP];
 	uint64_t branches = h->taken + h->not_taken;
-	json_t *outer = enter(p, "uops");
+	json_t *outer = enter_object(p, "uops");
 
 	print_heading(p, "micro-ops");
 	set_u64(p, "micro_ops", uops);
@@ -462,7 +462,7 @@ static void put_uops(struct printer *p)
 	print_share(p, "not taken", h->not_taken, branches, "\n");
 	put_names(p, "macro_opcodes", "macro-ops by opcode", &h->macros);
 	put_names(p, "micro_opcodes", "micro-ops by opcode", &h->micros);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 static void put_instructions(struct printer *p)
@@ -471,7 +471,7 @@ static void put_instructions(struct printer *p)
 	const uint64_t *effects = h->effects;
 	uint64_t n = h->kinds[BC_ENTRY_INSTRUCTION];
 	uint64_t lines = h->kinds[BC_ENTRY_LINE];
-	json_t *outer = enter(p, "instructions");
+	json_t *outer = enter_object(p, "instructions");
 
 	if (n != 0)
 		print_heading(p, "instructions");
@@ -484,7 +484,7 @@ static void put_instructions(struct printer *p)
 	}
 	put_names(p, "sets", "instructions by set", &h->sets);
 	put_names(p, "mnemonics", "executed, by mnemonic", &h->mnemonics);
-	leave(p, outer);
+	leave_object(p, outer);
 	put_names(p, "registers", "register writes", &h->registers);
 	put_names(p, "kernel_events", "kernel events", &h->tags);
 	set_u64(p, "lines_kept", lines);
@@ -508,14 +508,14 @@ static const struct {
 static void set_blocks(struct printer *p, const char *member, const struct bc_line_table *table,
 	uint64_t bytes, bool is_least)
 {
-	json_t *outer = enter(p, member);
+	json_t *outer = enter_object(p, member);
 
 	set_u64(p, "bytes_each", bytes);
 	set_u64(p, "touched", table->count);
 	for (size_t i = 0; i < TOUCHES; i++)
 		set_u64(p, touches[i].member, bc_line_table_count(table, touches[i].touch));
-	set(p, "at_least", json_boolean(is_least));
-	leave(p, outer);
+	set_json(p, "at_least", json_boolean(is_least));
+	leave_object(p, outer);
 }
 
 static void print_blocks(const struct printer *p, const char *name, uint64_t lines, uint64_t pages)
@@ -534,7 +534,7 @@ static void put_footprint(struct printer *p)
 	uint64_t page_bytes = p->stats->options.footprint.page_bytes;
 
 	if (is_json(p)) {
-		json_t *outer = enter(p, "footprint");
+		json_t *outer = enter_object(p, "footprint");
 		set_u64(p, "references", f->references);
 		set_u64(p, "other_references", f->others);
 		if (f->references != 0) {
@@ -543,7 +543,7 @@ static void put_footprint(struct printer *p)
 		}
 		set_blocks(p, "lines", &f->lines, line_bytes, f->lines_full || f->is_cut);
 		set_blocks(p, "pages", &f->pages, page_bytes, f->pages_full || f->is_cut);
-		leave(p, outer);
+		leave_object(p, outer);
 		return;
 	}
 	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
@@ -562,7 +562,7 @@ static void put_reuse(struct printer *p)
 	unsigned buckets = BC_REUSE_BUCKETS;
 	uint64_t sum = 0;
 	char name[NAME_MAX_BYTES];
-	json_t *outer = enter(p, "reuse");
+	json_t *outer = enter_object(p, "reuse");
 
 	print_heading(p, "reuse: memory references since the line was last touched");
 	set_u64(p, "touches", f->touches);
@@ -575,14 +575,14 @@ static void put_reuse(struct printer *p)
 		sum += f->reuse[k];
 		snprintf(name, sizeof(name), "%" PRIu64, UINT64_C(1) << k);
 		print_share(p, name, sum, f->touches, "\n");
-		append(p, within,
+		append_json(p, within,
 			json_pack("{s:o, s:o, s:o}", "references", bc_json_u64(UINT64_C(1) << k),
 				"touches", bc_json_u64(sum), "share",
 				bc_json_double((double)sum / (double)f->touches)));
 	}
 	print_share(p, "first touch", f->first, f->touches, "\n");
 	print_rest(p, "unknown, table full", f->untracked, f->touches);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 /* ---- time, in JSON */
@@ -604,7 +604,7 @@ static void set_intervals(struct printer *p)
 	const struct bc_interval_stats *c = &p->stats->intervals;
 	struct bc_clock_windows w;
 	unsigned buckets = BC_INTERVAL_STATS_BUCKETS;
-	json_t *outer = enter(p, "intervals");
+	json_t *outer = enter_object(p, "intervals");
 
 	set_u64(p, "known", c->intervals);
 	set_u64(p, "ticks", c->interval_ticks);
@@ -614,48 +614,48 @@ static void set_intervals(struct printer *p)
 	while (buckets != 0 && c->interval_buckets[buckets - 1] == 0)
 		buckets--;
 	for (unsigned i = 0; i < buckets; i++)
-		append(p, array,
+		append_json(p, array,
 			json_pack("{s:o, s:o}", "from",
 				bc_json_u64(i != 0 ? UINT64_C(1) << (i - 1) : 0), "intervals",
 				bc_json_u64(c->interval_buckets[i])));
-	leave(p, outer);
-	enter(p, "idles");
+	leave_object(p, outer);
+	enter_object(p, "idles");
 	set_u64(p, "longer_than", c->idle_ticks);
 	set_u64(p, "idles", c->idles);
 	set_u64(p, "ticks", c->idle_sum_ticks);
 	set_u64(p, "longest", c->idles != 0 ? c->interval_max : 0);
-	leave(p, outer);
-	enter(p, "bursts");
+	leave_object(p, outer);
+	enter_object(p, "bursts");
 	set_u64(p, "interval_at_most", c->burst_ticks);
 	set_u64(p, "bursts", c->bursts);
 	set_u64(p, "references", c->burst_references);
 	set_u64(p, "longest", c->burst_longest);
-	leave(p, outer);
-	enter(p, "windows");
+	leave_object(p, outer);
+	enter_object(p, "windows");
 	bool has_windows = bc_interval_stats_windows(c, &w);
 	set_u64(p, "windows", has_windows ? w.count : 0);
 	set_u64(p, "ticks", w.ticks);
 	set_u64(p, "most_references", has_windows ? w.most : 0);
 	set_u64(p, "fewest_references", has_windows ? w.fewest : 0);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 static void set_drift(struct printer *p)
 {
 	struct bc_drift_result drift;
-	json_t *outer = enter(p, "drift");
+	json_t *outer = enter_object(p, "drift");
 
 	bc_drift_result(&p->stats->drift, &drift);
 	bool is_known = drift.state == BC_DRIFT_KNOWN;
-	set(p, "is_known", json_boolean(is_known));
-	set(p, "why_not", bc_json_text(no_drift_reason(&drift)));
+	set_json(p, "is_known", json_boolean(is_known));
+	set_json(p, "why_not", bc_json_text(no_drift_reason(&drift)));
 	if (is_known) {
-		set(p, "ppm", bc_json_double(drift.ppm));
-		set(p, "error_ppm", bc_json_double(drift.error_ppm));
+		set_json(p, "ppm", bc_json_double(drift.ppm));
+		set_json(p, "error_ppm", bc_json_double(drift.error_ppm));
 	}
 	set_u64(p, "pairs", drift.pairs);
-	set(p, "seconds", bc_json_double(drift.seconds));
-	leave(p, outer);
+	set_json(p, "seconds", bc_json_double(drift.seconds));
+	leave_object(p, outer);
 }
 
 static void set_time(struct printer *p)
@@ -665,23 +665,23 @@ static void set_time(struct printer *p)
 	double hz = bc_stats_hz(s);
 
 	if (c->references == 0) {
-		set(p, "time", json_null());
+		set_json(p, "time", json_null());
 		return;
 	}
-	json_t *outer = enter(p, "time");
-	set(p, "unit",
+	json_t *outer = enter_object(p, "time");
+	set_json(p, "unit",
 		json_string(s->is_unit_mixed          ? "mixed"
 			    : s->unit == BC_UNIT_TICK ? "tick"
 						      : bc_unit_name(s->unit)));
-	set(p, "ticks_per_second", bc_json_double(hz));
+	set_json(p, "ticks_per_second", bc_json_double(hz));
 	set_u64(p, "references", c->references);
 	set_u64(p, "ticks", c->ticks);
 	if (hz != 0)
-		set(p, "seconds", bc_json_double((double)c->ticks / hz));
+		set_json(p, "seconds", bc_json_double((double)c->ticks / hz));
 	set_u64(p, "backward", c->backward);
 	json_t *epochs = add_array(p, "epochs");
 	for (unsigned i = 0; i < c->epochs && i < BC_INTERVAL_STATS_EPOCHS; i++)
-		append(p, epochs,
+		append_json(p, epochs,
 			json_pack("{s:o, s:o, s:o}", "references",
 				bc_json_u64(c->spans[i].references), "first_tick",
 				bc_json_u64(c->spans[i].first_tick), "last_tick",
@@ -691,7 +691,7 @@ static void set_time(struct printer *p)
 		set_intervals(p);
 	if (s->format == BC_FORMAT_SEGMENT)
 		set_drift(p);
-	leave(p, outer);
+	leave_object(p, outer);
 }
 
 /* ---- time, on the page */
@@ -870,7 +870,7 @@ json_t *bc_stats_json(const struct bc_stats *s)
 {
 	struct printer p = {.stats = s, .object = json_object()};
 
-	set(&p, "format", json_string(bc_format_name(s->format)));
+	set_json(&p, "format", json_string(bc_format_name(s->format)));
 	set_u64(&p, "files", (uint64_t)s->files);
 	set_u64(&p, "entries", bc_stats_entries(s));
 	set_u64(&p, "references", s->tally.references);
