@@ -136,3 +136,18 @@ def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     done = run(need(BUSCAP), "merge", "-I", "tarmac", "-o", tmp / "merged", timed, clocks)
     equal((done.returncode, done.stderr.decode()),
           (2, f"buscap merge: {clocks}: can't merge times in clk with times in ns\n"), "merge")
+
+
+def test_names_and_what_is_not_read_are_reported(tmp):
+    path = tarmac(tmp / "a", ["1 clk cluster0.cpu0 MR4 00001000 00000001", "2 clk cluster1.cpu0 MR4 (1|5|1004) 00000002",
+                              "3 clk css.rse.cpu MR4 00001008 00000003 MW4 0000100c 00000004 ?"])
+    done = run(need(BUSCAP), "convert", "-O", "csv", path)
+    header, *rows = (line.split(",") for line in done.stdout.decode().splitlines())
+    columns = [header.index(name) for name in ("type", "addr", "proc")]
+    equal([tuple(row[i] for i in columns) for row in rows],
+          [("MEMREAD", "0x1000", "0"), ("MEMREAD", "0x1004", "1"), ("MEMREAD", "0x1008", "2"), ("MEMWRITE", "0x100c", "2")])
+    notes = ("2 lines with more than was read", "processor 1 is cluster1.cpu0", "processor 2 is css.rse.cpu")
+    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap convert: {path}: {note}\n" for note in notes)))
+    done = run(BUSCAP, "info", path)
+    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap info: {path}: {note}\n" for note in notes)))
+    equal(run(BUSCAP, "convert", "-O", "tarmac", path).stdout, path.read_bytes())
