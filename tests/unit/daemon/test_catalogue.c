@@ -262,41 +262,6 @@ TEST_F(a_segment_that_is_sealed_while_listed_is_listed_once)
 
 /* Pages */
 
-static void assert_page(
-	struct fixture *f, const char *before, uint32_t max, const char *ids, uint64_t omitted)
-{
-	struct bc_recording_list list;
-	char text[512] = "";
-	uint64_t before_these;
-
-	assert_int_equal(bc_catalogue_page(f->catalogue, before, max, &list, &before_these), 0);
-	for (uint32_t i = 0; i < list.count; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.6s",
-			i != 0 ? " " : "", list.recordings[i].id + 17);
-	assert_string_equal(text, ids);
-	assert_int_equal(before_these, omitted);
-	bc_recording_list_free(&list);
-}
-
-TEST_F(pages_follow_the_order_of_the_recordings)
-{
-	header_file_make(&f->dir, FILE_OF(FIRST), 9);
-	header_file_make(&f->dir, FILE_OF(SECOND), 10);
-	header_file_make(&f->dir, FILE_OF(THIRD) ".partial", 11);
-	header_file_make(&f->dir, FILE_OF(FOURTH), 12);
-	/* Neither of them has anything to read. */
-	temp_write(&f->dir, "20261103T000000Z-000005-00000.byu.lz4", "x", 1);
-	header_file_make(&f->dir, "20261103T000000Z-000006-00000.byu.lz4.damaged", 13);
-	refresh(f);
-	assert_page(f, NULL, 10, "000001 000002 000003 000004", 0);
-	assert_page(f, NULL, 3, "000002 000003 000004", 1);
-	assert_page(f, SECOND, 10, "000001", 0);
-	assert_page(f, FOURTH, 2, "000002 000003", 1);
-	assert_page(f, FIRST, 10, "", 0);
-	/* One that is gone. */
-	assert_page(f, "20261101T120000Z-000000", 10, "000001", 0);
-}
-
 TEST_F(a_page_has_one_file_of_each_number)
 {
 	struct bc_recording_list list;
@@ -471,17 +436,6 @@ TEST_F(the_writer_and_the_listing_agree)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	refresh(f);
 	assert_true_sums(f);
-}
-
-TEST_F(a_directory_that_is_gone_is_empty)
-{
-	header_file_make(&f->dir, FILE_OF(FIRST), 9);
-	refresh(f);
-	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 1);
-	temp_dir_empty(&f->dir);
-	refresh(f);
-	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 0);
-	assert_int_equal(bc_catalogue_sums(f->catalogue).bytes, 0);
 }
 
 TEST_F(another_directory_may_take_its_place)

@@ -33,17 +33,6 @@ static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *reported)
 	return lines;
 }
 
-TEST(the_first_lines_are_logged_in_full)
-{
-	struct bc_log_limit limit = {.kind = NULL};
-	double seconds;
-
-	for (unsigned i = 0; i < BC_LOG_BURST; i++)
-		assert_true(bc_log_limit_admits(&limit, SECOND + i));
-	assert_false(bc_log_limit_admits(&limit, SECOND + BC_LOG_BURST));
-	assert_int_equal(bc_log_limit_due(&limit, SECOND + BC_LOG_BURST, &seconds), 0);
-}
-
 TEST(further_lines_are_summarized_after_the_window)
 {
 	struct bc_log_limit limit = {.kind = NULL};
@@ -168,23 +157,6 @@ TEST(lines_below_the_log_level_do_not_use_up_a_limit)
 	bc_log_limited(&limits, BC_LOG_INFO, format, "start");
 	bc_log_limits_end(&limits);
 	assert_string_equal(log_capture_stop(&capture), "buscapd: trigger start has hit\n");
-}
-
-TEST(levels_of_a_kind_have_their_own_limits)
-{
-	static const char kind[] = "kind";
-	static struct log_capture capture;
-	struct bc_log_limits limits = {.count = 0};
-	const char *text;
-
-	log_capture_start(&capture);
-	for (unsigned i = 0; i < BC_LOG_BURST + 5; i++)
-		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
-	bc_log_limited_text(&limits, BC_LOG_WARNING, kind, "torn");
-	bc_log_limits_end(&limits);
-	text = without_times(log_capture_stop(&capture));
-	assert_non_null(strstr(text, "buscapd: warning: torn\n"));
-	assert_non_null(strstr(text, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
 }
 
 TEST(a_shared_limit_logs_at_the_most_urgent_level)

@@ -10,36 +10,6 @@
 
 TEST_THREADS;
 
-TEST(a_resting_thread_is_not_reported)
-{
-	struct bc_thread_health health;
-	struct bc_thread_health_seen seen = {.who = "unset"};
-
-	bc_thread_health_init(&health);
-	assert_false(bc_thread_health_poll(&health, &seen));
-	bc_thread_health_start(&health, "writing to", "file");
-	bc_thread_health_idle(&health);
-	assert_false(bc_thread_health_poll(&health, &seen));
-	assert_int_equal(seen.since_ns, 0);
-	assert_string_equal(seen.who, "unset");
-	bc_thread_health_destroy(&health);
-}
-
-TEST(the_operation_and_its_start_are_reported)
-{
-	struct bc_thread_health health;
-	struct bc_thread_health_seen seen = {.since_ns = 0};
-	uint64_t before = bc_now_ns();
-
-	bc_thread_health_init(&health);
-	bc_thread_health_start(&health, "writing to", "file");
-	assert_true(bc_thread_health_poll(&health, &seen));
-	assert_in_range(seen.since_ns, before, bc_now_ns());
-	assert_string_equal(seen.what, "writing to");
-	assert_string_equal(seen.file, "file");
-	bc_thread_health_destroy(&health);
-}
-
 TEST(the_oldest_operation_of_several_threads_is_kept)
 {
 	struct bc_thread_health threads[3];

@@ -238,25 +238,6 @@ TEST(a_frame_ends_where_a_delta_is_too_long_or_processors_differ)
 	assert_int_equal(h.samples, 1);
 }
 
-TEST(a_frame_has_2048_samples_at_most)
-{
-	struct bc_entry *entries = malloc(4097 * sizeof(*entries));
-
-	assert_non_null(entries);
-	for (unsigned i = 0; i < 4097; i++)
-		entries[i] = sample_entry(i, 0, 0);
-	struct printed out = print_entries(entries, 4097, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
-	assert_int_equal(header_at(&out.trace, 0).samples, 2048);
-	assert_int_equal(header_at(&out.trace, 1).samples, 2048);
-	assert_int_equal(header_at(&out.trace, 1).tick, 2048);
-	assert_int_equal(header_at(&out.trace, 2).samples, 1);
-	assert_int_equal(header_at(&out.trace, 3).flags, BC_BCP1_LAST);
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(header_at(&out.trace, i).sequence, i);
-	printed_free(&out);
-	free(entries);
-}
-
 static struct bc_entry event_entry(struct bc_event event)
 {
 	struct bc_entry entry;
@@ -437,48 +418,6 @@ static struct bc_entry reference_of(const struct bc_record *r)
 	entry.attr = r->attr;
 	entry.tick = 1;
 	return entry;
-}
-
-static bool is_contiguous(uint8_t be)
-{
-	unsigned enabled = (uint8_t)~be;
-
-	while (enabled != 0 && (enabled & 1) == 0)
-		enabled >>= 1;
-	return (enabled & (enabled + 1)) == 0;
-}
-
-/* The record of each sample is converted back to samples, which must give the same record. Byte
- * enables with holes become the same number of contiguous bytes. */
-TEST(the_record_of_every_sample_round_trips)
-{
-	static const uint32_t addresses[] = {0, 0x10, 0x1F, 0x12345678, 0xFFFFFFF0, 0xFFFFFFEF};
-	struct bc_mapping *mapping = default_mapping();
-
-	for (unsigned i = 0; i < 16 * 256 * 6; i += test_stride(5)) {
-		uint8_t sample[BC_SAMPLE_BYTES];
-		bc_write_be32(sample, addresses[i >> 12]);
-		sample[4] = (uint8_t)i;
-		sample[5] = (uint8_t)(i >> 8 << 4);
-		struct bc_record wanted = record_of(mapping, sample);
-		struct bc_entry entry = reference_of(&wanted);
-		struct printed out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
-		assert_int_equal(out.rc, 0);
-		assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 0);
-		assert_int_equal(reduced_of(&out, BC_HAS_SIZE), 0);
-		assert_int_equal(reduced_of(&out, BC_CAN_CYCLE), 0);
-		uint8_t cycle = sample[5] >> 4;
-		bool has_holes = !is_contiguous(sample[4]) && wanted.size != 32 &&
-				 cycle != BC_CYCLE_SPECIAL;
-		if (!has_holes) {
-			assert_int_equal(out.trace.n, BC_SAMPLE_BYTES);
-			struct bc_record got = record_of(mapping, out.trace.bytes);
-			assert_memory_equal(&got, &wanted, sizeof(got));
-			assert_int_equal(out.trace.bytes[5], sample[5]);
-		}
-		printed_free(&out);
-	}
-	free(mapping);
 }
 
 /* The samples of a reference must cover each of its bytes exactly once, in order, with its type. */

@@ -119,21 +119,6 @@ static unsigned read_all(struct fixture *f, struct bc_chunk_table *table)
 	return good;
 }
 
-TEST_F(all_chunks_are_read_in_reverse)
-{
-	struct bc_chunk_table table;
-
-	load(f, &table);
-	assert_int_equal(f->damages, 0);
-	assert_int_equal(table.count, CHUNKS);
-	assert_int_equal(read_all(f, &table), CHUNKS);
-	for (uint32_t row = 0; row < CHUNKS; row++) {
-		assert_int_equal(table.rows[row].before, row * RECORDS);
-		assert_int_equal(bc_chunk_table_header(&table, row)->clock_hz, 66000000);
-	}
-	bc_chunk_table_free(&table);
-}
-
 /* Finds where each chunk of the whole file ends. */
 static void find_ends(struct fixture *f, uint64_t ends[CHUNKS])
 {
@@ -143,24 +128,6 @@ static void find_ends(struct fixture *f, uint64_t ends[CHUNKS])
 	for (uint32_t row = 0; row < CHUNKS; row++)
 		ends[row] = table.rows[row].offset + bc_chunk_encoded_bytes(&table.rows[row].info);
 	bc_chunk_table_free(&table);
-}
-
-TEST_F(every_prefix_has_its_whole_chunks)
-{
-	struct bc_chunk_table table;
-	uint64_t ends[CHUNKS];
-
-	find_ends(f, ends);
-	for (size_t n = 1; n < f->size; n = test_next(n, 25, &f->edges)) {
-		unsigned whole = 0;
-		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
-		load(f, &table);
-		while (whole < CHUNKS && ends[whole] <= n)
-			whole++;
-		assert_int_equal(read_all(f, &table), whole);
-		bc_chunk_table_free(&table);
-		assert_int_equal(pwrite(f->fd, f->bytes, f->size, 0), f->size);
-	}
 }
 
 TEST_F(a_segment_after_any_torn_one_is_found_whole)
@@ -180,20 +147,6 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 		assert_true(f->damages <= 1); /* none where an item ends */
 		bc_chunk_table_free(&table);
 		assert_int_equal(pwrite(f->fd, f->bytes, f->size, 0), f->size);
-	}
-}
-
-TEST_F(every_flipped_bit_costs_at_most_one_chunk)
-{
-	for (size_t bit = 0; bit < f->size * 8; bit = test_next_bit(bit, 65, &f->edges)) {
-		struct bc_chunk_table table;
-		uint8_t flipped = (uint8_t)(f->bytes[bit / 8] ^ 1u << bit % 8);
-		assert_int_equal(pwrite(f->fd, &flipped, 1, (off_t)(bit / 8)), 1);
-		load(f, &table);
-		unsigned good = read_all(f, &table);
-		assert_true(good >= CHUNKS - 1);
-		bc_chunk_table_free(&table);
-		assert_int_equal(pwrite(f->fd, &f->bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
 	}
 }
 

@@ -5,7 +5,6 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-
 /* The example of the format's document, with single spaces. */
 static const char seed[] = "1 48d1de -1 -1 13 - - - 0 0 48d1e2 0 SET ADD\n"
 			   "2 48d1de -1 -1 13 R - - 1 0 48d1e2 0 SET ADD_IMM\n"
@@ -109,19 +108,6 @@ TEST(any_white_space_separates_columns)
 	}
 }
 
-TEST(a_blank_line_is_skipped_and_counted)
-{
-	char text[1000];
-
-	snprintf(text, sizeof(text), "\n%s\n \t\r\n\n%s\n", good, good);
-	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", text);
-	assert_int_equal(parsed.fault_count, 0);
-	assert_int_equal(parsed.count, 2);
-	assert_true(parsed.entries[0].number == 2);
-	assert_true(parsed.entries[1].number == 5);
-	parsed_free(&parsed);
-}
-
 TEST(a_file_may_start_in_the_middle_of_a_macro_op)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", strchr(seed, '\n') + 1);
@@ -149,38 +135,6 @@ TEST(only_loads_and_stores_have_the_size_of_the_option)
 		assert_int_equal(parsed.entries[i].size, is_access ? 4 : 0);
 	}
 	parsed_free(&parsed);
-}
-
-/* Each 64-bit column accepts 64 bits, and no more. */
-TEST(the_limits_of_64_bits_are_exact_in_every_column)
-{
-	for (unsigned column = 0; column < 4; column++) {
-		for (size_t i = 0; i < FORMATTED_EDGES; i++) {
-			uint64_t v[4] = {0x1234, 0, 0, 0};
-			char line[400];
-			v[column] = formatted_edges[i];
-			snprintf(line, sizeof(line),
-				"1 %" PRIx64 " 1 2 3 - - - 0 %" PRIx64 " %" PRIX64 " 000%" PRIx64
-				" A B\n",
-				v[0], v[1], v[2], v[3]);
-			struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", line);
-			assert_int_equal(parsed.fault_count, 0);
-			assert_true(parsed.entries[0].addr == v[0]);
-			assert_true(parsed.entries[0].uop.mem_addr == v[1]);
-			assert_true(parsed.entries[0].uop.fallthrough == v[2]);
-			assert_true(parsed.entries[0].uop.target == v[3]);
-			assert_prints_as_printf(parsed.entries, 1);
-			parsed_free(&parsed);
-		}
-	}
-	assert_malformed(BC_FORMAT_CIS501, "1 10000000000000000 1 2 3 - - - 0 0 0 0 A B", 19,
-		"column 2", good);
-	assert_malformed(BC_FORMAT_CIS501, "1 1 1 2 3 - - - 0 10000000000000000 0 0 A B", 35,
-		"column 10", good);
-	assert_malformed(BC_FORMAT_CIS501, "1 1 1 2 3 - - - 0 0 fffffffffffffffff 0 A B", 37,
-		"column 11", good);
-	assert_malformed(BC_FORMAT_CIS501, "1 1 1 2 3 - - - 0 0 0 10000000000000000 A B", 39,
-		"column 12", good);
 }
 
 TEST(immediates_have_the_full_range_of_64_bits)
@@ -234,22 +188,6 @@ TEST(registers_and_steps_accept_any_number_of_32_bits)
 		BC_FORMAT_CIS501, "1 1 1 -2147483649 3 - - - 0 0 0 0 A B", 7, "column 4", good);
 	assert_malformed(BC_FORMAT_CIS501, "99999999999999999999 1 1 1 3 - - - 0 0 0 0 A B", 20,
 		"column 1", good);
-}
-
-TEST(a_long_opcode_shifts_the_rest_of_the_line)
-{
-	char text[4000] = "";
-
-	for (int n = 1; n < 40; n++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			"1 1 1 2 3 - - - 0 0 0 0 %.*s %.*s\n", n,
-			"0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef", n,
-			"MOVE_A_DOUBLEWORD_AND_SIGN_EXTEND_IT_ALL_OVER");
-	struct parsed parsed = parse_text(BC_FORMAT_CIS501, "", text);
-	assert_int_equal(parsed.fault_count, 0);
-	assert_int_equal(parsed.count, 39);
-	assert_prints_as_printf(parsed.entries, parsed.count);
-	parsed_free(&parsed);
 }
 
 /* Every prefix of a line lacks a column, which the error names. The last column is an exception:

@@ -45,37 +45,6 @@ static void check(struct bc_tally *tally, const struct plain *plain, uint64_t re
 	}
 }
 
-/* Makes records with this number of combinations of type, size, attr and proc. */
-static void fill(uint8_t *records, uint32_t kinds)
-{
-	struct dice dice = {kinds};
-
-	for (size_t i = 0; i < RECORDS; i++) {
-		uint8_t *p = records + i * BC_RECORD_BYTES;
-		bc_write_le32(p, (uint32_t)dice_roll(&dice));
-		bc_write_le32(p + 4, (uint32_t)(dice_roll(&dice) % kinds) * 0x01357911u);
-		bc_write_le32(p + 8, (uint32_t)dice_roll(&dice));
-	}
-}
-
-TEST_WITH(bc_tally, tally, records_are_counted_for_any_number_of_combinations)
-{
-	static const uint32_t kinds[] = {1, 2, 23, 500, 5000, 1u << 31};
-	uint8_t *records = malloc(RECORDS * BC_RECORD_BYTES);
-
-	assert_non_null(records);
-	for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-		struct plain plain = {.all_bytes = 0};
-		memset(tally, 0, sizeof(*tally));
-		fill(records, kinds[k]);
-		for (size_t i = 0; i < RECORDS; i++)
-			count_plain(&plain, records + i * BC_RECORD_BYTES);
-		bc_tally_records(tally, records, RECORDS);
-		check(tally, &plain, RECORDS);
-	}
-	free(records);
-}
-
 TEST_WITH(bc_tally, tally, any_split_of_the_records_gives_the_same_counts)
 {
 	uint8_t records[40 * BC_RECORD_BYTES];

@@ -122,23 +122,6 @@ TEST(a_burst_touches_its_aligned_block)
 	bc_footprint_close(&f);
 }
 
-TEST(address_spaces_are_counted_separately)
-{
-	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
-	struct bc_entry entry;
-
-	for (unsigned i = 0; i < 60; i++) {
-		bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, i);
-		entry.has = BC_HAS_SPACE;
-		entry.space = i % 20 * 0x10001u;
-		bc_footprint_reference(&f, &entry);
-	}
-	assert_int_equal(f.lines.count, 20);
-	assert_int_equal(f.pages.count, 20);
-	assert_int_equal(f.reuse[5], 40); /* 20 references before: 17 to 32 */
-	bc_footprint_close(&f);
-}
-
 /* Each is used twice in a row and again much later. One space too many is reported as untracked. */
 TEST(address_spaces_up_to_the_limit_are_counted_separately)
 {

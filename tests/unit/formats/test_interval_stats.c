@@ -228,24 +228,6 @@ TEST(anchors_and_gaps_of_a_chunk_are_applied)
 	free(chunk);
 }
 
-/* docs/segment-format.md, section 7. */
-TEST(an_anchor_needs_a_record_without_a_delta)
-{
-	static const uint32_t times[] = {BC_TIME_NONE, 7, 5};
-	struct bc_chunk *chunk = make_chunk(times, 3, 1000);
-	struct bc_interval_stats c;
-
-	add_event(chunk, 0, BC_EVENT_ANCHOR, true, 5000);
-	add_event(chunk, 1, BC_EVENT_ANCHOR, false, 6000);
-	add_event(chunk, 3, BC_EVENT_ANCHOR, false, 7000);
-	bc_interval_stats_init(&c, IDLE, BURST);
-	bc_interval_stats_chunk(&c, chunk);
-	bc_interval_stats_start(&c);
-	assert_int_equal(c.ticks, 12);
-	assert_int_equal(c.intervals, 2);
-	free(chunk);
-}
-
 TEST(skipping_gives_the_same_duration)
 {
 	struct bc_interval_stats c;
@@ -303,17 +285,6 @@ TEST(drift_is_found)
 		assert_near(r.ppm, ppm[i], 5 * r.error_ppm);
 		assert_true(r.error_ppm > 0.5 && r.error_ppm < 5);
 	}
-}
-
-TEST(a_short_trace_or_a_replay_has_no_drift)
-{
-	assert_int_equal(estimate_drift(1, 0, 0).state, BC_DRIFT_NO_PAIRS);
-	assert_int_equal(estimate_drift(1, 0, 1).state, BC_DRIFT_SHORT);
-	assert_int_equal(estimate_drift(1, 0, 100).state, BC_DRIFT_SHORT);
-	assert_int_equal(estimate_drift(1, 0, 102).state, BC_DRIFT_KNOWN);
-	assert_int_equal(estimate_drift(0, 0, 600).state, BC_DRIFT_REPLAY);
-	assert_int_equal(estimate_drift(20000, 0, 600).state, BC_DRIFT_REPLAY);
-	assert_int_equal(estimate_drift(-500000, 0, 600).state, BC_DRIFT_REPLAY);
 }
 
 TEST(a_stopped_clock_or_a_host_that_goes_back_has_no_drift)

@@ -126,31 +126,6 @@ TEST(an_empty_dump_is_only_a_head)
 	printed_free(&all);
 }
 
-TEST(random_numbers_are_written_as_bits)
-{
-	struct dice dice = {5};
-
-	for (int round = 0; round < 20000; round++) {
-		struct bc_entry entry = at_tick(1);
-		uint64_t number = round < 64 ? UINT64_C(1) << round
-					     : dice_roll(&dice) >> dice_below(&dice, 64);
-		char expected[80];
-		char *out = expected + sizeof(expected);
-		entry.addr = number;
-		*--out = '\0';
-		for (const char *p = "\n\" "; *p != '\0'; p++)
-			*--out = *p;
-		do
-			*--out = (char)('0' + (number & 1));
-		while ((number >>= 1) != 0);
-		*--out = 'b';
-		*--out = '\n';
-		struct printed all = print_vcd(TIMED, 0, &entry, 1);
-		assert_non_null(strstr(body(&all), out));
-		printed_free(&all);
-	}
-}
-
 TEST(without_times_each_reference_takes_one_tick)
 {
 	struct bc_entry entries[3] = {at_tick(0), at_tick(0), at_tick(0)};
@@ -195,18 +170,6 @@ TEST(after_a_time_that_goes_back_the_dump_continues)
 
 	struct printed all = print_vcd(TIMED, 0, entries, 5);
 	CHECK_TIMES(&all, 1, 100, 110, 111, 116, 128, 129);
-	printed_free(&all);
-}
-
-TEST(after_a_clock_restart_the_dump_continues)
-{
-	struct bc_entry entries[5] = {
-		at_tick(100), at_tick(110), at_tick(5000), at_tick(5007), at_tick(1)};
-
-	entries[2].epoch = entries[3].epoch = 1;
-	entries[4].epoch = 2;
-	struct printed all = print_vcd(TIMED, 1000000000, entries, 5);
-	CHECK_TIMES(&all, 2, 100000, 110000, 111000, 118000, 119000, 120000);
 	printed_free(&all);
 }
 
