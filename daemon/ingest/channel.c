@@ -9,9 +9,9 @@
  *                                                                      are lost: a gap
  *     ending      as idle or flight    is ignored    mark, in flight   samples are idle
  *
- * Ending is not a state of its own: a recording that has ended leaves the channel idle or in flight
- * at once, and its last chunk is sent then too, unless the waiting gaps need another slot and none
- * is free. Until then `ending` is set, and those gaps belong to that recording.
+ * Ending is not in enum bc_channel_state: when a recording ends, the channel is idle or in flight
+ * at once, and usually its last chunk is sent at once. But if the waiting gaps need another slot
+ * and none is free, `ending` is set until one is, and those gaps belong to the ended recording.
  *
  * Invariants:
  *   - A record in `filling`, in the ring or in `last` is counted once as in_flight: code that
@@ -373,7 +373,7 @@ static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_ma
 }
 
 /* Searches the records from position `from` for triggers. An action may start or end a recording in
- * the middle of them. Then they are split, and the search continues in what is left of the chunk.
+ * the middle of them. Then they are split, and the search continues in the rest of the chunk.
  * Records after the recording's limit are searched only once it has ended (on_full()), because
  * other actions are possible there. */
 static void search_triggers(struct bc_channel *ch, uint32_t from)
@@ -598,8 +598,8 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 	return slot;
 }
 
-/* Sends the last chunk of the ended recording, with the waiting gaps; an empty chunk if there is no
- * other. Returns false if no slot is free: bc_channel_on_slot_free() tries again. */
+/* Sends the ended recording's last chunk, or an empty one, with the waiting gaps. Returns false if
+ * no slot is free: bc_channel_on_slot_free() tries again. */
 static bool send_end(struct bc_channel *ch)
 {
 	while (ch->last == NULL ||

@@ -71,7 +71,7 @@ bool bc_trigger_init(
 bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
-/* Looks up the region in `when`, if there is one; until then it matches nothing. On failure returns
+/* Looks up the region named in `when`, which matches nothing until then. On failure returns
  * false with a sentence in `err`. */
 bool bc_trigger_find_region(struct bc_trigger *trigger, const struct bc_name_map *names, char *err,
 	size_t errlen) BC_MUST_CHECK;

@@ -416,7 +416,7 @@ static uint32_t find_matches(struct search *s)
 }
 
 /* Finds the next record from *at on with a match, and sets *at to it. Returns the matching
- * triggers, one bit each; 0, with *at at the end, if there are none. Counts marks without space as
+ * triggers, one bit each; 0, with *at at the end, for none. Counts marks without space as
  * missed on the way. */
 static uint32_t search_chunk(
 	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)

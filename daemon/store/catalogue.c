@@ -1,10 +1,10 @@
 /* Two tables: the recordings by id, each with its files by number; and the recordings in their
  * order, which is sorted again when it is next needed after a change that was not at its end.
  *
- * Invariant: the tables have what the disk said, never what someone intended. look() asks the disk
- * about one name and enters the answer; if another answer was entered meanwhile, it asks again. So
- * the writer, which looks after each of its own changes, and the thread, which lists the directory
- * for those of others, need no order between them.
+ * Invariant: the tables contain the disk's answers, never what someone intended. look() asks the
+ * disk about one name and enters the answer; if another answer was entered meanwhile, it asks
+ * again. So the writer, which looks after each change it makes, and the thread, which lists the
+ * directory for the changes of others, need no order between them.
  *
  * States: incomplete, until the directory has been listed once, and again after set_dir(): no rule
  * applies. A listing reads the headers of a recording until one has the sequence number, and takes
@@ -17,7 +17,7 @@
  * a file server, nor more than its queue holds. So the thread lists again and again, at once after
  * an overflow; between listings it rests 200 times as long as the last one took, at most a minute.
  *
- * The order is that of the sequence numbers in the headers. A recording whose number is unknown
+ * Recordings are ordered by the sequence number in their headers. One whose number is unknown
  * comes after the recordings with lower ids: at the start of the order it would be deleted before
  * older ones, at its end the segments being recorded would be deleted before it.
  *

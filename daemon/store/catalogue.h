@@ -47,7 +47,7 @@ int bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd) BC_MUST_CHE
 bool bc_catalogue_notice(
 	struct bc_catalogue *catalogue, int dir_fd, struct bc_log_limits *limits) BC_MUST_CHECK;
 
-/* Lists the directory and looks at what is new or has changed. The thread does this after at most a
+/* Lists the directory and looks at new and changed files. The thread does this after at most a
  * minute of rest, and otherwise spends half a percent of its time on it. Returns 0 or a negative
  * errno. Blocks on the disk. */
 int bc_catalogue_refresh(struct bc_catalogue *catalogue);
@@ -94,7 +94,7 @@ bool bc_catalogue_next(
 	struct bc_catalogue *catalogue, struct bc_catalogue_place *place, bool *has_links);
 
 struct bc_catalogue_ages {
-	struct bc_segment_name newest; /* our last file; an empty recording: there is none */
+	struct bc_segment_name newest; /* our last file; recording "": none */
 	int64_t newest_ns;             /* its time */
 	bool has_old;
 	struct bc_catalogue_place old; /* the last file that is too old */

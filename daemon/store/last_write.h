@@ -1,5 +1,5 @@
 /* The last write of a recording: its end event, and the gaps for what could not be written. Turns
- * the last chunk into what is to be written (daemon/store/last_write.c); the rotator writes it.
+ * the last chunk into the form to be written (daemon/store/last_write.c); the rotator writes it.
  *
  * Also the reserve: a preallocated hidden file in the output directory. When the disk is full and a
  * loss must be recorded, the file is deleted, and the loss fits in its place. Writer thread only.
@@ -36,8 +36,8 @@ bool bc_last_write_add_end(struct bc_last_write *last, struct bc_encoded *encode
 void bc_last_write_only_end(struct bc_last_write *last, struct bc_encoded *encoded);
 
 /* Replaces the last chunk with the gaps for everything given up, and the end unless it is written.
- * A recording that is_empty, and has lost nothing, needs no end. Returns false if there is nothing
- * to write. */
+ * `is_empty`: the recording has no chunk, so it needs no end unless something was lost. Returns
+ * false if nothing needs to be written. */
 bool bc_last_write_gaps(struct bc_last_write *last, struct bc_encoded *encoded, bool is_empty);
 
 /* Creates the reserve, or extends it. On a disk that is almost full it takes what it can get.

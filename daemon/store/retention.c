@@ -6,7 +6,7 @@
  *   - Never an open, torn, damaged or foreign file. The catalogue may be wrong about files of
  *     others, so a file's header is read before it is deleted.
  *   - Nothing for files that are gone: before each deletion, the catalogue enters what others have
- *     changed. If they change more than it can follow, the rules about what is there (files,
+ *     changed. If they change more than it can follow, the rules about existing files (files,
  * max_use, max_age) wait for it, up to a minute; keep_free does not. While the catalogue is
  * incomplete, all rules wait, because what they would delete may not be the oldest.
  *   - Age counts only while the clock is known (is_age_known()).
@@ -48,7 +48,7 @@
 /* Between two looks at all ages. */
 #define AGE_CHECK_NS UINT64_C(1000000000)
 
-/* The rules about what is there wait this long for the catalogue. */
+/* The rules about existing files wait this long for the catalogue. */
 #define BEHIND_NS UINT64_C(60000000000)
 
 /* Age */
@@ -458,19 +458,16 @@ static const char *broken_rule(const struct usage *usage, const struct bc_retent
 
 static void set_error(struct bc_retention_state *state, const char *rule, const struct usage *usage)
 {
+	char hint[100] = "";
+
 	if (usage->sums.damaged_bytes != 0)
-		snprintf(state->err, sizeof(state->err),
-			"rule %s is broken and no sealed segment is left to delete; delete damaged "
-			"files (%llu MB)",
-			rule, (unsigned long long)(usage->sums.damaged_bytes + 999999) / 1000000);
+		snprintf(hint, sizeof(hint), "; delete damaged files (%llu MB)",
+			(unsigned long long)(usage->sums.damaged_bytes + 999999) / 1000000);
 	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
-		snprintf(state->err, sizeof(state->err),
-			"rule keep_free is broken and no sealed segment is left to delete; other "
-			"hard links keep the space of %llu file%s",
+		snprintf(hint, sizeof(hint), "; other hard links keep the space of %llu file%s",
 			(unsigned long long)usage->linked, bc_plural(usage->linked));
-	else
-		snprintf(state->err, sizeof(state->err),
-			"rule %s is broken and no sealed segment is left to delete", rule);
+	snprintf(state->err, sizeof(state->err),
+		"rule %s is broken and no sealed segment is left to delete%s", rule, hint);
 }
 
 /* Finds the files that are too old. Takes O(n), so at most once a second. */

@@ -73,7 +73,7 @@ struct bc_retention_state {
 	uint64_t used_bytes; /* of all segments, after deleting */
 	uint64_t segments;
 	bool is_free_unknown; /* the file system does not report it */
-	uint64_t free_bytes;  /* of the file system, to an unprivileged user; as it says */
+	uint64_t free_bytes;  /* of the file system, for an unprivileged user */
 	uint64_t free_files;  /* that can be created; UINT64_MAX: no limit is known */
 	uint64_t left_bytes;  /* that may be written before keep_free breaks; UINT64_MAX: any */
 	unsigned deleted;

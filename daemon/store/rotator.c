@@ -12,7 +12,7 @@
  * caller repeats the whole call at retry_at_ns. Only an operation that succeeds ends that.
  *
  * Invariants:
- *   - bc_encoded.state says what is done of a chunk, so repeating a call writes nothing twice. The
+ *   - bc_encoded.state tells how far a chunk is, so repeating a call writes nothing twice. The
  *     last chunk of a recording: daemon/store/last_write.c.
  *   - Each segment with chunks is counted once in `total`, as sealed or as left open. SEALED is
  * sent only for a file that is under its final name. Memory for that notice is allocated with the
@@ -496,7 +496,7 @@ static uint64_t space_left_of(
 	return state->left_bytes < left ? state->left_bytes : left;
 }
 
-/* What is about to be written. */
+/* About to be written */
 struct coming {
 	uint64_t bytes;
 	uint64_t segments; /* to be created */
@@ -789,8 +789,8 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 
 /* Housekeeping */
 
-/* Logs once if there is no space for the reserve. Other errors also make the writer stuck, which is
- * logged there. */
+/* Fills the reserve. Logs once if the disk has no space for it. Other errors also make the writer
+ * stuck, which is logged there. */
 static void fill_reserve(struct bc_rotator *r)
 {
 	bc_thread_health_start(&r->health, "allocating", BC_RESERVE_NAME);

@@ -72,7 +72,7 @@ void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info
  * called again with the same chunk; it then continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
 
-/* Seals the open segment, if there is one. Returns false to be called again. */
+/* Seals the open segment; no-op without one. Returns false to be called again. */
 bool bc_rotator_cut(struct bc_rotator *rotator) BC_MUST_CHECK;
 
 /* Logs that the writer is writing again, if it was stuck. */

@@ -62,7 +62,7 @@ PLANTED = {
 """,
         """	bool is_needed = p->needs_slot;
 	p->needs_slot = false;
-	if (!is_needed || bc_queue_count(&p->pool.free_slots) == 0)
+	if (!is_needed || bc_queue_count(&p->free_slots) == 0)
 		return;
 """),
 }
