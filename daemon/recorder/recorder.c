@@ -272,19 +272,6 @@ static void disarm_ended(struct bc_recorder *r)
 
 /* Recordings */
 
-/* Merges the configuration's metadata with the request's, which take precedence. */
-static bool merge_metadata(const struct bc_recorder *r, const struct bc_start *start,
-	char metadata[BC_METADATA_MAX], char err[BC_REFUSAL_MAX])
-{
-	char more[BC_METADATA_MAX] = "";
-
-	memcpy(metadata, r->options.config->recording.metadata, BC_METADATA_MAX);
-	if (start->metadata == NULL || start->metadata[0] == '\0')
-		return true;
-	return bc_metadata_read(more, start->metadata, err, BC_REFUSAL_MAX) &&
-	       bc_metadata_merge(metadata, more, err, BC_REFUSAL_MAX);
-}
-
 static bool has_limits(const struct bc_stop_rules *limits)
 {
 	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
@@ -344,7 +331,6 @@ static void start_recording(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
-	char err[BC_REFUSAL_MAX];
 	struct bc_session_recording what = {
 		.recording = &recording->info,
 		.rotation = config->rotation,
@@ -352,8 +338,6 @@ static void start_recording(
 	};
 
 	recording->info.stop_bytes = what.stop.file_bytes;
-	if (!merge_metadata(r, start, recording->info.header.metadata, err))
-		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
 	arm_for(r, recording, start);
 	bc_session_start_recording(r->session, &what);
 	if (!r->options.is_once)
@@ -484,28 +468,19 @@ static enum bc_refusal check_triggers(
 	return BC_GRANTED;
 }
 
-static enum bc_refusal check_start(
-	const struct bc_recorder *r, const struct bc_start *start, char err[BC_REFUSAL_MAX])
-{
-	char metadata[BC_METADATA_MAX];
-	char what[BC_REFUSAL_MAX];
-
-	if (!merge_metadata(r, start, metadata, what))
-		return refuse(err, BC_BAD_VALUE, "metadata: %s", what);
-	if (start->label != NULL && start->label[0] != '\0' && !bc_word_is_valid(start->label))
-		return refuse(err, BC_BAD_VALUE,
-			"label: must be up to 64 letters, digits, dots, underscores and dashes");
-	return BC_GRANTED;
-}
-
 /* Starts a recording with the record at *at, which becomes its new position. */
 static enum bc_refusal try_start(
 	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char err[BC_REFUSAL_MAX])
 {
-	enum bc_refusal refusal = check_start(r, start, err);
+	char metadata[BC_METADATA_MAX];
+	char what[200];
 
-	if (refusal == BC_GRANTED)
-		refusal = check_triggers(r, start, err);
+	/* The request's metadata take precedence. */
+	memcpy(metadata, r->options.config->recording.metadata, sizeof(metadata));
+	if (start->metadata != NULL &&
+		!bc_metadata_merge(metadata, start->metadata, what, sizeof(what)))
+		return refuse(err, BC_BAD_VALUE, "metadata: %s", what);
+	enum bc_refusal refusal = check_triggers(r, start, err);
 	if (refusal == BC_GRANTED)
 		refusal = check_idle(r, err);
 	if (refusal != BC_GRANTED)
@@ -513,6 +488,7 @@ static enum bc_refusal try_start(
 	struct bc_recording *recording = add_recording(r, start, at);
 	if (recording == NULL)
 		return refuse(err, BC_FAILED, "out of memory");
+	memcpy(recording->info.header.metadata, metadata, sizeof(metadata));
 	start_recording(r, recording, start);
 	return BC_GRANTED;
 }
@@ -767,8 +743,7 @@ enum bc_refusal bc_recorder_mark(
 	bool has_ring = has_flight(r) && !bc_session_is_draining(r->session);
 	size_t bytes = strlen(text);
 
-	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
-		return refuse(err, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
+	assert(bytes != 0 && bytes <= BC_MARK_TEXT_MAX);
 	if (r->recording == NULL && !has_ring)
 		return no_recording(err);
 	struct bc_channel *channel = r->channel;

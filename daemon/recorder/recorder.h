@@ -110,9 +110,9 @@ enum bc_refusal {
 };
 
 struct bc_start {
-	const char *label;    /* NULL or empty: the configuration's */
-	const char *metadata; /* a JSON object of strings, overriding the configuration's; NULL or
-				 empty */
+	const char *label;    /* bc_word_is_valid(); NULL or empty: the configuration's */
+	const char *metadata; /* from bc_metadata_read(), overrides the configuration's; NULL or
+				 empty: nothing */
 	struct bc_stop_rules limits;       /* all 0: the configuration's */
 	struct bc_time_or_size pre;        /* how much of the flight recorder to include */
 	struct bc_time_or_size post;       /* a snapshot continues for this long */
@@ -142,7 +142,7 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char err[BC_REFUS
 /* Starts a new segment. */
 enum bc_refusal bc_recorder_rotate(struct bc_recorder *recorder, char err[BC_REFUSAL_MAX]);
 
-/* Sets a mark after the latest record and describes it in *set. */
+/* Sets a mark of 1 to BC_MARK_TEXT_MAX bytes after the latest record, and describes it in *set. */
 enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
 	struct bc_mark *set, char err[BC_REFUSAL_MAX]);
 
