@@ -3,7 +3,7 @@
  * after them.
  *
  * Invariant: after each call, the file has whole pieces only, or a stale tail that the next write
- * or the seal removes; and `hash` covers exactly the pieces. The end has a hash of its own, so that
+ * or the seal removes; and `hash` covers exactly the pieces. The end has a separate hash, so that
  * it can be truncated and written again when the disk was full. */
 #include "formats/base/atomic_file.h"
 
@@ -142,7 +142,8 @@ int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, si
 	return 0;
 }
 
-/* Whether a file system, an old kernel or a sandbox may refuse a call like this, but not others. */
+/* True if a file system, an old kernel or a sandbox may refuse one call with this error and support
+ * another. */
 static bool is_unsupported(int error)
 {
 	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
@@ -169,8 +170,8 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 }
 
 /* Some file systems support neither RENAME_NOREPLACE nor hard links, and refuse the latter with any
- * error. The last step looks before it renames; its error is the true one. No two writers of the
- * same name can meet there: each has created the open name, or holds the lock of the directory. */
+ * error. The last step checks before it renames, and its error is the one to report. Two writers of
+ * the same name cannot meet there: each has created the open name or holds the directory's lock. */
 int bc_rename_new(int dir_fd, const char *from, const char *to)
 {
 	struct stat st;

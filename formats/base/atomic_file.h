@@ -74,13 +74,12 @@ int bc_atomic_file_seal(struct bc_atomic_file *file) BC_MUST_CHECK;
 /* Closes the file as it is. */
 void bc_atomic_file_abandon(struct bc_atomic_file *file);
 
-/* Whether the open file was deleted, or its name is another file's: its data is not in the
- * directory.
+/* True if the open file was deleted or another file has its name: its data is not in the directory.
  */
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 
-/* Whether the writer of an open file is alive; false where the file system has no locks. If not,
- * the caller has a lock until `fd` is closed. */
+/* True if the writer of an open file is alive; always false where the file system has no locks. If
+ * false, the caller holds a lock until `fd` is closed. */
 bool bc_is_being_written(int fd) BC_MUST_CHECK;
 
 /* Renames a file without replacing another. Returns 0 or a negative errno. */

@@ -85,7 +85,7 @@ struct bc_format_options {
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */
 	uint32_t source_holds;
-	/* And whether the numbers of the entries are those of records in a recording. */
+	/* True if the entries are numbered as records of a recording. */
 	bool source_is_segment;
 };
 

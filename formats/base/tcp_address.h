@@ -28,9 +28,9 @@ uint16_t bc_tcp_address_port(const union bc_tcp_address *address);
 bool bc_tcp_host_is_loopback(const char *host);
 
 /* Whether the value of a Host header names this address and port: as a numeric address, or as
- * localhost if clients of this host can connect. If the address is that of all interfaces, any
- * numeric address will do; what matters is that it is not a name, which others can point at this
- * host (DNS rebinding). */
+ * localhost if clients of this host can connect. If the address is any (0.0.0.0 or [::]), every
+ * numeric address matches; a name does not, because others can point it at this host (DNS
+ * rebinding). */
 bool bc_tcp_address_is_host(const union bc_tcp_address *address, const char *host);
 
 /* Listens on the address, and sets its port if it was 0. Returns a non-blocking socket, which the
@@ -40,7 +40,7 @@ int bc_tcp_address_listen(union bc_tcp_address *address) BC_MUST_CHECK;
 /* Maximum size of the text of an address, with the terminating zero. */
 #define BC_TCP_ADDRESS_TEXT 64
 
-/* Writes the address for a link, "127.0.0.1:8080"; that of this host if it listens on all
+/* Writes the address for a link, "127.0.0.1:8080"; the loopback address if it listens on all
  * interfaces. */
 void bc_tcp_address_write(char out[BC_TCP_ADDRESS_TEXT], const union bc_tcp_address *address);
 

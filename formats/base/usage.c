@@ -13,7 +13,7 @@
 
 #include "formats/base/text.h"
 
-/* Longer option names move their own help text to the right, not that of all options. */
+/* Longer option names push only their own help text to the right. */
 #define NAME_COLUMNS_MAX 26u
 
 static const struct bc_usage_option help_option = {'h', "help", NULL, NULL, "print this help"};

@@ -4,8 +4,8 @@
  * bc_bcp1_next() looks for a magic, then a header with a valid CRC, then a payload with a valid
  * CRC. Frames that are whole in the caller's bytes are used there; only one that is cut by the end
  * of a piece is copied to the reader's buffer. Invariant: each byte of the stream is counted once,
- * as part of a frame or as skipped. After a bad payload, the search goes on one byte after its
- * header, because a frame may start in it.
+ * as part of a frame or as skipped. After a bad payload, the search continues one byte after the
+ * start of its header, because a frame may start in it.
  *
  * bc_frames_next() adds what a header says about the frames before it: gaps, epochs, triggers. It
  * holds these back until a frame with samples comes, or the end, and merges gaps with the same
@@ -149,7 +149,7 @@ static void buffer_input(struct input *in, size_t need)
 	*in->bytes -= more;
 }
 
-/* The ticks of a frame: those of its samples are added to that of its header. */
+/* A frame's ticks: the header's, then the samples' deltas added one by one. */
 static bool has_valid_ticks(const struct bc_bcp1_header *header, const uint8_t *samples)
 {
 	uint64_t tick = header->tick;
@@ -335,7 +335,7 @@ static int read_frame(struct bc_frames *f)
 	}
 }
 
-/* Moves the next pending gap to f->gap. Returns false if there is none. */
+/* Moves the next pending gap to f->gap. Returns false if none is pending. */
 static bool pop_gap(struct bc_frames *f)
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {

@@ -94,8 +94,8 @@ struct bc_chunk {
 	uint8_t records[BC_CHUNK_BYTES];
 };
 
-/* Empties the chunk. Its ticks become `tick`, that of the previous record in this epoch. The other
- * fields of info become zero. */
+/* Empties the chunk. Its ticks become `tick`, the tick of the previous record in this epoch. The
+ * other fields of info become zero. */
 void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch);
 
 /* Adds an event at event->position, which must not be below the last event's. Copies `text`
@@ -126,7 +126,7 @@ void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
 /* Adds the samples lost in the chunk's gaps to `lost`, by cause. */
 void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES]);
 
-/* Compares the chunk's counts of lost samples with those of the previous chunk, `before`. Sets
+/* Compares the chunk's counts of lost samples with the previous chunk's, `before`. Sets
  * `unreported` to the samples lost in between that no gap in this chunk reports, by cause. Returns
  * their sum. */
 uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before[BC_GAP_CAUSES],
@@ -135,15 +135,15 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);
 
-/* Computes the absolute tick of each record: the tick before plus its time, or that of its anchor
+/* Computes the absolute tick of each record: the previous tick plus its time, or its anchor's tick
  * if it has no time. */
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
 
 /* Returns the time of day of `tick` if it was wall_ns at since_tick; wall_ns if clock_hz is 0. */
 int64_t bc_wall_after(int64_t wall_ns, uint64_t since_tick, uint64_t tick, uint64_t clock_hz);
 
-/* Returns the time of day of a tick of the chunk, in ns since 1970; that of the first record if
- * clock_hz is 0. */
+/* Returns the time of day of a tick of the chunk, in ns since 1970; the first record's if clock_hz
+ * is 0. */
 int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz);
 
 /* Returns `tick` plus the `time` of n records. Ignores anchors: BC_TIME_NONE counts as 0. */
@@ -156,14 +156,14 @@ uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick);
  * the others go to the second. The space of dropped text is freed.
  *
  * Call bc_chunk_describe() afterwards: its fields are not updated. wall_ns is not changed, so a
- * second part has that of the whole chunk; the caller may correct it. */
+ * second part keeps the whole chunk's; the caller may correct it. */
 
 /* The absolute tick of record n < info.records. Sums the deltas from the nearest known tick (start,
  * end, or the last anchor up to n): about 0.3 ns per record. */
 uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n);
 
-/* The tick to which the `time` of the chunk's first record is added: that of the record before the
- * chunk; first_tick if the chunk does not determine it. */
+/* The tick to which the `time` of the chunk's first record is added: the tick of the record before
+ * the chunk; first_tick if the chunk does not determine it. */
 uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk);
 
 /* The first record at or after `from` (< info.records) whose tick is at least `tick`; info.records

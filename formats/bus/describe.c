@@ -5,10 +5,10 @@
  * only a comparison with its slot's key and an addition to its count. Accesses to ports, and
  * records that may reach into the next page, are rare and take a path of their own. A chunk touches
  * some hundred pages: the slots in use stay in the processor's first cache. What follows from the
- * key alone (the type and, except at a port, the limits of the address) is noted only when a key is
- * new.
+ * key alone (the type and, except at a port, the limits of the address) is recorded only when a key
+ * is new.
  *
- * A full table is added to the counts, which become coarser if they have to; counting then goes on
+ * A full table is added to the counts, which become coarser if necessary; counting then continues
  * with regions of that size, of which there are fewer. The keys are sorted by radix, in two passes
  * of 11 bits. */
 #include "formats/bus/describe.h"
@@ -91,7 +91,7 @@ static void set_up(struct counter *c)
 	c->high = 0;
 }
 
-/* Starts an empty table with regions as large as those of the counts. */
+/* Starts an empty table with regions of the same size as in the counts. */
 static void clear_table(struct counter *c, const struct bc_page_counts *pages)
 {
 	c->page_mask = (uint32_t)(UINT64_MAX << (BC_PAGE_BITS + pages->page_shift));

@@ -183,7 +183,7 @@ bool bc_page_counts_agree(struct bc_page_counts *a, struct bc_page_counts *b)
 #define VARINT_MAX 10
 #define REGION_MAX (VARINT_MAX * (1 + BC_PAGE_CLASSES))
 
-/* The number of a region, counted from that of page 0. */
+/* The number of a region; the region of page 0 is 0. */
 static uint32_t number_of(const struct bc_page_counts *c, uint32_t first)
 {
 	return first < BC_PORT_0

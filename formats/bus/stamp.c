@@ -41,8 +41,8 @@ struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
 	return (struct bc_samples){
 		.at = at,
 		.count = count,
-		/* The header's tick is that of the first sample, even if the sample's own ticks are
-		 * not 0. */
+		/* The header has the tick of the first sample, even if the sample's own ticks are
+		   not 0. */
 		.tick = frame->header.tick - (count != 0 ? bc_le16(at + BC_SAMPLE_BYTES) : 0),
 		.proc = frame->header.proc,
 		.has_ticks = true,
@@ -345,7 +345,7 @@ enum bc_stamp_result bc_stamp_records(struct bc_stamper *s, struct bc_records *r
 			}
 		}
 		/* If a record with an unknown delta is skipped, the next record's delta, which
-		 * includes it, is unknown, too. */
+		 * includes it, is also unknown. */
 		s->is_delta_lost = chunk == NULL && !moment.has_delta &&
 				   (moment.is_inexact || s->is_delta_lost);
 		s->is_inexact = moment.is_inexact;

@@ -94,7 +94,7 @@ struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples);
 /* The samples of a whole frame. */
 struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame);
 
-/* `count` raw6 samples; `tick` is that of the sample before them. */
+/* `count` raw6 samples; `tick` is the tick of the sample before them. */
 struct bc_samples bc_samples_of_raw6(
 	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace);
 

@@ -171,7 +171,7 @@ static size_t start_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
 }
 
 /* Adds a sample of a processor (below 256) at an absolute tick (below BC_TICK_END). A tick below
- * that of the previous sample starts a new epoch at the receiver. With is_epoch, a new epoch always
+ * the previous sample's starts a new epoch at the receiver. With is_epoch, a new epoch always
  * starts: if the tick is not lower, empty frames with lower ticks are inserted. */
 static size_t bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch)

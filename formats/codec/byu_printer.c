@@ -44,8 +44,8 @@
  * The first tick of the trace or of an epoch is lost if the target has only times, and these do not
  * add up to it.
  *
- * In a trace without a clock, each entry takes one tick; the first is at tick 1. Bus samples that
- * were left out count as a tick, too. */
+ * In a trace without a clock, each entry takes one tick; the first is at tick 1. Each bus sample
+ * that was left out also counts as a tick. */
 
 struct bc_byu_clock {
 	uint64_t tick;   /* of the previous entry */

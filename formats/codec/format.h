@@ -40,8 +40,7 @@ enum bc_conversion {
 /* Sets *lost to the traits of `from` that `to` cannot hold. */
 enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost);
 
-/* The same for a trace with these traits. Reading options may have added traits to those of its
- * format. */
+/* The same for a trace with these traits. Reading options may have added traits to its format's. */
 enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost);
 
 /* Traits that `to` has a place for, but that individual entries may lose: times that are too far

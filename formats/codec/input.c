@@ -49,7 +49,7 @@
  * last line without anything that can be printed doesn't count. */
 #define DAMAGED_PER_256 64u
 
-/* So many of the other lines are typical of the format, and of those of modelled kinds. */
+/* At least this share of the other lines, and of the lines of modelled kinds, must be typical. */
 #define TYPICAL_PER_256 160u
 
 /* In text, at most one byte in this many is a control character. */
@@ -68,7 +68,7 @@ static bool is_text_head(const uint8_t *head, size_t bytes)
 
 	for (size_t i = 0; i < bytes; i++)
 		controls += is_control(head[i]);
-	/* One alone may be in a short text, but a binary record of few bytes has more. */
+	/* A short text may have one, but a binary record of few bytes has more. */
 	return bytes != 0 &&
 	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
 }
@@ -344,7 +344,7 @@ static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 	return false;
 }
 
-/* Only the start of a first header, too short to check its CRC. */
+/* True if there is only the start of a first header, too short to check its CRC. */
 static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
 {
 	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
@@ -525,7 +525,7 @@ bool bc_probe(
 	free(inner);
 	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT)
 		return is_certain;
-	/* The LZ4 frames may be those of a segment whose start is damaged. This is examined last,
+	/* The LZ4 frames may belong to a segment whose start is damaged. This is examined last,
 	 * because compression may also store the bytes of a whole one as they are. */
 	if (has_segment_item(head, bytes))
 		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT};

@@ -106,7 +106,7 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 }
 
 /* Lackey writes the letter of a fetch in the first column and the others in the second. Elsewhere
- * they are those of other texts, such as the path "M 10,20" of a picture. */
+ * they belong to other texts, such as the path "M 10,20" of a picture. */
 static bool is_typical_lackey(const char *line, const struct bc_entry *entry)
 {
 	return entry->type == BC_REQ_FETCH ? *line == 'I' : *line == ' ' && line[1] > ' ';

@@ -392,8 +392,8 @@ static bool has_layout(struct bc_text text, unsigned numbers, unsigned words)
 	return bc_skip_spaces(at) >= end;
 }
 
-/* Almost any text has lines of a word, a number and more. Only those of the two documented tags are
- * recognised. */
+/* Almost any text has lines of a word, a number and more. Only lines with one of the two documented
+ * tags are recognised. */
 static bool is_typical_event(const char *line, const struct bc_entry *entry)
 {
 	const struct bc_kernel_event *event = &entry->kernel;

@@ -487,7 +487,7 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	return end_segment(r, c, batch);
 }
 
-/* The tick of the next record, or at the end of the chunk, that of the previous one. `time` is the
+/* The tick of the next record; at the end of the chunk, of the previous one. `time` is the
  * next record's. */
 static uint64_t next_tick(const struct chunk_state *c, uint32_t time)
 {

@@ -45,7 +45,7 @@ struct cpu_names {
 	unsigned odd;  /* names whose number is not in them */
 	uint64_t unnumbered;
 	uint64_t used[(UINT16_MAX + 1) / 64];  /* bits: numbers of processors */
-	uint64_t named[(UINT16_MAX + 1) / 64]; /* those of names in the list */
+	uint64_t named[(UINT16_MAX + 1) / 64]; /* numbers of names in the list */
 	struct cpu_name {
 		uint64_t hash;
 		uint16_t proc;
@@ -805,7 +805,7 @@ static bool is_typical_tarmac(const char *line, const struct bc_entry *entry)
 		       (has_unit || entry->reg.value.bytes >= 8);
 	if (entry->kind != BC_ENTRY_LINE)
 		return true;
-	if ((uint8_t)(*at - '0') <= 9 && has_unit) /* otherwise that of the line before */
+	if ((uint8_t)(*at - '0') <= 9 && has_unit) /* otherwise the unit is the previous line's */
 		return true;
 	while ((uint8_t)(*at - '0') <= 9)
 		at++;

@@ -95,8 +95,8 @@ static void add_parts(struct bc_tarmac_line *line, const struct access *a, const
 	}
 }
 
-/* Parses the data of an access that is narrower than the bus: all 4 or 8 bytes that were on it. The
- * access has those of its address. */
+/* Parses the data of an access that is narrower than the bus: all 4 or 8 bytes that were on it.
+ * Only the lanes selected by the address belong to the access. */
 static bool parse_lanes(struct bc_tarmac_line *line, const char *at, const struct access *a)
 {
 	const char *p = at;

@@ -198,7 +198,7 @@ static int zstd_error(size_t rc)
 	}
 }
 
-/* The decoder's own request ends with a block, too. */
+/* What the decoder requests also ends with a block. */
 static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
 {

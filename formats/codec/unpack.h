@@ -21,8 +21,8 @@ enum bc_packing {
 /* "LZ4", "gzip", "zstd", "xz"; "" for none. */
 const char *bc_packing_name(enum bc_packing packing);
 
-/* The compression format of a file, from the first magic that is not that of a skippable frame
- * (pzstd writes one before each frame). If there is none: LZ4. */
+/* The compression format of a file, from the first magic after any skippable frames (pzstd writes
+ * one before each frame). With skippable frames only: LZ4. */
 enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes);
 
 /* Whether more bytes would not change that. */

@@ -29,7 +29,7 @@
 /* Viewers keep times in signed 64-bit numbers. */
 #define TIME_MAX INT64_MAX
 
-/* Current value of a variable; unknown (x) at first. */
+/* Current value of a variable; initially unknown (x). */
 struct value {
 	uint64_t number;
 	bool is_known;

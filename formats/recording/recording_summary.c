@@ -127,7 +127,7 @@ static void close_newest(struct reader *r)
 	r->fd = -1;
 }
 
-/* What ends the summary, of 0 or a negative errno. */
+/* Returns the error if it ends the summary, otherwise 0. */
 static int fatal(int error)
 {
 	return error == -ENOMEM || error == -ECANCELED ? error : 0;
@@ -152,8 +152,8 @@ static int add_header(struct reader *r, int fd, const struct bc_recording_file *
 	return 0;
 }
 
-/* Finds what is missing between a file and the one before it, which is still open unless it can't
- * be read. `header` is that of the file, or NULL. Returns 0, -ENOMEM, or -ECANCELED. */
+/* Finds what is missing between a file and the previous one, which is still open unless it can't be
+ * read. `header` is the file's, or NULL. Returns 0, -ENOMEM, or -ECANCELED. */
 static int find_hole(struct reader *r, const struct bc_recording_file *file, const char *path,
 	const struct bc_segment_header *header)
 {

@@ -40,7 +40,7 @@ struct bc_recording_summary {
 struct bc_summary_io {
 	void *context;
 
-	/* A file that is not summarized: -EXDEV: its header is that of another segment; -EBADMSG:
+	/* A file that is not summarized: -EXDEV: it has the header of another segment; -EBADMSG:
 	 * neither its header nor its index can be read; or another negative errno. NULL: ignored.
 	 */
 	void (*fault)(void *context, const char *path, int error);
@@ -51,7 +51,7 @@ struct bc_summary_io {
 	/* Returns false to stop. NULL: go on. */
 	bool (*goes_on)(void *context);
 
-	/* Count the chunks of segments that have no index, too. */
+	/* Also count the chunks of segments without an index. */
 	bool counts_unsealed;
 };
 
@@ -62,8 +62,8 @@ int bc_recording_summarize(struct bc_recording_summary *summary, int dir_fd,
 	const struct bc_recording_list *list, const struct bc_recording *recording,
 	const struct bc_summary_io *io) BC_MUST_CHECK;
 
-/* Its members in GET /v1/recordings (docs/api.md) and `buscap info --json`. `path` is that of the
- * newest segment as readers see it. Returns NULL if out of memory. */
+/* Its members in GET /v1/recordings (docs/api.md) and `buscap info --json`. `path` is the newest
+ * segment's as readers see it. Returns NULL if out of memory. */
 json_t *bc_recording_summary_json(
 	const struct bc_recording_summary *summary, const char *id, const char *path) BC_MUST_CHECK;
 

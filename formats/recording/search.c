@@ -55,7 +55,7 @@ struct search {
 	bool has_query;
 	struct bc_page_query query; /* the filter's addresses */
 	/* Of the open file: */
-	struct chunk_cache *chunks; /* two: that of a match, and of its neighbours */
+	struct chunk_cache *chunks; /* two: the chunk of a match and a neighbour */
 	unsigned next_cache;        /* the one to use for the next chunk */
 	uint64_t reported; /* records before this one, by their place in the file, are reported */
 	uint64_t wanted;   /* those before this one are context of the last match */

@@ -43,13 +43,13 @@ typedef bool (*bc_search_cb)(void *context, const struct bc_search_hit *hit);
 
 /* Searches files, which are in the order of their recordings and segments. `io` and `on_hit` have
  * the same context. Sets *matches to the number of matches reported, or counted. Returns 0;
- * -ENOMEM; or -ENOENT with *missing set to the text of a mark that there is none of. */
+ * -ENOMEM; or -ENOENT with *missing set to the text of a mark that was not found. */
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
 	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches,
 	const char **missing) BC_MUST_CHECK;
 
 /* What a search finds, as JSON; docs/find.md lists the members. Returns an object, or NULL if out
- * of memory. `name` is that of the address, or null, and belongs to the object. */
+ * of memory. `name` is the address's name, or null, and belongs to the object. */
 json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name) BC_MUST_CHECK;
 
 #endif

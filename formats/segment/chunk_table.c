@@ -144,7 +144,7 @@ static int load_by_scan(
 	return rc;
 }
 
-/* Adds the row of the chunk at an offset, and moves the offset behind it. Returns 0; -ENODATA if
+/* Adds the row of the chunk at an offset, and moves the offset past it. Returns 0; -ENODATA if
  * the file ends in it; -EBADMSG if there is something else; or another negative errno. */
 static int add_next(
 	struct bc_chunk_table *t, struct bc_chunk *chunk, uint64_t *offset, uint64_t end)
@@ -241,7 +241,7 @@ const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_tabl
 	const struct bc_segment_header *header = r->header != NO_HEADER ? &t->headers[r->header]
 									: NULL;
 
-	/* In a concatenation, the header before it may be that of another segment. */
+	/* In a concatenation, the header before it may belong to another segment. */
 	return header != NULL && header->segment == r->info.segment &&
 			       bc_recording_tag(header->recording) == r->info.recording_tag
 		       ? header

@@ -26,7 +26,7 @@
 struct slot {
 	enum { IS_FREE, IS_BUSY, IS_BAD, IS_GOOD } state;
 	uint32_t chunk;
-	uint8_t *records; /* those of the chunk, if IS_GOOD */
+	uint8_t *records; /* of the chunk, if IS_GOOD */
 };
 
 struct bc_decode_ahead {
@@ -40,7 +40,7 @@ struct bc_decode_ahead {
 	pthread_mutex_t mutex; /* of the rest */
 	pthread_cond_t changed;
 	uint32_t next;     /* the next chunk to be decoded */
-	uint32_t released; /* chunks before this one are not needed any more; changed by the reader
+	uint32_t released; /* chunks before this one are no longer needed; changed by the reader
 			    */
 	bool is_over;
 	struct slot slot[SLOTS_MAX];
@@ -99,7 +99,7 @@ static void *decode_chunks(void *context)
 	return NULL;
 }
 
-/* The reader's thread needs a core, too. */
+/* One core is left for the reader's thread. */
 static unsigned spare_cores(void)
 {
 	unsigned cores = bc_cores();
@@ -189,7 +189,7 @@ void bc_decode_ahead_close(struct bc_decode_ahead *a)
 }
 
 /* Sets *chunk to the first chunk from `released` on that is at `offset`, and *info to its row.
- * Returns false if there is none. */
+ * Returns false if no such chunk follows. */
 static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset, uint32_t *chunk,
 	struct bc_chunk_info *info)
 {
@@ -201,7 +201,7 @@ static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset, uint32_
 	return false;
 }
 
-/* Returns the slot of a chunk when it has been decoded. Those before it are forgotten. */
+/* Returns the slot of a chunk when it has been decoded. Earlier chunks are released. */
 static const struct slot *wait_for_chunk(struct bc_decode_ahead *a, uint32_t chunk)
 {
 	const struct slot *slot = &a->slot[chunk % a->slots];

@@ -1,8 +1,8 @@
 /* Threads that decode the frames of a sealed segment ahead of its reader.
  *
- * The index tells them where the frames are. They only help: what they could not read or decode, or
- * what does not have the length and the hash that the reader found, the reader decodes itself. A
- * few frames are decoded ahead; each takes 1 MiB. */
+ * The index tells them where the frames are. They only help: the reader decodes a frame itself if
+ * they could not, or if its length or hash differs from the header that the reader found. A few
+ * frames are decoded ahead; each takes 1 MiB. */
 #ifndef BC_FORMATS_SEGMENT_DECODE_AHEAD_H
 #define BC_FORMATS_SEGMENT_DECODE_AHEAD_H
 

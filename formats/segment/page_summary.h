@@ -1,5 +1,5 @@
 /* The page summary of a segment: the page counts of 16 chunks together, of 256, and so on, up to
- * those of the whole segment. Each is a node of a tree; docs/segment-format.md, section 9.
+ * the whole segment. Each is a node of a tree; docs/segment-format.md, section 9.
  *
  * A search looks at the counts of the segment first, then goes down to the chunks that may have the
  * address. A picture takes the level that has about as many nodes as it has columns.
@@ -22,7 +22,7 @@
 #define BC_SUMMARY_FANOUT 16u
 #define BC_SUMMARY_LEVELS 4u /* 16 ^ 4 = BC_SEGMENT_CHUNKS */
 
-/* Nodes of the lowest level have at most this many bytes, those of the next four times as many. */
+/* Maximum bytes of a node of the lowest level; each higher level has four times as many. */
 #define BC_SUMMARY_NODE_BYTES 4096u
 
 /* A node has at most 1/256 of the bytes of its chunks; one of few 1/16, up to 1 KiB. */
@@ -124,7 +124,7 @@ void bc_page_check_close(struct bc_page_check *check);
 
 void bc_page_check_start(struct bc_page_check *check);
 
-/* Whether the counts in a chunk's header are those of its records, or it has none. Computes the
+/* True if the counts in a chunk's header match its records, or it has none. Computes the
  * fields of bc_chunk_count() again. */
 bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk);
 

@@ -663,7 +663,7 @@ out:
 	return rc;
 }
 
-/* Reads the header of the segment's last chunk. Returns 0, -ENOENT if there is none, or another
+/* Reads the header of the segment's last chunk. Returns 0, -ENOENT if it has no chunk, or another
  * negative errno. */
 static int read_last_chunk(struct recovery *r, int last)
 {

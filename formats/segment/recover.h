@@ -50,7 +50,7 @@ struct bc_recover_options {
 	/* Not NULL: the input is the last segment of its recording, which was killed if it has no
 	 * BC_EVENT_END. The copy then ends with a gap of unknown size (cause "crash") and that
 	 * event, unless it has as many chunks as a segment can have. This is the id of the current
-	 * boot; if it is not that of the recording, the reason is "power". */
+	 * boot; if the recording has another, the reason is "power". */
 	const char *boot_id;
 };
 

@@ -32,7 +32,7 @@
  *
  * A data frame has one independent block and the content size, but no LZ4 checksums, because the
  * chunk header has a better one. Any LZ4 program can decode it. Block checksums would require a
- * content checksum, too: without it, lz4 1.9.4 reads four bytes too many after a large block and
+ * content checksum as well: without it, lz4 1.9.4 reads four bytes too many after a large block and
  * misses the next frame. */
 
 /* A skippable frame starts with its magic and the length of the rest. */
@@ -107,8 +107,7 @@ int bc_lz4_error(size_t code);
 
 /* Writes a chunk's header and frame at `out`, which has room for BC_CHUNK_ENCODED_MAX. Computes the
  * fields of bc_chunk_describe(), the lengths, and the chunk's page counts; `pages` gets the same
- * counts, as fine as they were counted. Returns the length and sets *header_bytes to that of the
- * header. */
+ * counts in full detail. Returns the length and sets *header_bytes to the header's. */
 size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
 	struct bc_chunk_pages *pages, size_t *header_bytes);
 

@@ -311,7 +311,7 @@ static bool is_by_buscapd(const struct bc_segment_header *header)
 	       strncmp(header->program, "buscapd ", strlen("buscapd ")) == 0;
 }
 
-/* Whether the index of a sealed segment is that of the segment with this name. */
+/* True if the index of a sealed segment belongs to the segment with this name. */
 static bool has_index_of(int fd, const struct bc_segment_name *name)
 {
 	struct bc_segment_index index;

@@ -128,7 +128,7 @@ struct bc_recording_end {
 /* Adds the event after the chunk's last record. Returns false if there is no room. */
 bool bc_recording_end_add(struct bc_chunk *chunk, const struct bc_recording_end *end) BC_MUST_CHECK;
 
-/* Finds the event in a chunk. Returns false if there is none, or if it is invalid. */
+/* Finds the event in a chunk. Returns false if it is missing or invalid. */
 bool bc_recording_end_find(struct bc_recording_end *end, const struct bc_chunk *chunk);
 
 /* Whether recovery has written it. */

@@ -100,8 +100,8 @@ static void start_recording(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->is_start_unknown = false;
 }
 
-/* Notes a segment that is here, with its first record. Those between it and the one before are
- * not. */
+/* Adds a segment that is here, with its first record. Segments between it and the previous one are
+ * absent. */
 static void note_segment(struct bc_sequence_check *c, uint32_t segment, uint64_t first)
 {
 	if (c->has_segment && segment <= c->latest_segment)
@@ -287,7 +287,7 @@ static int extend_start(struct bc_sequence_check *c, const struct bc_chunk_info 
 
 /* Removes a chunk's records from the hole that contains them all, and leaves a hole on either side.
  * Returns BC_SEQUENCE_LATE if there is such a hole or it may be forgotten, BC_SEQUENCE_DUPLICATE if
- * there is none, or -ENOMEM. */
+ * not, or -ENOMEM. */
 static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	struct bc_hole *hole = find_hole(c, info->first_record);

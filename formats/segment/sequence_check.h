@@ -1,6 +1,14 @@
-/* What is missing of a recording between two places that follow each other in what is here, and the
- * sentence for it, the only one. What is missing before the first segment that is here is not a
- * loss: the recording starts there. */
+/* Checks that the chunks of a recording follow each other: none missing, none duplicated, and no
+ * loss without a gap.
+ *
+ * Pass each whole chunk to bc_sequence_check_chunk() in the order in which the segments are read. A
+ * chunk of another recording restarts the check.
+ *
+ * Records that are missing when their place is passed are kept as a sorted list of holes, so that a
+ * late chunk can be distinguished from a duplicate. A chunk without records may have events, so
+ * there are also holes without records: where only numbers of chunks are missing, and on either
+ * side of a late chunk. Memory: 16 bytes per hole, at most BC_SEQUENCE_CHECK_HOLES; beyond that,
+ * the oldest half is forgotten. */
 #ifndef BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 #define BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 
@@ -10,6 +18,11 @@
 
 #include "formats/bus/chunk.h"
 #include "formats/segment/segment_header.h"
+
+/* ---- missing segments
+ *
+ * What is missing between two segments that are here, and the sentence that all commands print for
+ * it. Nothing is missing before the first segment that is here: the recording starts there. */
 
 struct bc_missing_segments {
 	uint32_t first;   /* number of the first segment that is not here */
@@ -47,17 +60,7 @@ bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_seg
 #define BC_MISSING_TEXT 112
 const char *bc_missing_write(char out[BC_MISSING_TEXT], const struct bc_missing_segments *missing);
 
-/* Checks that the chunks of a recording follow each other: none missing, none duplicated, and no
- * loss without a gap.
- *
- * Pass each whole chunk to bc_sequence_check_chunk() in the order in which the segments are read. A
- * chunk of another recording restarts the check.
- *
- * Records that are missing when their place is passed are kept as a sorted list of holes, so that a
- * late chunk can be distinguished from a duplicate. A chunk without records may have events, so
- * there are also holes without records: where only numbers of chunks are missing, and on either
- * side of a late chunk. Memory: 16 bytes per hole, at most BC_SEQUENCE_CHECK_HOLES; beyond that,
- * the oldest half is forgotten. */
+/* ---- the check */
 
 #define BC_SEQUENCE_CHECK_HOLES (1u << 16)
 
@@ -95,7 +98,7 @@ struct bc_sequence_check {
 
 /* What is missing between a chunk and the previous one, without a gap that reports it. */
 struct bc_missing {
-	struct bc_missing_segments place; /* its records are those of the segments, if known */
+	struct bc_missing_segments place; /* records: those missing with the segments, if known */
 	uint64_t records;
 	uint64_t samples;             /* lost according to the chunk's counts: the sum of lost[] */
 	uint64_t lost[BC_GAP_CAUSES]; /* by cause */
@@ -111,13 +114,13 @@ enum bc_sequence_place {
 /* Frees the memory and sets the check to its initial state, all zero. */
 void bc_sequence_check_reset(struct bc_sequence_check *check);
 
-/* Tells the check about a segment's header: the segment is here, even if all of its chunks are
+/* Adds a segment's header: the segment is here, even if all of its chunks are
  * damaged. If the header starts another recording, its first record is expected next, so that a
  * missing first chunk is noticed. */
 void bc_sequence_check_expect(
 	struct bc_sequence_check *check, const struct bc_segment_header *header);
 
-/* Tells the check that a file has been read, by its name: the segment is here, even if nothing of
+/* Adds a file that has been read, by its name: the segment is here, even if nothing of
  * it could be read. Returns whether segments before it are not, and sets *missing to these, whose
  * records are unknown. */
 bool bc_sequence_check_named(

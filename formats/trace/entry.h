@@ -262,7 +262,7 @@ uint32_t bc_entry_traits(const struct bc_entry *entry);
 /* The singular name of a trait: "time", "byte enables", "kernel event". `trait` must be one bit. */
 const char *bc_trait_name(uint32_t trait);
 
-/* The name of a reference type: that of byutr.h, or "MODIFY" and so on. NULL if the code has no
+/* The name of a reference type: as in byutr.h, or "MODIFY" and so on. NULL if the code has no
  * name. */
 const char *bc_ref_type_name(unsigned type);
 

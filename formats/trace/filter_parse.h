@@ -60,7 +60,7 @@ bool bc_filter_parse_from(
 bool bc_filter_parse_to(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Parse only the value of a condition. Addresses, ports or a region replace those of the filter;
+/* Parse only the value of a condition. Addresses, ports or a region replace the filter's;
  * types and processors are added to it. On failure the filter is unchanged. The error contains
  * neither the name of the condition nor the value. */
 bool bc_filter_parse_addr(

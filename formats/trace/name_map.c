@@ -142,7 +142,7 @@ static const struct layer_row *layer_find(const struct layer *l, bool is_port, u
 
 /* ---- regions */
 
-/* In a filter, which has blanks between its conditions, '_' stands for a blank. */
+/* A filter has blanks between its conditions, so '_' is a blank there. */
 static int fold(char c)
 {
 	return c == '_' ? ' ' : tolower((unsigned char)c);
@@ -181,7 +181,7 @@ static bool is_name(const char *text, const char *name)
 	return text[bytes] == '\0' && name[bytes] == '\0';
 }
 
-/* How many characters at the start of a word in `text` are those of `name`. Case is ignored. */
+/* The length of the longest common start of `name` and a word in `text`. Case is ignored. */
 static size_t name_likeness(const char *text, const char *name)
 {
 	size_t most = 0;

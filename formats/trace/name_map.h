@@ -1,9 +1,8 @@
 /* Names of memory regions and I/O ports; docs/names.md describes their files and rules.
  *
- * A map has layers. A name of a later layer hides those of earlier ones; within a layer, the
- * smallest range that has the address counts. A layer comes from the built-in map of the PC, from
- * the symbols of a program, or from a file with one name per line and
- * hexadecimal addresses:
+ * A map has layers. Names of later layers hide names of earlier ones; within a layer, the smallest
+ * range with the address counts. A layer comes from the built-in map of the PC, from the symbols of
+ * a program, or from a file with one name per line and hexadecimal addresses:
  *
  *     # the test fixture
  *     a0000-bffff   VGA memory
@@ -37,8 +36,8 @@ struct bc_name_region {
 
 struct bc_name_map;
 
-/* Returns a map without names, except that bc_name_map_region() knows those of the PC; or NULL if
- * out of memory. */
+/* Returns a map without names, except that bc_name_map_region() knows the PC's; or NULL if out of
+ * memory. */
 struct bc_name_map *bc_name_map_open(void) BC_MUST_CHECK;
 void bc_name_map_close(struct bc_name_map *map);
 
@@ -62,8 +61,8 @@ json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t a
 
 /* Finds the ranges of a region, in the last layer that has any: those with this name, or else those
  * whose names have its words, one after the other. Case is ignored, and '_' counts as a blank. A
- * symbol must be named exactly. The last layer searched is that of the PC. Returns false, with a
- * sentence in `err` that does not have the name, if there is none, or if it has too many ranges. */
+ * symbol must be named exactly. The PC's layer is searched last. Returns false if no region has the
+ * name or it has too many ranges, with a sentence in `err` that does not contain the name. */
 bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	struct bc_name_region *region, char *err, size_t errlen) BC_MUST_CHECK;
 
