@@ -131,17 +131,4 @@ enum bc_peek_units {
 };
 enum bc_peek_units bc_peek_compare_units(struct bc_peek a, struct bc_peek b);
 
-/* ---- Entries of a trace by kind, for `buscap info` and `buscap verify`. */
-
-struct bc_kind_counts {
-	uint64_t kinds[BC_ENTRY_KINDS];
-	uint64_t faults;             /* malformed or torn entries; each was reported */
-	struct bc_parse_notes notes; /* each was reported too */
-};
-
-/* Reads an open file to its end. Returns BC_EXIT_OK; BC_EXIT_DAMAGED if there were faults, with the
- * intact entries counted; or prints an error and returns BC_EXIT_FAILED. */
-enum bc_exit bc_count_entries(struct bc_kind_counts *counts, const struct bc_console *console,
-	struct bc_file *file, const struct bc_format_options *format);
-
 #endif

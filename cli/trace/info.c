@@ -14,16 +14,12 @@
 #include "cli/io/file.h"
 #include "cli/io/operands.h"
 #include "cli/io/record_text.h"
-#include "cli/io/trace.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"
-#include "cli/trace/segment_info.h"
+#include "cli/trace/survey.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
-#include "formats/bus/bcp1.h"
-#include "formats/bus/record.h"
-#include "formats/bus/sample.h"
 #include "formats/recording/recording_summary.h"
 #include "formats/segment/segment_name.h"
 
@@ -164,146 +160,6 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 	return bc_exit_worse(code, add_spans(job, file->name, &first, &last));
 }
 
-/* Statistics of a bcp1, raw6 or BYU file. */
-struct plain_info {
-	const char *word; /* what `count` counts: "sample", "record" */
-	uint64_t bytes;   /* of the file */
-	uint64_t count;
-	uint64_t torn_bytes;            /* not part of a whole frame, sample or record */
-	bool is_broken;                 /* the compressed data is damaged or torn */
-	bool is_incomplete;             /* frames are missing */
-	const struct bc_frames *frames; /* bcp1 only */
-};
-
-static json_t *plain_json(const struct plain_info *info, const char *words)
-{
-	const struct bc_frames *f = info->frames;
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"bytes", bc_json_u64(info->bytes)},
-		{words, bc_json_u64(info->count)},
-		{"torn_bytes", bc_json_u64(info->torn_bytes)},
-		{NULL, NULL},
-	});
-
-	if (f == NULL)
-		return object;
-	return bc_json_merge(object,
-		bc_json_object((struct bc_json_member[]){
-			{"frames", bc_json_u64(f->frames)},
-			{"gaps", bc_json_u64(f->gaps)},
-			{"lost", bc_json_u64(f->lost)},
-			{"epochs", bc_json_u64(f->frames != 0 ? (uint64_t)f->epoch + 1 : 0)},
-			{"last_tick", bc_json_u64(f->tick)},
-			{"has_last_frame", json_boolean(f->has_last)},
-			{NULL, NULL},
-		}));
-}
-
-static enum bc_exit print_plain(
-	struct job *job, const struct bc_file *file, const struct plain_info *info)
-{
-	struct bc_output *output = &job->output;
-	const struct bc_frames *f = info->frames;
-	char words[16];
-	char lost[BC_LOST_TEXT_MAX];
-
-	snprintf(words, sizeof(words), "%ss", info->word);
-	if (job->is_json)
-		return print_json(job, file, plain_json(info, words));
-	print_name(job, file);
-	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
-		bc_packing_text(file->probe.packing));
-	bc_status_line(output, "size", "%" PRIu64 " byte%s", info->bytes, bc_plural(info->bytes));
-	bc_status_line(output, words, "%" PRIu64, info->count);
-	if (f != NULL) {
-		bc_status_line(output, "frames", "%" PRIu64 "%s", f->frames,
-			f->has_last ? "" : ", without the final one");
-		if (f->gaps == 0)
-			bc_status_line(output, "gaps", "0");
-		else
-			bc_status_line(output, "gaps", "%" PRIu64 ", %s", f->gaps,
-				bc_lost_text(lost, f->lost, false));
-		bc_status_line(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
-	}
-	if (info->torn_bytes != 0)
-		bc_status_line(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
-			info->torn_bytes, bc_plural(info->torn_bytes),
-			f != NULL ? "outside of valid frames" : "extra at the end");
-	return BC_EXIT_OK;
-}
-
-static enum bc_exit finish_plain(
-	struct job *job, const struct bc_file *file, const struct plain_info *info)
-{
-	enum bc_exit code = print_plain(job, file, info);
-
-	if (info->is_broken)
-		bc_print_packing(job->console, file, "");
-	if (info->torn_bytes != 0)
-		bc_print_error(job->console, file->name,
-			"damaged or torn: %" PRIu64 " byte%s not part of a whole %s",
-			info->torn_bytes, bc_plural(info->torn_bytes), info->word);
-	if (info->is_incomplete)
-		bc_print_error(job->console, file->name,
-			"frames are missing: gaps in the sequence numbers");
-	if (info->is_broken || info->torn_bytes != 0 || info->is_incomplete)
-		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
-	return code;
-}
-
-static enum bc_exit info_frames(struct job *job, struct bc_file *file)
-{
-	struct bc_frames *f;
-	struct plain_info info = {.word = "sample", .bytes = file->bytes};
-	int rc = bc_frames_open(&f, bc_input_stream(file->input));
-
-	if (rc < 0)
-		return bc_print_read_error(job->console, file, rc);
-	while ((rc = bc_frames_next(f)) > BC_FRAMES_END)
-		if (rc == BC_FRAMES_DAMAGE)
-			info.torn_bytes += f->damage.bytes;
-		else if (rc == BC_FRAMES_GAP)
-			info.is_incomplete |= f->gap.cause == BC_GAP_SEQUENCE;
-	enum bc_exit code = BC_EXIT_FAILED;
-	if (rc == BC_FRAMES_END || rc == -EBADMSG) {
-		info.count = f->samples;
-		info.is_broken = rc != BC_FRAMES_END;
-		info.frames = f;
-		if (!file->is_regular)
-			info.bytes = f->reader.offset;
-		code = finish_plain(job, file, &info);
-	} else {
-		bc_print_read_error(job->console, file, rc);
-	}
-	bc_frames_close(f);
-	return code;
-}
-
-static enum bc_exit info_plain(struct job *job, struct bc_file *file)
-{
-	enum bc_format format = file->probe.format;
-	bool is_raw6 = format == BC_FORMAT_RAW6;
-	size_t stride = is_raw6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
-	struct plain_info info = {.word = is_raw6 ? "sample" : "record", .bytes = file->bytes};
-	uint64_t bytes = file->bytes;
-
-	if (!file->is_regular || file->probe.packing != BC_PACKING_NONE) {
-		uint8_t buffer[65536];
-		ssize_t n;
-		bytes = 0;
-		while ((n = bc_input_read(file->input, buffer, sizeof(buffer))) > 0)
-			bytes += (uint64_t)n;
-		if (n < 0 && n != -EBADMSG)
-			return bc_print_read_error(job->console, file, (int)n);
-		info.is_broken = n < 0;
-	}
-	if (!file->is_regular)
-		info.bytes = bytes;
-	info.count = bytes / stride;
-	info.torn_bytes = bytes % stride;
-	return finish_plain(job, file, &info);
-}
-
 /* Adds what the parser left out or decided, if anything. */
 static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 {
@@ -330,47 +186,98 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 	return rc;
 }
 
-static json_t *entries_json(const struct bc_file *file, const struct bc_kind_counts *counts)
+/* Adds a member. Returns 0, or -1 if out of memory. */
+static int add_count(json_t *object, const char *name, uint64_t count)
 {
-	json_t *object = json_object();
-	int rc = json_object_set_new(object, "bytes",
-		bc_json_u64(file->is_regular ? file->bytes : bc_input_position(file->input)));
+	return json_object_set_new(object, name, bc_json_u64(count));
+}
 
+static json_t *survey_json(const struct bc_file *file, const struct bc_survey *s)
+{
+	enum bc_format format = file->probe.format;
+	json_t *object = json_object();
+	char units[16];
+	int rc = add_count(object, "bytes", s->bytes);
+
+	snprintf(units, sizeof(units), "%ss", s->unit);
+	if (bc_format_is_bus(format)) {
+		rc |= add_count(object, units, s->units);
+		rc |= add_count(object, "torn_bytes", s->damaged_bytes);
+	}
+	if (format == BC_FORMAT_BCP1) {
+		rc |= add_count(object, "frames", s->frames);
+		rc |= add_count(object, "gaps", s->gaps);
+		rc |= add_count(object, "lost", s->lost);
+		rc |= add_count(object, "epochs", s->epochs);
+		rc |= add_count(object, "last_tick", s->last_tick);
+		rc |= json_object_set_new(object, "has_last_frame", json_boolean(s->has_last));
+	}
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		if (counts->kinds[kind] != 0)
-			rc |= json_object_set_new(
-				object, bc_entry_kind_name(kind), bc_json_u64(counts->kinds[kind]));
-	rc |= json_object_set_new(object, "malformed", bc_json_u64(counts->faults));
-	rc |= add_notes(object, &counts->notes);
+		if (s->kinds[kind] != 0)
+			rc |= add_count(object, bc_entry_kind_name(kind), s->kinds[kind]);
+	if (!bc_format_is_bus(format))
+		rc |= add_count(object, "malformed", s->damages) | add_notes(object, &s->notes);
 	if (rc == 0)
 		return object;
 	json_decref(object);
 	return NULL;
 }
 
-/* All other formats: counts entries by kind. */
-static enum bc_exit info_entries(struct job *job, struct bc_file *file)
+static void print_survey(struct job *job, const struct bc_file *file, const struct bc_survey *s)
 {
 	struct bc_output *output = &job->output;
-	struct bc_kind_counts counts;
-	enum bc_exit code = bc_count_entries(&counts, job->console, file, &job->options);
+	enum bc_format format = file->probe.format;
+	bool is_bcp1 = format == BC_FORMAT_BCP1;
+	char units[16];
+	char lost[BC_LOST_TEXT_MAX];
+
+	print_name(job, file);
+	bc_output_format(
+		output, "%s%s\n", bc_format_name(format), bc_packing_text(file->probe.packing));
+	if (file->is_regular || bc_format_is_bus(format))
+		bc_status_line(output, "size", "%" PRIu64 " byte%s", s->bytes, bc_plural(s->bytes));
+	snprintf(units, sizeof(units), "%ss", s->unit);
+	if (bc_format_is_bus(format))
+		bc_status_line(output, units, "%" PRIu64, s->units);
+	if (is_bcp1) {
+		bc_status_line(output, "frames", "%" PRIu64 "%s", s->frames,
+			s->has_last ? "" : ", without the final one");
+		bc_status_line(output, "gaps", "%" PRIu64 "%s%s", s->gaps, s->gaps != 0 ? ", " : "",
+			s->gaps != 0 ? bc_lost_text(lost, s->lost, false) : "");
+		bc_status_line(output, "epochs", "%" PRIu64, s->epochs);
+	}
+	if (s->damaged_bytes != 0)
+		bc_status_line(output, is_bcp1 ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
+			s->damaged_bytes, bc_plural(s->damaged_bytes),
+			is_bcp1 ? "outside of valid frames" : "extra at the end");
+	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
+		if (s->kinds[kind] != 0)
+			bc_status_line(
+				output, bc_entry_kind_name(kind), "%" PRIu64, s->kinds[kind]);
+	if (s->damages != 0 && !bc_format_is_bus(format))
+		bc_status_line(output, "malformed", "%" PRIu64, s->damages);
+}
+
+static enum bc_exit info_counted(struct job *job, struct bc_file *file)
+{
+	struct bc_survey s;
+	enum bc_exit code = bc_survey_read(&s, job->console, file, &job->options, NULL, NULL);
 
 	if (code == BC_EXIT_FAILED)
 		return code;
 	if (job->is_json)
-		return bc_exit_worse(code, print_json(job, file, entries_json(file, &counts)));
-	print_name(job, file);
-	bc_output_format(output, "%s%s\n", bc_format_name(file->probe.format),
-		bc_packing_text(file->probe.packing));
-	if (file->is_regular)
-		bc_status_line(
-			output, "size", "%" PRIu64 " byte%s", file->bytes, bc_plural(file->bytes));
-	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		if (counts.kinds[kind] != 0)
-			bc_status_line(
-				output, bc_entry_kind_name(kind), "%" PRIu64, counts.kinds[kind]);
-	if (counts.faults != 0)
-		bc_status_line(output, "malformed", "%" PRIu64, counts.faults);
+		code = bc_exit_worse(code, print_json(job, file, survey_json(file, &s)));
+	else
+		print_survey(job, file, &s);
+	if (s.is_broken)
+		bc_print_packing(job->console, file, "");
+	if (s.damaged_bytes != 0)
+		bc_print_error(job->console, file->name,
+			"damaged or torn: %" PRIu64 " byte%s not part of a whole %s",
+			s.damaged_bytes, bc_plural(s.damaged_bytes), s.unit);
+	if (s.jumps != 0)
+		bc_print_error(job->console, file->name,
+			"frames are missing: gaps in the sequence numbers");
 	return code;
 }
 
@@ -381,14 +288,8 @@ static enum bc_exit info_file(struct job *job, const char *path)
 
 	if (code != BC_EXIT_OK)
 		return bc_exit_worse(code, add_unread(job, path));
-	if (file.probe.format == BC_FORMAT_SEGMENT)
-		code = info_segment(job, &file);
-	else if (file.probe.format == BC_FORMAT_BCP1)
-		code = info_frames(job, &file);
-	else if (bc_format_is_bus(file.probe.format))
-		code = info_plain(job, &file);
-	else
-		code = info_entries(job, &file);
+	code = file.probe.format == BC_FORMAT_SEGMENT ? info_segment(job, &file)
+						      : info_counted(job, &file);
 	bc_file_close(&file);
 	return code;
 }

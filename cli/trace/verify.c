@@ -1,3 +1,9 @@
+/* buscap verify: reads files to their end and prints a line for each damage and one for each file.
+ *
+ * Segments are checked in their order, one sequence check for all files: what is missing between
+ * two files is found like what is missing in one. A segment that was there before is a copy and
+ * gets a check of its own. Damage makes the next chunk's place unknown (is_hurt): what is missing
+ * there is not reported a second time. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -8,12 +14,9 @@
 
 #include "cli/io/file.h"
 #include "cli/io/operands.h"
-#include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/bus/bcp1.h"
-#include "formats/bus/record.h"
-#include "formats/bus/sample.h"
+#include "cli/trace/survey.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
@@ -78,11 +81,15 @@ static void print_name(const struct check *c)
 	bc_output_text(c->output, ": ", 2);
 }
 
-static void print_damage(struct check *c, uint64_t offset, uint64_t bytes, const char *what)
+static void print_damage(void *context, uint64_t offset, uint64_t bytes, const char *what)
 {
+	struct check *c = context;
+
 	print_name(c);
-	bc_output_format(c->output, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s\n", offset, bytes,
-		bc_plural(bytes), what);
+	bc_output_format(c->output, "offset %" PRIu64, offset);
+	if (bytes != 0)
+		bc_output_format(c->output, ", %" PRIu64 " byte%s", bytes, bc_plural(bytes));
+	bc_output_format(c->output, ": %s\n", what);
 	c->damages++;
 	c->is_hurt = true;
 }
@@ -327,101 +334,49 @@ static enum bc_exit verify_segments(struct check *c)
 	return code;
 }
 
-static void print_packing(struct check *c)
+/* Any file but a segment. Only bcp1 has checksums; of the others, their form is checked. */
+static enum bc_exit verify_counted(struct check *c, struct bc_file *file)
 {
-	print_name(c);
-	bc_output_format(
-		c->output, "damaged or torn %s data\n", bc_packing_name(c->file->probe.packing));
-	c->damages++;
-}
-
-static enum bc_exit verify_frames(struct check *c)
-{
-	struct bc_frames *f = NULL;
-	int rc = bc_frames_open(&f, bc_input_stream(c->file->input));
-	uint64_t jumps = 0;
-
-	while (rc == 0 && (rc = bc_frames_next(f)) > BC_FRAMES_END) {
-		if (rc == BC_FRAMES_DAMAGE)
-			print_damage(c, f->damage.offset, f->damage.bytes, f->damage.what);
-		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
-			print_name(c);
-			bc_output_format(c->output,
-				"offset %" PRIu64 ": frames missing: gap in the sequence numbers\n",
-				f->gap.offset);
-			jumps++;
-		}
-		rc = 0;
-	}
-	if (rc == -EBADMSG)
-		print_packing(c);
-	enum bc_exit code = BC_EXIT_OK;
-	if (rc < 0 && rc != -EBADMSG) {
-		code = bc_print_read_error(c->console, c->file, rc);
-	} else {
-		bool is_whole = c->damages == 0 && jumps == 0;
-		print_name(c);
-		bc_output_format(c->output,
-			"%s: bcp1, %" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64
-			" gap%s%s\n",
-			is_whole ? "ok" : "damaged", f->frames, is_whole ? "" : " good",
-			bc_plural(f->frames), f->samples, bc_plural(f->samples), f->gaps,
-			bc_plural(f->gaps), f->has_last ? "" : ", without the final frame");
-		code = is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
-	}
-	bc_frames_close(f);
-	return code;
-}
-
-static enum bc_exit verify_plain(struct check *c)
-{
-	enum bc_format format = c->file->probe.format;
-	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
-	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
-	uint64_t bytes = 0;
-	uint8_t buffer[65536];
-	ssize_t n;
-
-	while ((n = bc_input_read(c->file->input, buffer, sizeof(buffer))) > 0)
-		bytes += (uint64_t)n;
-	if (n < 0 && n != -EBADMSG)
-		return bc_print_read_error(c->console, c->file, (int)n);
-	if (n < 0)
-		print_packing(c);
-	if (bytes % stride != 0)
-		print_damage(c, bytes - bytes % stride, bytes % stride, "torn record");
-	print_name(c);
-	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums\n",
-		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
-		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
-	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
-}
-
-static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
-{
-	struct bc_kind_counts counts;
-	uint64_t sum = 0;
-	enum bc_exit code = bc_count_entries(&counts, c->console, file, c->options);
+	enum bc_format format = file->probe.format;
+	const char *name = bc_format_name(format);
+	struct bc_survey s;
+	enum bc_exit code = bc_survey_read(&s, c->console, file, c->options, print_damage, c);
+	bool is_whole = code == BC_EXIT_OK;
+	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
+	 */
+	uint64_t lines = s.kinds[BC_ENTRY_LINE];
+	bool is_strange = lines != 0 && lines == s.units;
 
 	if (code == BC_EXIT_FAILED)
 		return code;
-	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		sum += counts.kinds[kind];
-	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
-	 */
-	uint64_t lines = counts.kinds[BC_ENTRY_LINE];
-	bool is_strange = lines != 0 && lines == sum;
+	if (s.is_broken) {
+		print_name(c);
+		bc_output_format(c->output, "damaged or torn %s data\n",
+			bc_packing_name(file->probe.packing));
+	}
 	print_name(c);
-	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s",
-		counts.faults != 0 ? "damaged"
-		: is_strange       ? "nothing recognised"
-				   : "ok",
-		bc_format_name(file->probe.format), sum, counts.faults != 0 ? "good " : "",
-		sum == 1 ? "entry" : "entries");
-	if (lines != 0)
-		bc_output_format(c->output, ", %" PRIu64 " uninterpreted line%s among them", lines,
-			bc_plural(lines));
-	bc_output_format(c->output, "\n");
+	bc_output_format(c->output, "%s: %s, ",
+		!is_whole    ? "damaged"
+		: is_strange ? "nothing recognised"
+			     : "ok",
+		name);
+	if (format == BC_FORMAT_BCP1) {
+		bc_output_format(c->output,
+			"%" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64 " gap%s%s\n",
+			s.frames, is_whole ? "" : " good", bc_plural(s.frames), s.units,
+			bc_plural(s.units), s.gaps, bc_plural(s.gaps),
+			s.has_last ? "" : ", without the final frame");
+	} else if (bc_format_is_bus(format)) {
+		bc_output_format(c->output, "%" PRIu64 " %s%s%s, no checksums\n", s.units,
+			is_whole ? "" : "whole ", s.unit, bc_plural(s.units));
+	} else {
+		bc_output_format(c->output, "%" PRIu64 " %s%s", s.units, is_whole ? "" : "good ",
+			s.units == 1 ? "entry" : "entries");
+		if (lines != 0)
+			bc_output_format(c->output, ", %" PRIu64 " uninterpreted line%s among them",
+				lines, bc_plural(lines));
+		bc_output_text(c->output, "\n", 1);
+	}
 	return is_strange ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
@@ -455,14 +410,8 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		.file = &file,
 		.options = format_options,
 		.all = all};
-	if (file.probe.format == BC_FORMAT_SEGMENT)
-		code = verify_segments(&check);
-	else if (file.probe.format == BC_FORMAT_BCP1)
-		code = verify_frames(&check);
-	else if (bc_format_is_bus(file.probe.format))
-		code = verify_plain(&check);
-	else
-		code = verify_entries(&check, &file);
+	code = file.probe.format == BC_FORMAT_SEGMENT ? verify_segments(&check)
+						      : verify_counted(&check, &file);
 	if (check.sequence == NULL)
 		code = bc_exit_worse(code, end_unread(output, path, all));
 	bc_file_close(&file);

@@ -1,17 +1,21 @@
-/* Statistics of a segment file, gathered from its header and index, or from the chunk headers if
- * there is no index. Records are neither read nor checked. */
-#ifndef BC_CLI_TRACE_SEGMENT_INFO_H
-#define BC_CLI_TRACE_SEGMENT_INFO_H
+/* What a file contains, for `buscap info` and `buscap verify`. Segments have statistics, which come
+ * from the header and the index, or from the chunk headers if there is no index: records are
+ * neither read nor checked. Files of all other formats are counted. */
+#ifndef BC_CLI_TRACE_SURVEY_H
+#define BC_CLI_TRACE_SURVEY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/io/file.h"
+#include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
+#include "formats/trace/entry.h"
+#include "formats/trace/parser.h"
 
 struct bc_gap_totals {
 	uint64_t count;
@@ -83,5 +87,36 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 
 /* Returns a new object, or NULL if out of memory. */
 json_t *bc_segment_info_json(const struct bc_segment_info *info);
+
+/* ---- Files of the other formats. */
+
+struct bc_survey {
+	uint64_t bytes;         /* of the file; of a pipe: as read */
+	const char *unit;       /* what bus formats consist of: "sample", "record"; else "entry" */
+	uint64_t units;         /* whole ones */
+	uint64_t damages;       /* places, without `jumps`; in text: malformed lines */
+	uint64_t damaged_bytes; /* of bus formats: outside of whole frames, samples and records */
+	bool is_broken;         /* the compressed data is damaged or torn */
+	/* bcp1: */
+	uint64_t frames;
+	uint64_t jumps; /* of the sequence numbers: frames are missing */
+	uint64_t gaps;
+	uint64_t lost; /* at least */
+	uint64_t epochs;
+	uint64_t last_tick;
+	bool has_last; /* the final frame */
+	/* Formats that are not a bus's: */
+	uint64_t kinds[BC_ENTRY_KINDS]; /* entries by kind */
+	struct bc_parse_notes notes;    /* each was printed */
+};
+
+/* Reads an open file to its end. damage() gets each damaged place of a bus format; `bytes` is 0 if
+ * something is missing there. If it is NULL, a file whose size tells everything is not read. What
+ * is malformed in a text format is printed. Returns BC_EXIT_OK; BC_EXIT_DAMAGED if something is
+ * damaged, torn or missing; or prints an error and returns BC_EXIT_FAILED. */
+enum bc_exit bc_survey_read(struct bc_survey *survey, const struct bc_console *console,
+	struct bc_file *file, const struct bc_format_options *format,
+	void (*damage)(void *context, uint64_t offset, uint64_t bytes, const char *what),
+	void *context);
 
 #endif

@@ -1,5 +1,10 @@
-/* The statistics of a segment file: gathered, then printed as text or JSON. */
-#include "cli/trace/segment_info.h"
+/* Segments: statistics are gathered chunk by chunk, then printed as text or JSON. A chunk that the
+ * file has twice counts once (sequence_check). Of a sealed segment, chunks without events are rows
+ * of the index; they are not read at all.
+ *
+ * Other files: three ways to count what a file consists of: frames, records of one size, entries.
+ */
+#include "cli/trace/survey.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +14,12 @@
 #include <unistd.h>
 
 #include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "formats/base/text.h"
+#include "formats/bus/bcp1.h"
+#include "formats/bus/record.h"
+#include "formats/bus/sample.h"
+#include "formats/codec/reader.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 
@@ -629,4 +639,125 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"processors", seen_json(info->procs, false)},
 			{NULL, NULL},
 		}));
+}
+
+/* ---- Other formats. */
+
+/* The file being counted. Each count_...() returns 0, or a negative errno: -EBADMSG if the
+ * compressed data is damaged or torn, after counting what is before. */
+struct counting {
+	const struct bc_console *console;
+	struct bc_file *file;
+	const struct bc_format_options *format;
+	void (*damage)(void *context, uint64_t offset, uint64_t bytes, const char *what);
+	void *context;
+};
+
+static void add_damage(struct bc_survey *s, const struct counting *c, uint64_t offset,
+	uint64_t bytes, const char *what)
+{
+	s->damages += bytes != 0;
+	s->damaged_bytes += bytes;
+	if (c->damage != NULL)
+		c->damage(c->context, offset, bytes, what);
+}
+
+static int count_frames(struct bc_survey *s, const struct counting *c)
+{
+	struct bc_frames *f;
+	int rc = bc_frames_open(&f, bc_input_stream(c->file->input));
+
+	if (rc < 0)
+		return rc;
+	while ((rc = bc_frames_next(f)) > BC_FRAMES_END) {
+		if (rc == BC_FRAMES_DAMAGE) {
+			add_damage(s, c, f->damage.offset, f->damage.bytes, f->damage.what);
+		} else if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
+			s->jumps++;
+			add_damage(s, c, f->gap.offset, 0,
+				"frames missing: gap in the sequence numbers");
+		}
+	}
+	s->unit = "sample";
+	s->units = f->samples;
+	s->frames = f->frames;
+	s->gaps = f->gaps;
+	s->lost = f->lost;
+	s->epochs = f->frames != 0 ? (uint64_t)f->epoch + 1 : 0;
+	s->last_tick = f->tick;
+	s->has_last = f->has_last;
+	if (!c->file->is_regular)
+		s->bytes = f->reader.offset;
+	bc_frames_close(f);
+	return rc;
+}
+
+static int count_records(struct bc_survey *s, const struct counting *c)
+{
+	enum bc_format format = c->file->probe.format;
+	bool is_raw6 = format == BC_FORMAT_RAW6;
+	size_t stride = is_raw6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	bool is_known = c->file->is_regular && c->file->probe.packing == BC_PACKING_NONE;
+	uint64_t bytes = is_known ? c->file->bytes : 0;
+	uint8_t buffer[65536];
+	ssize_t n = 0;
+
+	if (!is_known || c->damage != NULL)
+		for (bytes = 0; (n = bc_input_read(c->file->input, buffer, sizeof(buffer))) > 0;)
+			bytes += (uint64_t)n;
+	s->unit = is_raw6 ? "sample" : "record";
+	s->units = bytes / stride;
+	if (!c->file->is_regular)
+		s->bytes = bytes;
+	if (bytes % stride != 0)
+		add_damage(s, c, bytes - bytes % stride, bytes % stride, "torn record");
+	return (int)n;
+}
+
+static int count_entries(struct bc_survey *s, const struct counting *c)
+{
+	const struct bc_reader_options options = {.format = *c->format, .index_fd = -1};
+	const char *name = c->file->name;
+	struct bc_reader *reader;
+	struct bc_batch batch;
+	int rc = bc_reader_open(&reader, c->file->input, c->file->probe.format, &options);
+
+	if (rc != 0)
+		return rc;
+	while ((rc = bc_reader_next(reader, &batch)) > 0) {
+		s->units += batch.count;
+		for (size_t i = 0; i < batch.count; i++)
+			s->kinds[batch.entries[i].kind]++;
+		if (batch.fault != NULL)
+			bc_print_fault(c->console, name, batch.fault, s->damages++);
+	}
+	bc_print_faults_left(c->console, name, s->damages);
+	bc_reader_notes(reader, &s->notes);
+	bc_print_notes(c->console, name, &s->notes);
+	bc_reader_close(reader);
+	s->unit = "entry";
+	if (!c->file->is_regular)
+		s->bytes = bc_input_position(c->file->input);
+	return rc;
+}
+
+enum bc_exit bc_survey_read(struct bc_survey *s, const struct bc_console *console,
+	struct bc_file *file, const struct bc_format_options *format,
+	void (*damage)(void *context, uint64_t offset, uint64_t bytes, const char *what),
+	void *context)
+{
+	const struct counting c = {console, file, format, damage, context};
+	enum bc_format of = file->probe.format;
+	int (*count)(struct bc_survey * s, const struct counting *c) = of == BC_FORMAT_BCP1
+									       ? count_frames
+								       : bc_format_is_bus(of)
+									       ? count_records
+									       : count_entries;
+
+	*s = (struct bc_survey){.bytes = file->bytes};
+	int rc = count(s, &c);
+	s->is_broken = rc == -EBADMSG && bc_format_is_bus(of);
+	if (rc < 0 && !s->is_broken)
+		return bc_print_read_error(console, file, rc);
+	return s->is_broken || s->damages != 0 || s->jumps != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
