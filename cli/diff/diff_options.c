@@ -190,13 +190,8 @@ static bool parse_number(const struct bc_console *console, const char *option, u
 {
 	uint64_t n;
 
-	if (!bc_option_count(console, option, &n))
+	if (!bc_option_count(console, option, least, most, &n))
 		return false;
-	if (n < least || n > most) {
-		bc_print_error(console, NULL, "%s %s: must be %llu to %llu", option, optarg,
-			(unsigned long long)least, (unsigned long long)most);
-		return false;
-	}
 	*value = (size_t)n;
 	return true;
 }
@@ -234,7 +229,7 @@ static bool parse_diff_option(const struct bc_console *console, int letter, stru
 	case OPTION_IGNORE:
 		return parse_names(console, "--ignore", &fields, &d->ignored_fields);
 	case 'w':
-		return bc_option_count(console, "--window", &d->how.window);
+		return bc_option_count(console, "--window", 0, UINT64_MAX, &d->how.window);
 	case 'r':
 		return d->how.is_relative = true;
 	case OPTION_SAME_CLOCK:

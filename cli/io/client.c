@@ -99,6 +99,9 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 		group, group);
 }
 
+/* All commands have this way; some have --socket too. */
+#define ANOTHER_SOCKET "set $BUSCAP_SOCKET to the path of its socket"
+
 /* Writes the error text for `error`, a result of probe_socket(), and what to do. */
 static void write_connect_error(
 	char *err, size_t errlen, const char *path, int error, long timeout_ms)
@@ -112,8 +115,7 @@ static void write_connect_error(
 	case ENOENT:
 	case ENOTDIR:
 		snprintf(err, errlen,
-			"no such socket; is buscapd running? Start it, or pass its socket with "
-			"--socket PATH or $BUSCAP_SOCKET");
+			"no such socket; is buscapd running? Start it, or " ANOTHER_SOCKET);
 		break;
 	case EACCES:
 	case EPERM:
@@ -121,16 +123,12 @@ static void write_connect_error(
 		break;
 	case ECONNREFUSED:
 		if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-			snprintf(err, errlen,
-				"not a socket; pass that of buscapd with --socket PATH or "
-				"$BUSCAP_SOCKET");
+			snprintf(err, errlen, "not a socket of buscapd; " ANOTHER_SOCKET);
 		else
 			snprintf(err, errlen, "connection refused: buscapd has stopped; start it");
 		break;
 	case ENAMETOOLONG:
-		snprintf(err, errlen,
-			"path longer than 107 bytes, the limit for sockets; pass another with "
-			"--socket PATH or $BUSCAP_SOCKET");
+		snprintf(err, errlen, "path longer than 107 bytes, the limit for sockets");
 		break;
 	case EAGAIN:
 		snprintf(err, errlen,

@@ -1,6 +1,8 @@
+/* The options that select part of a trace are rows of one table; what their values mean is in
+ * formats/trace/filter_parse.h. A region is looked up last, because --map and --symbols may follow
+ * it and give it its addresses. */
 #include "cli/io/filter_args.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,162 +23,112 @@ void bc_filter_args_init(struct bc_filter_args *s)
 	bc_filter_init(&s->filter);
 }
 
-/* Appends an option to the selection, which goes into the metadata, if there is room. */
-static void record_value(struct bc_filter_args *s, const char *option, const char *value)
+static bool read_range(const char *option, const struct bc_console *console, struct bc_span *span)
+{
+	struct bc_range range;
+
+	if (!bc_option_range(console, option, &range))
+		return false;
+	*span = (struct bc_span){range.first, range.last};
+	return true;
+}
+
+/* The rows of the table below. */
+enum {
+	RECORDS,
+	EPOCH,
+	FROM,
+	TO,
+	ADDR,
+	PORT, /* short for --addr and --type */
+	REGION,
+	TYPE,
+	PROC,
+	OPTIONS,
+};
+
+static const struct filter_option {
+	int letter;
+	const char *name;
+	/* bc_filter_parse_...(); NULL: a range of numbers, or a name to look up later. */
+	bool (*parse)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
+	unsigned excludes; /* a bit for each row: the others it can't be combined with, and itself
+			      if it can't be repeated */
+} options[OPTIONS] = {
+	[RECORDS] = {'n', "--records", NULL, 1u << RECORDS},
+	[EPOCH] = {'e', "--epoch", NULL, 1u << EPOCH},
+	[FROM] = {BC_FILTER_OPT_FROM, "--from", bc_filter_parse_from, 1u << FROM},
+	[TO] = {BC_FILTER_OPT_TO, "--to", bc_filter_parse_to, 1u << TO},
+	[ADDR] = {'a', "--addr", bc_filter_parse_addr, 1u << ADDR | 1u << PORT | 1u << REGION},
+	[PORT] = {BC_FILTER_OPT_PORT, "--port", bc_filter_parse_port,
+		1u << PORT | 1u << ADDR | 1u << TYPE | 1u << REGION},
+	[REGION] = {BC_FILTER_OPT_REGION, "--region", NULL, 1u << REGION | 1u << ADDR | 1u << PORT},
+	[TYPE] = {BC_FILTER_OPT_TYPE, "--type", bc_filter_parse_types, 1u << PORT},
+	[PROC] = {BC_FILTER_OPT_PROC, "--proc", bc_filter_parse_procs, 0},
+};
+
+/* Reports an option that was given before, or another that excludes it. */
+static bool check_excludes(
+	const struct bc_filter_args *s, const struct bc_console *console, int row)
+{
+	unsigned conflict = s->given & options[row].excludes;
+
+	if (conflict == 0)
+		return true;
+	if ((conflict >> row & 1) != 0)
+		bc_print_error(console, NULL, "%s given twice; see buscap %s --help",
+			options[row].name, console->command);
+	else
+		bc_print_error(console, NULL, "%s excludes %s; see buscap %s --help",
+			options[row].name, options[__builtin_ctz(conflict)].name, console->command);
+	return false;
+}
+
+/* Appends an option to the selection, which goes into the metadata, if there is room. Times of day
+ * are written so that they mean the same later. */
+static void record_filter_option(struct bc_filter_args *s, int row)
 {
 	size_t used = strlen(s->selection);
 	size_t room = sizeof(s->selection) - used;
-	const char *name = option[0] == '-' ? option + 2 : option;
+	const char *value = optarg;
+	char wall[BC_RFC3339_BYTES];
 
-	int n = snprintf(s->selection + used, room, "%s%s=%s", used != 0 ? " " : "", name, value);
+	if ((row == FROM || row == TO) && optarg[0] != '@' && optarg[0] != '+') {
+		bc_rfc3339_write(wall, row == FROM ? s->filter.from_ns : s->filter.to_ns);
+		value = wall;
+	}
+	int n = snprintf(s->selection + used, room, "%s%s=%s", used != 0 ? " " : "",
+		options[row].name + 2, value);
 	if (n < 0 || (size_t)n >= room)
 		s->selection[used] = '\0';
 }
 
-static void record_option(struct bc_filter_args *s, const char *option)
-{
-	record_value(s, option, optarg);
-}
-
-static bool refuse_second(const struct bc_console *console, const char *option)
-{
-	bc_print_error(
-		console, NULL, "%s given twice; see buscap %s --help", option, console->command);
-	return false;
-}
-
-static bool read_range(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option, bool *has, struct bc_span *span)
-{
-	struct bc_range range;
-
-	if (*has)
-		return refuse_second(console, option);
-	if (!bc_option_range(console, option, &range))
-		return false;
-	*has = true;
-	*span = (struct bc_span){range.first, range.last};
-	record_option(s, option);
-	return true;
-}
-
-/* Parses a value with one of the bc_filter_parse_...() functions. */
-typedef bool (*parse_fn)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
-
-static bool parse_value(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option, parse_fn parse)
-{
-	char err[256];
-
-	if (parse(&s->filter, optarg, err, sizeof(err)))
-		return true;
-	bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
-	return false;
-}
-
-static bool parse_filter(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option, parse_fn parse)
-{
-	if (!parse_value(s, console, option, parse))
-		return false;
-	record_option(s, option);
-	return true;
-}
-
-/* Reads --from or --to. The metadata gets times that mean the same later. */
-static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option, bool is_from)
-{
-	bool *has = is_from ? &s->has_from : &s->has_to;
-	bool is_wall = optarg[0] != '@' && optarg[0] != '+';
-	char wall[BC_RFC3339_BYTES];
-
-	if (*has)
-		return refuse_second(console, option);
-	*has = true;
-	s->has_tick = s->has_tick || optarg[0] == '@';
-	if (!parse_value(s, console, option, is_from ? bc_filter_parse_from : bc_filter_parse_to))
-		return false;
-	bc_rfc3339_write(wall, is_from ? s->filter.from_ns : s->filter.to_ns);
-	record_value(s, option, is_wall ? wall : optarg);
-	return true;
-}
-
-static bool refuse_region(const struct bc_console *console)
-{
-	bc_print_error(console, NULL, "--region excludes --addr and --port; see buscap %s --help",
-		console->command);
-	return false;
-}
-
-static bool read_addr(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	if (s->region != NULL)
-		return refuse_region(console);
-	return s->filter.has_addr ? refuse_second(console, option)
-				  : parse_filter(s, console, option, bc_filter_parse_addr);
-}
-
-static bool read_region(struct bc_filter_args *s, const struct bc_console *console)
-{
-	if (s->region != NULL)
-		return refuse_second(console, "--region");
-	if (s->filter.has_addr)
-		return refuse_region(console);
-	s->region = optarg;
-	record_option(s, "--region");
-	return true;
-}
-
-/* --port is short for --addr and --type. */
-static bool refuse_port(const struct bc_console *console)
-{
-	bc_print_error(console, NULL, "--port excludes --addr and --type; see buscap %s --help",
-		console->command);
-	return false;
-}
-
-static bool read_port(struct bc_filter_args *s, const struct bc_console *console)
-{
-	if (s->has_port)
-		return refuse_second(console, "--port");
-	if (s->region != NULL)
-		return refuse_region(console);
-	if (s->filter.has_addr || s->filter.has_types)
-		return refuse_port(console);
-	s->has_port = true;
-	return parse_filter(s, console, "--port", bc_filter_parse_port);
-}
-
 bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *console, int letter)
 {
-	struct bc_filter *f = &s->filter;
+	char err[256];
+	bool ok = true;
+	int row = 0;
 
-	switch (letter) {
-	case 'n':
-		return read_range(s, console, "--records", &s->has_numbers, &f->numbers);
-	case 'e':
-		return read_range(s, console, "--epoch", &s->has_epochs, &f->epochs);
-	case 'a':
-		return s->has_port ? refuse_port(console) : read_addr(s, console, "--addr");
-	case BC_FILTER_OPT_REGION:
-		return read_region(s, console);
-	case BC_FILTER_OPT_PORT:
-		return read_port(s, console);
-	case BC_FILTER_OPT_FROM:
-		return read_bound(s, console, "--from", true);
-	case BC_FILTER_OPT_TO:
-		return read_bound(s, console, "--to", false);
-	case BC_FILTER_OPT_TYPE:
-		return s->has_port ? refuse_port(console)
-				   : parse_filter(s, console, "--type", bc_filter_parse_types);
-	case BC_FILTER_OPT_PROC:
-		return parse_filter(s, console, "--proc", bc_filter_parse_procs);
-	default:
-		assert(false);
+	while (options[row].letter != letter)
+		row++;
+	const struct filter_option *option = &options[row];
+	if (!check_excludes(s, console, row))
 		return false;
+	if (row == RECORDS || row == EPOCH) {
+		ok = read_range(option->name, console,
+			row == RECORDS ? &s->filter.numbers : &s->filter.epochs);
+	} else if (row == REGION) {
+		s->region = optarg;
+	} else if (!option->parse(&s->filter, optarg, err, sizeof(err))) {
+		bc_print_error(console, NULL, "%s %s: %s", option->name, optarg, err);
+		ok = false;
 	}
+	s->given |= 1u << row;
+	s->has_time = s->has_time || row == FROM || row == TO;
+	s->has_tick = s->has_tick || ((row == FROM || row == TO) && optarg[0] == '@');
+	if (ok)
+		record_filter_option(s, row);
+	return ok;
 }
 
 /* Looks up a region. `names` may be NULL: those of the PC. Returns false with the reason. */
@@ -198,15 +150,17 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 {
 	struct bc_filter filter = s->filter;
 	char err[256];
+	char other[256];
 
-	if (!bc_filter_parse_addr(&filter, text, err, sizeof(err)) &&
-		find_region(&filter, names, text, err, sizeof(err))) {
+	optarg = text;
+	if (bc_filter_parse_addr(&filter, text, err, sizeof(err)))
+		return bc_filter_args_option(s, console, 'a');
+	if (find_region(&filter, names, text, other, sizeof(other)))
 		bc_print_error(console, NULL, "address %s: not an address; try --region %s", text,
 			strchr(text, ' ') == NULL ? text : "NAME");
-		return false;
-	}
-	optarg = text;
-	return read_addr(s, console, "address");
+	else
+		bc_print_error(console, NULL, "address %s: %s", text, err);
+	return false;
 }
 
 static bool has_type(const struct bc_filter *f, unsigned type)
@@ -251,7 +205,8 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_consol
 		missing = "time of day: --from and --to need segments";
 	else if (s->has_tick && (holds & BC_HAS_TIME) == 0)
 		missing = "time: can't select by tick";
-	else if (s->has_epochs && format != BC_FORMAT_SEGMENT && format != BC_FORMAT_BCP1)
+	else if ((s->given >> EPOCH & 1) != 0 && format != BC_FORMAT_SEGMENT &&
+		 format != BC_FORMAT_BCP1)
 		missing = "epochs: can't use --epoch";
 	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
 		missing = "processors: can't use --proc";

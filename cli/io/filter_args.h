@@ -57,12 +57,9 @@ enum {
 
 struct bc_filter_args {
 	struct bc_filter filter;
-	bool has_numbers;
-	bool has_epochs;
-	bool has_port;
-	bool has_from;
-	bool has_to;
+	unsigned given;      /* 0: none of these options */
 	const char *region;  /* NULL: none; bc_filter_args_finish() looks it up */
+	bool has_time;       /* --from or --to */
 	bool has_tick;       /* --from or --to @TICK */
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
 				fit */

@@ -254,12 +254,8 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 {
 	char number[24];
 
-	if (!bc_option_count(console, "--records", &t->limit))
+	if (!bc_option_count(console, "--records", 1, UINT64_MAX, &t->limit))
 		return false;
-	if (t->limit == 0) {
-		bc_print_error(console, NULL, "--records 0: must be above 0");
-		return false;
-	}
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
 	return add_query(console, t, "records", "limit", number);
 }

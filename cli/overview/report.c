@@ -89,17 +89,6 @@ struct report_command {
 
 /* ---- options */
 
-static bool read_count(
-	const struct bc_console *console, const char *option, uint64_t *value, uint64_t max)
-{
-	if (!bc_option_count(console, option, value))
-		return false;
-	if (*value >= 2 && *value <= max)
-		return true;
-	bc_print_error(console, NULL, "%s %s: must be 2 to %u", option, optarg, (unsigned)max);
-	return false;
-}
-
 static bool set_kind(struct report_command *s, enum kind kind)
 {
 	if (s->kind != KIND_UNKNOWN && s->kind != kind) {
@@ -122,11 +111,12 @@ static bool read_report_option(struct report_command *s, int letter)
 	case 'j':
 		return set_kind(s, KIND_JSON);
 	case OPTION_COLUMNS:
-		return read_count(s->console, "--columns", &s->columns, BC_OVERVIEW_COLUMNS);
+		return bc_option_count(
+			s->console, "--columns", 2, BC_OVERVIEW_COLUMNS, &s->columns);
 	case OPTION_ROWS:
-		return read_count(s->console, "--rows", &s->rows, BC_OVERVIEW_ROWS);
+		return bc_option_count(s->console, "--rows", 2, BC_OVERVIEW_ROWS, &s->rows);
 	case OPTION_MAX_SIZE:
-		return bc_option_count(s->console, "--max-size", &s->max_bytes);
+		return bc_option_count(s->console, "--max-size", 0, UINT64_MAX, &s->max_bytes);
 	default:
 		if (bc_name_args_has(letter)) {
 			s->input.exit = bc_name_args_add(&s->names, s->console, letter);
@@ -309,9 +299,8 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	int rc;
 
 	picture.from_ns = s->args.filter.from_ns;
-	picture.to_ns = s->args.has_to && s->args.filter.to_ns != INT64_MIN
-				? s->args.filter.to_ns - 1
-				: INT64_MAX;
+	int64_t end_ns = s->args.filter.to_ns;
+	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
 	s->report.max_events = BC_OVERVIEW_EVENTS;

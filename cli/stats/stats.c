@@ -383,9 +383,9 @@ struct stats_args {
 /* Reads a power of two. */
 static bool parse_block(const struct bc_console *console, const char *option, uint64_t *bytes)
 {
-	if (!bc_option_u64(console, option, bytes))
+	if (!bc_option_count(console, option, 1, UINT64_MAX, bytes))
 		return false;
-	if (*bytes != 0 && (*bytes & (*bytes - 1)) == 0)
+	if ((*bytes & (*bytes - 1)) == 0)
 		return true;
 	bc_print_error(console, NULL, "%s %s: not a power of two; try 64", option, optarg);
 	return false;
@@ -398,15 +398,6 @@ static bool parse_as(const struct bc_console *console, struct stats_args *w)
 		bc_print_error(console, NULL, "--as %s: must be cis501", optarg);
 	w->stats.is_totals = true; /* more than it prints */
 	return w->is_cis501;
-}
-
-static bool parse_clock(const struct bc_console *console, uint64_t *hz)
-{
-	if (!bc_option_count(console, "--clock-hz", hz))
-		return false;
-	if (*hz == 0)
-		bc_print_error(console, NULL, "--clock-hz 0: must be at least 1");
-	return *hz != 0;
 }
 
 static bool parse_stats_option(const struct bc_console *console, int letter, struct stats_args *w)
@@ -427,15 +418,16 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 	case OPTION_PAGE:
 		return parse_block(console, "--page", &w->stats.footprint.page_bytes);
 	case OPTION_MEMORY:
-		return bc_option_count(console, "--memory", &w->stats.footprint.memory_bytes);
+		return bc_option_count(
+			console, "--memory", 0, UINT64_MAX, &w->stats.footprint.memory_bytes);
 	case OPTION_IDLE:
-		return bc_option_count(console, "--idle", &w->stats.idle_ticks);
+		return bc_option_count(console, "--idle", 0, UINT64_MAX, &w->stats.idle_ticks);
 	case OPTION_BURST:
-		return bc_option_count(console, "--burst", &w->stats.burst_ticks);
+		return bc_option_count(console, "--burst", 0, UINT64_MAX, &w->stats.burst_ticks);
 	case OPTION_CLOCK_HZ:
-		return parse_clock(console, &w->stats.clock_hz);
+		return bc_option_count(console, "--clock-hz", 1, UINT64_MAX, &w->stats.clock_hz);
 	case OPTION_TOP:
-		return bc_option_count(console, "--top", &w->top);
+		return bc_option_count(console, "--top", 0, UINT64_MAX, &w->top);
 	case BC_NAME_OPT_MAP:
 	case BC_NAME_OPT_SYMBOLS:
 		w->exit = bc_name_args_add(&w->stats.names, console, letter);

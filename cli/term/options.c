@@ -1,5 +1,6 @@
 #include "cli/term/options.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +40,8 @@ int bc_options_next(struct bc_options *o)
 	return '?';
 }
 
-bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value)
-{
-	if (bc_number_read(value, optarg))
-		return true;
-	bc_print_error(console, NULL, "%s %s: not a decimal number", option, optarg);
-	return false;
-}
-
-bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value)
+bool bc_option_count(const struct bc_console *console, const char *option, uint64_t first,
+	uint64_t last, uint64_t *value)
 {
 	static const char letters[] = "kMG";
 	const char *rest;
@@ -61,10 +55,18 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 	}
 	while (ok && thousands-- != 0)
 		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
+	if (ok && *value >= first && *value <= last)
+		return true;
 	if (!ok)
 		bc_print_error(console, NULL,
 			"%s %s: not a decimal number; try 1000000, 1000k or 1M", option, optarg);
-	return ok;
+	else if (last == UINT64_MAX)
+		bc_print_error(
+			console, NULL, "%s %s: must be at least %" PRIu64, option, optarg, first);
+	else
+		bc_print_error(console, NULL, "%s %s: must be %" PRIu64 " to %" PRIu64, option,
+			optarg, first, last);
+	return false;
 }
 
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)

@@ -39,11 +39,10 @@ struct bc_range {
 	uint64_t last; /* inclusive */
 };
 
-/* Reads a decimal number. */
-bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value);
-
-/* Reads a decimal number with an optional suffix k, M or G (powers of 1000). */
-bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value);
+/* Reads a decimal number from `first` to `last`, with an optional suffix k, M or G (powers of
+ * 1000). */
+bool bc_option_count(const struct bc_console *console, const char *option, uint64_t first,
+	uint64_t last, uint64_t *value);
 
 /* Reads a range: "A-B", "A-", "-B" or "A". */
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);

@@ -685,10 +685,9 @@ static bool read_dump_options(struct dump *dump, struct bc_options *o)
 		dump->exit = BC_EXIT_USAGE;
 		return false;
 	}
-	dump->is_part = dump->args.selection[0] != '\0';
+	dump->is_part = dump->args.given != 0;
 	dump->is_by_record = filter->has_addr || filter->has_types || filter->has_procs ||
-			     dump->names != NULL || dump->time != DUMP_DELTA || filter->has_wall ||
-			     dump->args.has_from || dump->args.has_to;
+			     dump->names != NULL || dump->time != DUMP_DELTA || dump->args.has_time;
 	if (dump->text.is_b2a && dump->time != DUMP_DELTA)
 		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
 	else if (dump->text.is_b2a && dump->names != NULL)

@@ -82,33 +82,13 @@ struct find {
 
 /* ---- options */
 
-static bool read_limit(const struct bc_console *console, const char *option, uint64_t *limit)
-{
-	if (!bc_option_count(console, option, limit))
-		return false;
-	if (*limit != 0)
-		return true;
-	bc_print_error(console, NULL, "%s 0: must be at least 1", option);
-	return false;
-}
-
-static bool read_context(struct find *f)
-{
-	if (!bc_option_count(f->console, "--context", &f->options.context))
-		return false;
-	if (f->options.context <= CONTEXT_MAX)
-		return true;
-	bc_print_error(f->console, NULL, "--context %s: must be 0 to %u", optarg, CONTEXT_MAX);
-	return false;
-}
-
 static bool read_option(struct find *f, int letter)
 {
 	switch (letter) {
 	case OPTION_FIRST:
-		return read_limit(f->console, "--first", &f->options.first);
+		return bc_option_count(f->console, "--first", 1, UINT64_MAX, &f->options.first);
 	case OPTION_LAST:
-		return read_limit(f->console, "--last", &f->options.last);
+		return bc_option_count(f->console, "--last", 1, UINT64_MAX, &f->options.last);
 	case 'c':
 		return f->options.is_count = true;
 	case OPTION_AFTER_MARK:
@@ -118,7 +98,8 @@ static bool read_option(struct find *f, int letter)
 		f->options.before_mark = optarg;
 		return true;
 	case 'U':
-		return read_context(f);
+		return bc_option_count(
+			f->console, "--context", 0, CONTEXT_MAX, &f->options.context);
 	case 'j':
 		return f->is_json = true;
 	case 'I':

@@ -666,16 +666,6 @@ static bool read_by(struct merge *m)
 	return m->by != BC_MERGE_BY_UNKNOWN;
 }
 
-static bool read_positive(const struct merge *m, const char *option, uint64_t most, uint64_t *n)
-{
-	if (!bc_option_u64(m->console, option, n))
-		return false;
-	if (*n == 0 || *n > most)
-		bc_print_error(m->console, NULL, "%s %s: must be from 1 to %" PRIu64, option,
-			optarg, most);
-	return *n != 0 && *n <= most;
-}
-
 static bool read_option(struct merge *m, int letter)
 {
 	struct input_format *format = &m->formats[m->format_count];
@@ -688,9 +678,9 @@ static bool read_option(struct merge *m, int letter)
 	case OPTION_BY:
 		return read_by(m);
 	case OPTION_CLOCK:
-		return read_positive(m, "--clock-hz", INT64_MAX, &m->clock_hz);
+		return bc_option_count(m->console, "--clock-hz", 1, INT64_MAX, &m->clock_hz);
 	case OPTION_RENUMBER:
-		return read_positive(m, "--renumber", UINT16_MAX, &m->renumber);
+		return bc_option_count(m->console, "--renumber", 1, UINT16_MAX, &m->renumber);
 	default:
 		return bc_convert_args_option(&m->args, letter);
 	}

@@ -295,19 +295,6 @@ struct sim_args {
 	bool has_count;
 };
 
-static bool read_agents(const struct bc_console *console, unsigned *agents)
-{
-	uint64_t n;
-
-	if (!bc_option_u64(console, "--agents", &n))
-		return false;
-	*agents = (unsigned)n;
-	if (n >= 1 && n <= 4)
-		return true;
-	bc_print_error(console, NULL, "--agents %s: must be 1 to 4", optarg);
-	return false;
-}
-
 static bool read_output_format(const struct bc_console *console, enum bc_format *format)
 {
 	*format = bc_format_by_name(optarg);
@@ -319,6 +306,8 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 
 static bool read_option(const struct bc_console *console, int letter, struct sim_args *sim_args)
 {
+	uint64_t agents;
+
 	switch (letter) {
 	case 'O':
 		return read_output_format(console, &sim_args->format);
@@ -332,12 +321,15 @@ static bool read_option(const struct bc_console *console, int letter, struct sim
 		sim_args->sim.no_caches = true;
 		return true;
 	case 's':
-		return bc_option_u64(console, "--seed", &sim_args->sim.seed);
+		return bc_option_count(console, "--seed", 0, UINT64_MAX, &sim_args->sim.seed);
 	case 'n':
 		sim_args->has_count = true;
-		return bc_option_count(console, "--count", &sim_args->sim.count);
+		return bc_option_count(console, "--count", 0, UINT64_MAX, &sim_args->sim.count);
 	case 'a':
-		return read_agents(console, &sim_args->sim.agents);
+		if (!bc_option_count(console, "--agents", 1, 4, &agents))
+			return false;
+		sim_args->sim.agents = (unsigned)agents;
+		return true;
 	case OPTION_LOSS:
 		return bc_option_ppm(console, "--loss", &sim_args->sim.loss_ppm);
 	case OPTION_CORRUPT:

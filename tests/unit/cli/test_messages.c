@@ -182,8 +182,8 @@ static const struct failure wrong_options[] = {
 	{"dump --to @1 -t tick --to @2 x.byu", "--to given twice"},
 	{"dump --from @5 --to @4 x.byu", "the end is before the start"},
 	{"dump -t absolute x.byu", "absolute"},
-	{"dump --port 80 --addr 80 x.byu", "--port excludes --addr and --type"},
-	{"dump --type read --port 80 x.byu", "--port excludes --addr and --type"},
+	{"dump --port 80 --addr 80 x.byu", "--addr excludes --port"},
+	{"dump --type read --port 80 x.byu", "--port excludes --type"},
 	{"dump -e 0 -e 1 x.byu", "twice"},
 	{"dump --epoch one x.byu", "one"},
 	{"dump -I tarball x.byu", "tarball: no such format"},
@@ -380,8 +380,8 @@ static const struct failure wrong_options[] = {
 	{"merge x.xdin", "two files"},
 	{"merge -I xdin x.xdin x.xdin", "no time"},
 	{"merge --by day x.xdin x.xdin", "tick or wall"},
-	{"merge --clock-hz 0 x.xdin x.xdin", "from 1"},
-	{"merge --renumber 0 x.xdin x.xdin", "from 1"},
+	{"merge --clock-hz 0 x.xdin x.xdin", "0: must be 1 to"},
+	{"merge --renumber 0 x.xdin x.xdin", "0: must be 1 to"},
 	{"merge --frob", "unknown option --frob"},
 	{"merge -I byu --by wall x.byu x.byu -O segment -o out", "no time of day"},
 	{"merge x.byu.lz4 x.byu.lz4", "use -o"},
@@ -421,7 +421,7 @@ static const struct failure wrong_options[] = {
 	{"diff --ignore foo x.byu x.byu", "unknown name \"foo\"; known are kind, addr, "},
 	{"diff --ignore add x.byu x.byu", "\"add\""},
 	{"diff -w x x.byu x.byu", "x: not a decimal number"},
-	{"diff -n 0 x.byu x.byu", "--limit 0: must be 1 to 18446744073709551615"},
+	{"diff -n 0 x.byu x.byu", "--limit 0: must be at least 1"},
 	{"diff -l 15 x.byu x.byu", "15"},
 	{"diff -l 1000001 x.byu x.byu", "1000001"},
 	{"diff -s 100001 x.byu x.byu", "100001"},
@@ -477,7 +477,7 @@ static const struct failure wrong_options[] = {
 	{"trigger remove", "one NAME"},
 	{"trigger list x", "operands"},
 	{"tail x", "operands"},
-	{"tail -n 0", "above 0"},
+	{"tail -n 0", "must be at least 1"},
 	{"tail -n x", "decimal"},
 	{"tail -n 5 -n 6", "--records: given twice"},
 	{"tail --addr 1 --addr 2", "twice"},
@@ -524,7 +524,7 @@ static const char *const two_places[] = {"--region vga --addr 0", "--addr 0 --re
 TEST_CASES(a_region_excludes_addresses_and_ports, two_places)
 {
 	each_fails(BC_EXIT_USAGE, (const char *const[]){"dump|x.byu", NULL}, *c,
-		"--region excludes --addr and --port");
+		" excludes --");
 }
 
 static const struct failure wrong_names[] = {
