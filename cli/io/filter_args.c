@@ -218,6 +218,22 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_consol
 	return missing == NULL;
 }
 
+bool bc_filter_args_chunk(struct bc_filter_args *s, const struct bc_console *console,
+	const char *file, const struct bc_chunk_info *info, uint64_t clock_hz,
+	struct bc_filter_bounds *bounds)
+{
+	if (!s->has_start) {
+		s->has_start = true;
+		s->start_ns = info->wall_ns;
+		bc_filter_start(&s->filter, info->wall_ns);
+	}
+	if (s->filter.has_wall && clock_hz == 0 && !s->has_warned) {
+		s->has_warned = true;
+		bc_print_error(console, file, BC_NO_CLOCK_TEXT);
+	}
+	return bc_filter_chunk(&s->filter, info, clock_hz, bounds);
+}
+
 static enum bc_exit add_file(struct bc_name_map *map, const struct bc_console *console,
 	const char *path, int letter, uint64_t offset)
 {

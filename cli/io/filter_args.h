@@ -55,12 +55,20 @@ enum {
 		BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range", "only these processors"           \
 	}
 
+/* What --from and --to then do. */
+#define BC_NO_CLOCK_TEXT                                                                        \
+	"clock rate unknown: --from and --to select whole chunks, by the time of day of their " \
+	"first record"
+
 struct bc_filter_args {
 	struct bc_filter filter;
 	unsigned given;      /* 0: none of these options */
 	const char *region;  /* NULL: none; bc_filter_args_finish() looks it up */
 	bool has_time;       /* --from or --to */
 	bool has_tick;       /* --from or --to @TICK */
+	bool has_start;      /* relative times of day have been made absolute */
+	int64_t start_ns;    /* the time of day of the first chunk */
+	bool has_warned;     /* about an unknown clock rate */
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
 				fit */
 };
@@ -94,6 +102,12 @@ bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console 
  * otherwise prints an error that names the missing one. */
 bool bc_filter_args_check(const struct bc_filter_args *args, const struct bc_console *console,
 	enum bc_format format, uint32_t holds);
+
+/* Like bc_filter_chunk(), for the chunks of all segments in their order: the first one seen starts
+ * the relative times. Warns once, about `file`, if the clock rate is needed but unknown. */
+bool bc_filter_args_chunk(struct bc_filter_args *args, const struct bc_console *console,
+	const char *file, const struct bc_chunk_info *info, uint64_t clock_hz,
+	struct bc_filter_bounds *bounds);
 
 /* ---- The options --map and --symbols, which give names to addresses, and the printing of names.
  * docs/names.md describes both. */

@@ -1,6 +1,8 @@
 /* Two steps: bc_operands_open() finds out what each word is, which may ask the daemon; list_files()
- * makes the files of it, and may be called again. A row is a file and its key;
- * rows of a directory have the keys of their names, others those of their headers. */
+ * makes the files of it, and may be called again. A row is a file and its key: rows of a directory
+ * have the keys of their names, so that nothing is opened; those of named files are read from the
+ * file, from as little of it as is intact. Rows are sorted by their keys; what is not a segment
+ * keeps its place. The last part opens the listed files for commands that search segments. */
 #include "cli/io/operands.h"
 
 #include <ctype.h>
@@ -19,6 +21,7 @@
 
 #include "cli/io/client.h"
 #include "cli/io/file.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
@@ -472,7 +475,9 @@ static int add_operand(struct rows *rows, const struct bc_operands *o,
 
 /* ---- checks */
 
-bool bc_operands_accept(
+/* Whether to read a file with this header. If the file is from a directory and has the name of
+ * another segment, prints that it is skipped. */
+static bool accept_header(
 	const struct bc_operands *o, const char *path, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name;
@@ -488,7 +493,9 @@ bool bc_operands_accept(
 	return false;
 }
 
-int bc_segment_open(struct bc_segment_header *header, bool *has_header, const char *path)
+/* Opens a regular file, and reads its header if that is intact. Returns a descriptor; or -1 with
+ * errno set, EINVAL if it is not a regular file. Doesn't wait for a pipe. */
+static int open_segment(struct bc_segment_header *header, bool *has_header, const char *path)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -512,11 +519,11 @@ static bool check_row(const struct bc_operands *o, const struct row *row, enum b
 		return true;
 	if (!bc_segment_path_find(row->path))
 		return false; /* deleted meanwhile */
-	int fd = bc_segment_open(&header, &has_header, row->path);
+	int fd = open_segment(&header, &has_header, row->path);
 	bool is_file = fd >= 0 || errno != EINVAL; /* reading it reports why it can't be */
 	if (fd >= 0)
 		close(fd);
-	if (is_file && (!has_header || bc_operands_accept(o, row->path, &header)))
+	if (is_file && (!has_header || accept_header(o, row->path, &header)))
 		return true;
 	if (!is_file)
 		bc_print_error(o->console, row->path, "skipped: not a file");
@@ -768,11 +775,11 @@ static int on_open(void *context, const char *path)
 	const char *why = "not a file; a pipe can't be searched for segments";
 	struct bc_segment_header header;
 	bool has_header;
-	int fd = bc_segment_open(&header, &has_header, path);
+	int fd = open_segment(&header, &has_header, path);
 	int error = errno;
 	enum bc_exit code = bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED;
 
-	if (has_header && bc_operands_accept(operands, path, &header))
+	if (has_header && accept_header(operands, path, &header))
 		return fd;
 	if (fd < 0 && error == ENOENT)
 		return -1;
@@ -812,9 +819,7 @@ static enum bc_exit print_fault(
 		bc_print_error(console, fault->file, "the same segment again; skipped");
 		return BC_EXIT_OK;
 	case BC_SEARCH_NO_CLOCK:
-		bc_print_error(console, fault->file,
-			"clock rate unknown: --from and --to select whole chunks, by the time of "
-			"day of their first record");
+		bc_print_error(console, fault->file, BC_NO_CLOCK_TEXT);
 		return BC_EXIT_OK;
 	}
 	return BC_EXIT_OK;

@@ -47,15 +47,6 @@ void bc_operands_close(struct bc_operands *operands);
 /* Whether the user has named this file: then it is read whatever it is. */
 bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
 
-/* Whether to read a file with this header. If the file is from a directory and has the name of
- * another segment, prints that it is skipped. */
-bool bc_operands_accept(const struct bc_operands *operands, const char *path,
-	const struct bc_segment_header *header);
-
-/* Opens a regular file, and reads its header if that is intact. Returns a descriptor; or -1 with
- * errno set, EINVAL if it is not a regular file. Doesn't wait for a pipe. */
-int bc_segment_open(struct bc_segment_header *header, bool *has_header, const char *path);
-
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
  * recordings. Reports subdirectories that can't be read, and that there are none. Returns
  * BC_EXIT_OK, or the code of what was reported; the list may then have recordings nevertheless.
@@ -105,7 +96,7 @@ void bc_files_free(struct bc_files *files);
  * Call before reading; it stays so. Otherwise, or if that can't be told, nothing changes. */
 void bc_give_way(const char *path);
 
-/* How the commands that search segments open files, and print what is wrong with them. */
+/* ---- How the commands that search segments open files, and print what is wrong with them. */
 
 struct bc_segment_input {
 	struct bc_operands operands; /* that named the files */

@@ -49,9 +49,7 @@ struct cut {
 	struct bc_convert_args args;
 	struct bc_trace trace;
 	struct bc_target target;
-	bool has_start;  /* relative times of day have been made absolute */
-	bool has_warned; /* about the unknown clock rate */
-	int file;        /* trace.next, which identifies the current file */
+	int file; /* trace.next, which identifies the current file */
 	/* The last entry kept from the current file or, for segments, recording. */
 	bool has_last;
 	uint64_t last_tick;
@@ -69,32 +67,18 @@ struct cut {
 	struct bc_entry entries[CUT_ENTRIES];
 };
 
-/* Returns the clock rate of the current segment, 0 if unknown. */
-static uint64_t current_clock_hz(const struct cut *c)
-{
-	const struct bc_segment_header *header = c->trace.is_open
-							 ? bc_reader_header(c->trace.reader)
-							 : NULL;
-
-	return header != NULL ? header->clock_hz : 0;
-}
-
 static bool get_bounds(
 	struct cut *c, const struct bc_chunk_info *info, struct bc_filter_bounds *bounds)
 {
-	uint64_t clock_hz = c->filter_args.filter.has_wall ? current_clock_hz(c) : 0;
+	struct bc_filter_args *args = &c->filter_args;
+	const struct bc_segment_header *header = c->trace.is_open
+							 ? bc_reader_header(c->trace.reader)
+							 : NULL;
+	uint64_t clock_hz = header != NULL ? header->clock_hz : 0;
 
-	if (!c->has_start)
-		bc_filter_start(&c->filter_args.filter, info->wall_ns);
-	c->has_start = true;
-	if (c->filter_args.filter.has_wall && clock_hz == 0 && !c->has_warned) {
-		c->has_warned = true;
+	if (args->filter.has_wall && clock_hz == 0 && !args->has_warned)
 		bc_trace_hide_progress(&c->trace);
-		bc_print_error(c->console, c->trace.file.name,
-			"clock rate unknown: --from and --to select whole chunks, by the time of "
-			"day of their first record");
-	}
-	return bc_filter_chunk(&c->filter_args.filter, info, clock_hz, bounds);
+	return bc_filter_args_chunk(args, c->console, c->trace.file.name, info, clock_hz, bounds);
 }
 
 static bool selects_chunk(void *context, const struct bc_chunk_info *info)

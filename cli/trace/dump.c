@@ -102,10 +102,7 @@ struct dump {
 	uint32_t epoch;
 	/* All files: */
 	struct bc_sequence_check sequence;
-	bool has_start; /* `start_ns` is the time of day of the first record */
-	int64_t start_ns;
-	bool has_warned; /* about an unknown clock rate */
-	uint64_t end;    /* after the highest record, sample or line number so far */
+	uint64_t end; /* after the highest record, sample or line number so far */
 };
 
 static void make_worse(struct dump *dump, enum bc_exit code)
@@ -230,7 +227,7 @@ static void append_chunk_time(struct dump *dump, const struct bc_chunk_info *inf
 		return;
 	}
 	int64_t ns = bc_chunk_wall(info, tick, dump->clock_hz);
-	__int128 passed = (__int128)ns - dump->start_ns;
+	__int128 passed = (__int128)ns - dump->args.start_ns;
 	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
 	dump->output.used--; /* over the newline */
 	if (dump->clock_hz == 0) {
@@ -290,25 +287,14 @@ static bool get_chunk_bounds(
 	struct dump *dump, const struct bc_chunk_info *chunk, struct bc_filter_bounds *bounds)
 {
 	const struct bc_segment_header *header = bc_reader_header(dump->reader);
-	struct bc_filter *filter = &dump->args.filter;
 	struct bc_chunk_info info = *chunk;
 	uint64_t end = info.first_record + info.records;
 
 	dump->clock_hz = header != NULL ? header->clock_hz : 0;
 	dump->end = end > dump->end ? end : dump->end;
-	if (!dump->has_start) {
-		dump->has_start = true;
-		dump->start_ns = info.wall_ns;
-		bc_filter_start(filter, info.wall_ns);
-	}
-	if (filter->has_wall && dump->clock_hz == 0 && !dump->has_warned) {
-		dump->has_warned = true;
-		bc_print_error(dump->console, NULL,
-			"clock rate unknown: --from and --to select whole chunks, by the time of "
-			"day of their first record");
-	}
 	info.events = dump->is_plain ? 0 : info.events;
-	return bc_filter_chunk(filter, &info, dump->clock_hz, bounds);
+	return bc_filter_args_chunk(
+		&dump->args, dump->console, dump->file->name, &info, dump->clock_hz, bounds);
 }
 
 static void print_chunk(struct dump *dump, const struct bc_chunk *chunk)

@@ -21,17 +21,13 @@
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 
-/* ---- The inputs of a merge: open traces whose next entries have keys to order by.
- *
- *     fill_input()     before the first entry, and when there are none left
- *     peek_input()     sets the key of the next entry
- *
- * The caller consumes the entry of the input with the lowest key by advancing `at` and `left`. */
+/* ---- The inputs: open traces whose next entries have keys to order by. The caller consumes an
+ * entry by advancing `at` and `left`. */
 
 enum merge_by {
-	BC_MERGE_BY_UNKNOWN,
-	BC_MERGE_BY_TICK, /* epoch and tick: the inputs share one clock */
-	BC_MERGE_BY_WALL, /* time of day, in ns */
+	BY_UNKNOWN,
+	BY_TICK, /* epoch and tick: the inputs share one clock */
+	BY_WALL, /* time of day, in ns */
 };
 
 /* The order of entries. */
@@ -46,7 +42,6 @@ static inline bool key_is_less(struct merge_key a, struct merge_key b)
 }
 
 struct merge_input {
-	const struct bc_console *console;
 	const char **paths; /* the caller's */
 	int count;
 	struct bc_trace trace;
@@ -59,12 +54,6 @@ struct merge_input {
 	bool no_clock;       /* a time of day was needed but unknown */
 	uint64_t disorders;  /* entries with an earlier time than their predecessor */
 	uint64_t most_early; /* the largest such difference */
-};
-
-/* Zero-initialised: no inputs. */
-struct bc_merge_inputs {
-	struct merge_input *all;
-	size_t count;
 };
 
 #define NS_PER_S 1000000000u
@@ -117,7 +106,7 @@ static void peek_input(struct merge_input *in, enum merge_by by)
 
 	if ((entry->has & BC_HAS_TIME) == 0 && !(is_event && in->trace.format == BC_FORMAT_SEGMENT))
 		return;
-	if (by == BC_MERGE_BY_WALL)
+	if (by == BY_WALL)
 		key = (struct merge_key){.time = wall_of(in, entry->tick)};
 	if (in->has_key && key_is_less(key, in->key)) {
 		/* At the end of a chunk, an event has the tick of the previous entry: it is not out
@@ -131,102 +120,6 @@ static void peek_input(struct merge_input *in, enum merge_by by)
 	}
 	in->has_key = true;
 	in->key = key;
-}
-
-/* ---- all inputs */
-
-/* Makes an input of each group of the files, which must outlive them. Opens nothing. Returns false
- * if out of memory. Close the inputs in either case. */
-static bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
-	const struct bc_files *files, uint64_t clock_hz)
-{
-	inputs->all = calloc((size_t)files->count + 1, sizeof(*inputs->all));
-	inputs->count = 0;
-	for (int i = 0; inputs->all != NULL && i < files->count; i++) {
-		bool is_first = i == 0 || files->groups[i] != files->groups[i - 1];
-		if (is_first)
-			inputs->all[inputs->count++] = (struct merge_input){.console = console,
-				.clock_hz = clock_hz,
-				.paths = (const char **)files->paths + i};
-		inputs->all[inputs->count - 1].count++;
-	}
-	return inputs->all != NULL;
-}
-
-static void bc_merge_inputs_close(struct bc_merge_inputs *inputs)
-{
-	for (size_t i = 0; i < inputs->count; i++)
-		bc_trace_close(&inputs->all[i].trace);
-	free(inputs->all);
-	*inputs = (struct bc_merge_inputs){0};
-}
-
-/* Returns true if there are several inputs, and each is a different recording in segments. The
- * inputs must be open. */
-static bool bc_merge_inputs_are_recordings(const struct bc_merge_inputs *inputs)
-{
-	bool is_different = inputs->count > 1;
-
-	for (size_t i = 0; i < inputs->count; i++) {
-		const struct bc_trace *a = &inputs->all[i].trace;
-		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
-		for (size_t j = 0; j < i; j++) {
-			const struct bc_trace *b = &inputs->all[j].trace;
-			is_different = is_different && (!a->has_header || !b->has_header ||
-							       strcmp(a->header.recording,
-								       b->header.recording) != 0);
-		}
-	}
-	return is_different;
-}
-
-/* Returns true if the first entry of each input had a time of day. Otherwise prints an error. Call
- * it after peek_input() of each. */
-static bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs)
-{
-	for (size_t i = 0; i < inputs->count; i++) {
-		const struct merge_input *in = &inputs->all[i];
-		if (!in->no_clock)
-			continue;
-		bc_print_error(in->console, in->paths[0],
-			"clock rate unknown, so times of day are too; give it with "
-			"--clock-hz, or use --by tick if the inputs share a clock");
-		return false;
-	}
-	return true;
-}
-
-/* Returns the index of the input that comes first, and in *rival that of the second; `count` if
- * there is none. */
-static size_t bc_merge_inputs_first(const struct bc_merge_inputs *inputs, size_t *rival)
-{
-	size_t none = inputs->count;
-	size_t first = none;
-
-	*rival = none;
-	for (size_t i = 0; i < inputs->count; i++) {
-		const struct merge_input *in = &inputs->all[i];
-		if (in->is_over)
-			continue;
-		if (first == none || key_is_less(in->key, inputs->all[first].key)) {
-			*rival = first;
-			first = i;
-		} else if (*rival == none || key_is_less(in->key, inputs->all[*rival].key)) {
-			*rival = i;
-		}
-	}
-	return first;
-}
-
-/* Returns true if `first` still comes before `rival`. */
-static bool bc_merge_inputs_stays_first(
-	const struct bc_merge_inputs *inputs, size_t first, size_t rival)
-{
-	if (rival == inputs->count)
-		return true;
-	struct merge_key a = inputs->all[first].key;
-	struct merge_key b = inputs->all[rival].key;
-	return first < rival ? !key_is_less(b, a) : key_is_less(a, b);
 }
 
 enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
@@ -282,7 +175,8 @@ struct merge {
 	enum merge_by by;
 	uint64_t clock_hz;
 	uint64_t renumber; /* 0: keep processor numbers */
-	struct bc_merge_inputs inputs;
+	struct merge_input *inputs;
+	size_t input_count;
 	/* Laplace references and kernel events: the target `events` shares the output of `target`.
 	 */
 	bool is_mixed;
@@ -294,6 +188,72 @@ struct merge {
 	char from_names[1024]; /* the inputs, for the metadata */
 	struct bc_entry entries[MERGE_ENTRIES];
 };
+
+/* Makes an input of each group of the files. Opens nothing. Returns false if out of memory. */
+static bool make_inputs(struct merge *m)
+{
+	const struct bc_files *files = &m->args.files;
+
+	m->inputs = calloc((size_t)files->count, sizeof(*m->inputs));
+	for (int i = 0; m->inputs != NULL && i < files->count; i++) {
+		if (i == 0 || files->groups[i] != files->groups[i - 1])
+			m->inputs[m->input_count++] = (struct merge_input){
+				.clock_hz = m->clock_hz, .paths = (const char **)files->paths + i};
+		m->inputs[m->input_count - 1].count++;
+	}
+	return m->inputs != NULL;
+}
+
+/* Returns true if there are several inputs, and each is a different recording in segments. The
+ * inputs must be open. */
+static bool are_recordings(const struct merge *m)
+{
+	bool is_different = m->input_count > 1;
+
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_trace *a = &m->inputs[i].trace;
+		is_different = is_different && a->format == BC_FORMAT_SEGMENT;
+		for (size_t j = 0; j < i; j++) {
+			const struct bc_trace *b = &m->inputs[j].trace;
+			is_different = is_different && (!a->has_header || !b->has_header ||
+							       strcmp(a->header.recording,
+								       b->header.recording) != 0);
+		}
+	}
+	return is_different;
+}
+
+/* Returns the index of the input that comes first, and in *rival that of the second; the number of
+ * inputs if there is none. */
+static size_t find_first(const struct merge *m, size_t *rival)
+{
+	size_t none = m->input_count;
+	size_t first = none;
+
+	*rival = none;
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct merge_input *in = &m->inputs[i];
+		if (in->is_over)
+			continue;
+		if (first == none || key_is_less(in->key, m->inputs[first].key)) {
+			*rival = first;
+			first = i;
+		} else if (*rival == none || key_is_less(in->key, m->inputs[*rival].key)) {
+			*rival = i;
+		}
+	}
+	return first;
+}
+
+/* Returns true if `first` still comes before `rival`. */
+static bool stays_first(const struct merge *m, size_t first, size_t rival)
+{
+	if (rival == m->input_count)
+		return true;
+	struct merge_key a = m->inputs[first].key;
+	struct merge_key b = m->inputs[rival].key;
+	return first < rival ? !key_is_less(b, a) : key_is_less(a, b);
+}
 
 static bool is_laplace(enum bc_format format)
 {
@@ -321,16 +281,15 @@ static enum bc_peek_units compare_units(const struct merge *m)
 	struct bc_peek first = {.unit = BC_UNIT_TICK};
 	enum bc_peek_units all = BC_PEEK_SAME;
 
-	for (size_t i = 0; i < m->inputs.count; i++) {
+	for (size_t i = 0; i < m->input_count; i++) {
 		struct bc_reader_options reader;
 		enum bc_format format = format_of(m, i, &reader);
-		struct bc_peek peek = bc_peek(
-			m->console, m->inputs.all[i].paths[0], format, &reader);
+		struct bc_peek peek = bc_peek(m->console, m->inputs[i].paths[0], format, &reader);
 		enum bc_peek_units units = bc_peek_compare_units(first, peek);
 		bool is_mixed = bc_unit_picoseconds(first.unit) != 0 ||
 				bc_unit_picoseconds(peek.unit) != 0;
 		if (units == BC_PEEK_UNRELATED && is_mixed) {
-			bc_print_error(m->console, m->inputs.all[i].paths[0],
+			bc_print_error(m->console, m->inputs[i].paths[0],
 				"can't merge times in %s with times in %s", bc_unit_name(peek.unit),
 				bc_unit_name(first.unit));
 			return units;
@@ -348,8 +307,8 @@ static enum bc_exit open_inputs(struct merge *m)
 
 	if (units == BC_PEEK_UNRELATED)
 		return BC_EXIT_USAGE;
-	for (size_t i = 0; i < m->inputs.count; i++) {
-		struct merge_input *in = &m->inputs.all[i];
+	for (size_t i = 0; i < m->input_count; i++) {
+		struct merge_input *in = &m->inputs[i];
 		struct bc_reader_options reader;
 		enum bc_format format = format_of(m, i, &reader);
 		reader.format.in_picoseconds = units == BC_PEEK_CONVERTIBLE;
@@ -370,13 +329,13 @@ static enum bc_exit open_inputs(struct merge *m)
 /* Chooses the output format if -O is not given. */
 static enum bc_exit choose_format(struct merge *m)
 {
-	enum bc_format first = m->inputs.all[0].trace.format;
+	enum bc_format first = m->inputs[0].trace.format;
 	bool is_one = true;
 	bool has_events = false;
 	bool all_laplace = true;
 
-	for (size_t i = 0; i < m->inputs.count; i++) {
-		enum bc_format format = m->inputs.all[i].trace.format;
+	for (size_t i = 0; i < m->input_count; i++) {
+		enum bc_format format = m->inputs[i].trace.format;
 		is_one = is_one && format == first;
 		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
 		all_laplace = all_laplace &&
@@ -392,20 +351,13 @@ static enum bc_exit choose_format(struct merge *m)
 	return BC_EXIT_OK;
 }
 
-static void choose_order(struct merge *m)
-{
-	if (m->by == BC_MERGE_BY_UNKNOWN)
-		m->by = bc_merge_inputs_are_recordings(&m->inputs) ? BC_MERGE_BY_WALL
-								   : BC_MERGE_BY_TICK;
-}
-
 /* Checks that the inputs and the clock options fit the order. */
 static enum bc_exit check_clocks(const struct merge *m)
 {
 	uint64_t out_hz = m->args.target.options.clock_hz;
 
-	for (size_t i = 0; i < m->inputs.count && m->by == BC_MERGE_BY_WALL; i++) {
-		const struct merge_input *in = &m->inputs.all[i];
+	for (size_t i = 0; i < m->input_count && m->by == BY_WALL; i++) {
+		const struct merge_input *in = &m->inputs[i];
 		if (in->trace.format == BC_FORMAT_SEGMENT)
 			continue;
 		bc_print_error(m->console, in->paths[0],
@@ -413,10 +365,10 @@ static enum bc_exit check_clocks(const struct merge *m)
 			bc_format_name(in->trace.format));
 		return BC_EXIT_USAGE;
 	}
-	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
+	if (m->by == BY_TICK && m->clock_hz != 0)
 		return bc_print_usage_error(m->console,
 			"--clock-hz works only with --by wall, but these are merged by tick");
-	if (m->by == BC_MERGE_BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
+	if (m->by == BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
 		return bc_print_usage_error(m->console,
 			"with --by wall, output ticks are ns: clock_hz must be 1000000000");
 	return BC_EXIT_OK;
@@ -426,20 +378,25 @@ static enum bc_exit check_clocks(const struct merge *m)
 static enum bc_exit start_merge(struct merge *m)
 {
 	m->base = UINT64_MAX;
-	for (size_t i = 0; i < m->inputs.count; i++) {
-		struct merge_input *in = &m->inputs.all[i];
+	for (size_t i = 0; i < m->input_count; i++) {
+		struct merge_input *in = &m->inputs[i];
 		if (in->is_over)
 			continue;
 		peek_input(in, m->by);
 		m->base = in->key.time < m->base ? in->key.time : m->base;
 	}
-	if (m->by != BC_MERGE_BY_WALL)
+	if (m->by != BY_WALL)
 		return BC_EXIT_OK;
-	if (!bc_merge_inputs_have_clocks(&m->inputs))
+	for (size_t i = 0; i < m->input_count; i++) {
+		if (!m->inputs[i].no_clock)
+			continue;
+		bc_print_error(m->console, m->inputs[i].paths[0],
+			"clock rate unknown, so times of day are too; give it with --clock-hz, or "
+			"use --by tick if the inputs share a clock");
 		return BC_EXIT_USAGE;
-	m->moment = (struct bc_moment){.is_known = true,
-		.wall_ns = (int64_t)(m->base ^ (UINT64_C(1) << 63)),
-		.clock_hz = NS_PER_S};
+	}
+	m->moment = (struct bc_moment){
+		.is_known = true, .wall_ns = (int64_t)(m->base ^ SIGN), .clock_hz = NS_PER_S};
 	m->args.target.options.clock_hz = m->moment.clock_hz;
 	return BC_EXIT_OK;
 }
@@ -449,8 +406,8 @@ static void name_inputs(struct merge *m)
 {
 	size_t used = 0;
 
-	for (size_t i = 0; i < m->inputs.count; i++) {
-		const struct merge_input *in = &m->inputs.all[i];
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct merge_input *in = &m->inputs[i];
 		const char *name = in->trace.has_header ? in->trace.header.recording : in->paths[0];
 		size_t n = strlen(name);
 		if (used + n + 8 > sizeof(m->from_names)) {
@@ -467,11 +424,11 @@ static enum bc_exit check_formats(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
 
-	for (size_t i = 0; i < m->inputs.count && code == BC_EXIT_OK; i++) {
-		enum bc_format from = m->inputs.all[i].trace.format;
+	for (size_t i = 0; i < m->input_count && code == BC_EXIT_OK; i++) {
+		enum bc_format from = m->inputs[i].trace.format;
 		bool is_event = m->is_mixed && from == BC_FORMAT_LAPLACE_EVENTS;
-		code = bc_target_check(m->console, &m->inputs.all[i].trace,
-			is_event ? from : m->args.target.format);
+		code = bc_target_check(
+			m->console, &m->inputs[i].trace, is_event ? from : m->args.target.format);
 	}
 	return code;
 }
@@ -481,11 +438,11 @@ static enum bc_exit find_clock(const struct merge *m, uint64_t *clock_hz)
 {
 	bool is_given = *clock_hz != 0;
 
-	for (size_t i = 0; i < m->inputs.count && !is_given; i++) {
-		const struct bc_trace *trace = &m->inputs.all[i].trace;
+	for (size_t i = 0; i < m->input_count && !is_given; i++) {
+		const struct bc_trace *trace = &m->inputs[i].trace;
 		uint64_t hz = trace->has_header ? trace->header.clock_hz : 0;
 		if (*clock_hz != 0 && hz != 0 && hz != *clock_hz) {
-			bc_print_error(m->console, m->inputs.all[i].paths[0],
+			bc_print_error(m->console, m->inputs[i].paths[0],
 				"clock rate is %" PRIu64 " Hz, but an earlier input has %" PRIu64
 				" Hz; use --by wall, or give clock_hz with -O",
 				hz, *clock_hz);
@@ -499,14 +456,14 @@ static enum bc_exit find_clock(const struct merge *m, uint64_t *clock_hz)
 static enum bc_exit open_targets(struct merge *m)
 {
 	struct bc_target_options o = m->args.target;
-	const struct bc_trace *first = &m->inputs.all[0].trace;
+	const struct bc_trace *first = &m->inputs[0].trace;
 	struct bc_trace all = *first;
 
 	/* The output must not be any of the input files. */
 	all.paths = (const char **)m->args.files.paths;
 	all.count = m->args.files.count;
-	for (size_t i = 0; i < m->inputs.count; i++)
-		o.source_holds |= bc_trace_has(&m->inputs.all[i].trace);
+	for (size_t i = 0; i < m->input_count; i++)
+		o.source_holds |= bc_trace_has(&m->inputs[i].trace);
 	enum bc_exit code = find_clock(m, &o.options.clock_hz);
 	if (code == BC_EXIT_OK)
 		code = bc_target_open(&m->target, m->console, &o, &all);
@@ -524,14 +481,14 @@ static enum bc_exit open_targets(struct merge *m)
 }
 
 /* Adapts an entry to the output. Returns false after printing an error. */
-static bool adapt(
+static bool adapt_entry(
 	struct merge *m, const struct merge_input *in, size_t input, struct bc_entry *entry)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
 	/* The delta counts from the previous entry of the same input. */
 	entry->has_delta = false;
-	if (m->by == BC_MERGE_BY_WALL) {
+	if (m->by == BY_WALL) {
 		entry->tick = in->key.time - m->base;
 		entry->epoch = 0;
 	}
@@ -557,7 +514,7 @@ static bool write_entries(struct merge *m, const struct merge_input *in, size_t 
 	struct bc_target *target = is_event ? &m->events : &m->target;
 
 	target->source = &in->trace;
-	target->moment = m->by == BC_MERGE_BY_WALL ? &m->moment : &in->trace.moment;
+	target->moment = m->by == BY_WALL ? &m->moment : &in->trace.moment;
 	return bc_target_add(target, m->entries, n);
 }
 
@@ -566,27 +523,26 @@ static bool write_entries(struct merge *m, const struct merge_input *in, size_t 
 static bool write_run(struct merge *m)
 {
 	size_t rival;
-	size_t first = bc_merge_inputs_first(&m->inputs, &rival);
+	size_t first = find_first(m, &rival);
 	size_t n = 0;
 
-	if (first == m->inputs.count)
+	if (first == m->input_count)
 		return false;
-	struct merge_input *in = &m->inputs.all[first];
+	struct merge_input *in = &m->inputs[first];
 	do {
 		struct bc_entry *entry = &m->entries[n];
 		*entry = *in->at++;
 		in->left--;
 		/* By time of day there is only one epoch. */
 		bool is_epoch = entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == 0;
-		if (!is_epoch || m->by != BC_MERGE_BY_WALL) {
-			if (!adapt(m, in, first, entry))
+		if (!is_epoch || m->by != BY_WALL) {
+			if (!adapt_entry(m, in, first, entry))
 				return false;
 			n++;
 		}
 		if (in->left != 0)
 			peek_input(in, m->by);
-	} while (in->left != 0 && n < MERGE_ENTRIES &&
-		 bc_merge_inputs_stays_first(&m->inputs, first, rival));
+	} while (in->left != 0 && n < MERGE_ENTRIES && stays_first(m, first, rival));
 	if (n != 0 && !write_entries(m, in, n))
 		return false;
 	if (in->left != 0)
@@ -602,15 +558,15 @@ static enum bc_exit report_inputs(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
 
-	for (size_t i = 0; i < m->inputs.count; i++) {
-		const struct merge_input *in = &m->inputs.all[i];
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct merge_input *in = &m->inputs[i];
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_print_error(m->console, in->paths[0],
 				"%" PRIu64 " entr%s out of order by at most %" PRIu64
 				" %s, written in file order",
 				in->disorders, in->disorders == 1 ? "y" : "ies", in->most_early,
-				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks");
+				m->by == BY_WALL ? "ns" : "ticks");
 		if (in->no_clock)
 			bc_print_error(m->console, in->paths[0],
 				"some times of day unknown, because the clock rate is unknown");
@@ -628,7 +584,8 @@ static enum bc_exit run_merge(struct merge *m)
 		code = check_formats(m);
 	if (code != BC_EXIT_OK)
 		return code;
-	choose_order(m);
+	if (m->by == BY_UNKNOWN)
+		m->by = are_recordings(m) ? BY_WALL : BY_TICK;
 	code = check_clocks(m);
 	if (code == BC_EXIT_OK)
 		code = start_merge(m);
@@ -638,35 +595,31 @@ static enum bc_exit run_merge(struct merge *m)
 	code = open_targets(m);
 	if (code != BC_EXIT_OK)
 		return code;
-	for (size_t i = 0; i < m->inputs.count; i++)
-		bc_trace_show_progress(
-			&m->inputs.all[i].trace, i != 0 ? &m->inputs.all[0].trace : NULL);
+	for (size_t i = 0; i < m->input_count; i++)
+		bc_trace_show_progress(&m->inputs[i].trace, i != 0 ? &m->inputs[0].trace : NULL);
 	while (write_run(m))
 		;
-	bc_trace_hide_progress(&m->inputs.all[0].trace);
+	bc_trace_hide_progress(&m->inputs[0].trace);
 	if (m->has_events)
 		code = bc_target_close(&m->events);
-	m->target.source = &m->inputs.all[0].trace;
-	enum bc_exit read = BC_EXIT_OK;
-	for (size_t i = 0; i < m->inputs.count; i++)
-		read = bc_exit_worse(read, m->inputs.all[i].trace.exit);
+	m->target.source = &m->inputs[0].trace;
+	enum bc_exit read = report_inputs(m);
 	bc_target_end_source(&m->target, read);
-	code = bc_exit_worse(code, bc_target_close(&m->target));
-	return bc_exit_worse(code, report_inputs(m));
+	return bc_exit_worse(bc_exit_worse(code, read), bc_target_close(&m->target));
 }
 
 static bool read_by(struct merge *m)
 {
 	if (strcmp(optarg, "tick") == 0)
-		m->by = BC_MERGE_BY_TICK;
+		m->by = BY_TICK;
 	else if (strcmp(optarg, "wall") == 0)
-		m->by = BC_MERGE_BY_WALL;
+		m->by = BY_WALL;
 	else
 		bc_print_error(m->console, NULL, "--by %s: not tick or wall", optarg);
-	return m->by != BC_MERGE_BY_UNKNOWN;
+	return m->by != BY_UNKNOWN;
 }
 
-static bool read_option(struct merge *m, int letter)
+static bool read_merge_option(struct merge *m, int letter)
 {
 	struct input_format *format = &m->formats[m->format_count];
 
@@ -690,9 +643,9 @@ static enum bc_exit merge_paths(struct merge *m)
 {
 	if (m->args.files.count < 2)
 		return bc_print_usage_error(m->console, "give at least two files");
-	if (!bc_merge_inputs_make(&m->inputs, m->console, &m->args.files, m->clock_hz))
+	if (!make_inputs(m))
 		return bc_print_no_memory(m->console);
-	if (m->format_count > 1 && m->format_count != m->inputs.count)
+	if (m->format_count > 1 && m->format_count != m->input_count)
 		return bc_print_usage_error(
 			m->console, "give -I once for all inputs, or once for each, in order");
 	return run_merge(m);
@@ -705,7 +658,7 @@ static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 
 	bc_options_start(&o, m->console, &bc_merge_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(m, letter))
+		if (!read_merge_option(m, letter))
 			return o.exit;
 	enum bc_exit code = bc_convert_args_operands(&m->args, argc, argv, BC_FILES_GROUPED);
 	/* The options depend on how many inputs there are. */
@@ -727,7 +680,9 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 		code = m->formats != NULL ? read_and_run(m, argc, argv)
 					  : bc_print_no_memory(console);
 	free(m->formats);
-	bc_merge_inputs_close(&m->inputs);
+	for (size_t i = 0; i < m->input_count; i++)
+		bc_trace_close(&m->inputs[i].trace);
+	free(m->inputs);
 	bc_convert_args_free(&m->args);
 	free(m);
 	return code;
