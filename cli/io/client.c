@@ -1,3 +1,10 @@
+/* Calls block in libcurl's easy interface; the stream is one transfer of its multi interface,
+ * driven by bc_client_wait(). libcurl is loaded when a client is opened
+ * (formats/base/late_library.h), because most commands don't need it.
+ *
+ * libcurl reports little about a Unix socket and accepts a truncated head. So a failed connection
+ * is probed for the reason, and the head's last line is watched. Whatever the daemon sends is
+ * limited in length and escaped before it is printed. */
 #include "cli/io/client.h"
 
 #include <assert.h>

@@ -1,3 +1,13 @@
+/* Fills one chunk at a time and appends it to the file, which is created with the first. The file
+ * is one segment: with more chunks than a segment may have, writing ends with an error.
+ *
+ * Invariant: within an epoch, ticks never decrease, and every record's tick is that of its entry. A
+ * delta that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event.
+ * Where the source's clock restarts, or another recording begins, an epoch begins. Epoch numbers
+ * only grow.
+ *
+ * Times of day come from the source's chunks; without these, they count from the time of opening.
+ */
 #include "cli/io/segment_target.h"
 
 #include <errno.h>

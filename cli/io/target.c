@@ -1,3 +1,7 @@
+/* Entries pass through two stages. The converter (formats/codec/format.h) drops or adapts what the
+ * format can't hold. The format's printer then writes text into the output's buffer, or a segment
+ * target takes the entries. Both count what they lose, by trait; --strict makes the first loss an
+ * error. The last part has the options and the main loop of the commands that convert. */
 #include "cli/io/target.h"
 
 #include <errno.h>
@@ -194,12 +198,6 @@ bool bc_target_add(struct bc_target *t, const struct bc_entry *entries, size_t c
 	return true;
 }
 
-void bc_target_flush_if_idle(struct bc_target *t)
-{
-	if (t->segment == NULL && t->source->is_open && bc_file_would_wait(&t->source->file))
-		bc_output_flush(t->output);
-}
-
 /* Reports the losses of one trait. */
 static void report_trait(
 	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
@@ -335,4 +333,45 @@ enum bc_exit bc_convert_args_operands(
 		c->words[c->word_count++] = argv[i];
 	return bc_operands_read(&c->operands, &c->files, c->console, c->words, c->word_count,
 		how | BC_FILES_CHECKED | BC_FILES_STDIN);
+}
+
+/* Flushes the output if reading the source would block. */
+static void flush_if_idle(struct bc_target *t)
+{
+	if (t->segment == NULL && t->source->is_open && bc_file_would_wait(&t->source->file))
+		bc_output_flush(t->output);
+}
+
+enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
+	bool (*on_batch)(void *context, const struct bc_batch *batch), void *context)
+{
+	struct bc_trace *source = &c->source;
+	struct bc_batch batch;
+	bool is_more = true;
+	enum bc_exit code = bc_trace_open(source, c->console, (const char **)c->files.paths,
+		c->files.count, c->from, &c->reader);
+
+	if (code == BC_EXIT_OK && c->filter != NULL &&
+		!bc_filter_args_check(c->filter, c->console, source->format, bc_trace_has(source)))
+		code = BC_EXIT_USAGE;
+	if (c->target.format == BC_FORMAT_UNKNOWN)
+		c->target.format = source->format;
+	if (code == BC_EXIT_OK)
+		code = bc_target_check(c->console, source, c->target.format);
+	if (code == BC_EXIT_OK)
+		code = bc_target_open(&c->output, c->console, &c->target, source);
+	if (code == BC_EXIT_OK) {
+		bc_trace_show_progress(source, NULL);
+		while (is_more && bc_trace_next(source, &batch)) {
+			is_more = on_batch(context, &batch);
+			flush_if_idle(&c->output);
+		}
+		bc_trace_hide_progress(source);
+		source->exit = bc_exit_worse(source->exit, c->files.exit);
+		bc_target_end_source(&c->output, source->exit);
+		code = bc_exit_worse(bc_target_close(&c->output), source->exit);
+		c->has_run = true;
+	}
+	bc_trace_close(source);
+	return code;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cli/io/file.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
 #include "cli/io/segment_target.h"
 #include "cli/io/trace.h"
@@ -75,9 +76,6 @@ bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, siz
  * Damaged or malformed input (BC_EXIT_DAMAGED) does not prevent sealing. */
 void bc_target_end_source(struct bc_target *target, enum bc_exit exit);
 
-/* Flushes the output if reading the source would block. */
-void bc_target_flush_if_idle(struct bc_target *target);
-
 /* Completes the output and reports losses. Returns the exit code. */
 enum bc_exit bc_target_close(struct bc_target *target);
 
@@ -87,7 +85,7 @@ enum bc_exit bc_target_close(struct bc_target *target);
  *     bc_convert_args_init()
  *     bc_convert_args_option()     for each option that the command does not handle itself
  *     bc_convert_args_operands()
- *     ...                          use `reader`, `target` and `files`
+ *     bc_convert_args_run()        or use `reader`, `target` and `files`
  *     bc_convert_args_free()
  */
 
@@ -105,11 +103,16 @@ struct bc_convert_args {
 	const struct bc_console *console;
 	enum bc_format from; /* BC_FORMAT_UNKNOWN: detect by content */
 	struct bc_reader_options reader;
-	struct bc_target_options target; /* format is BC_FORMAT_UNKNOWN without -O */
-	const char **words;              /* has space for argc words */
+	struct bc_target_options target;     /* format is BC_FORMAT_UNKNOWN without -O */
+	const struct bc_filter_args *filter; /* what the input format must have; NULL: nothing */
+	const char **words;                  /* has space for argc words */
 	int word_count;
 	struct bc_operands operands;
 	struct bc_files files;
+	/* While bc_convert_args_run() runs. */
+	struct bc_trace source;
+	struct bc_target output;
+	bool has_run; /* the output was opened, and closed */
 };
 
 /* Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED. Free it in either case. */
@@ -126,5 +129,11 @@ bool bc_convert_args_option(struct bc_convert_args *args, int letter);
  * code. */
 enum bc_exit bc_convert_args_operands(
 	struct bc_convert_args *args, int argc, char **argv, unsigned how);
+
+/* Reads the files and writes the output, in the format of the input if -O was not given. batch()
+ * gets each batch of `source`, passes what it keeps to bc_target_add(), and returns false to stop.
+ * Returns the exit code. */
+enum bc_exit bc_convert_args_run(struct bc_convert_args *args,
+	bool (*batch)(void *context, const struct bc_batch *batch), void *context);
 
 #endif

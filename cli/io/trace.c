@@ -1,3 +1,8 @@
+/* The files of an input, one after another. Of a fault, the first messages of a file are printed
+ * and the rest is counted; every fault makes `exit` worse. Files that were deleted since they were
+ * listed are skipped, but the segments of all files are one sequence (bc_sequence_check), which
+ * also finds what is missing between two files, and before a file of which nothing could be read.
+ */
 #include "cli/io/trace.h"
 
 #include <errno.h>

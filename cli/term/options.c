@@ -1,3 +1,6 @@
+/* getopt_long() from a table, and one reader for each kind of value. Every reader takes the value
+ * from `optarg` and reports it together with the option's name, so that commands only say which
+ * option it is and what its limits are. */
 #include "cli/term/options.h"
 
 #include <inttypes.h>

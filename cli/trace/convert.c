@@ -4,7 +4,6 @@
 #include "cli/term/commands.h"
 
 #include "cli/io/target.h"
-#include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
@@ -39,34 +38,11 @@ const struct bc_usage bc_convert_usage = {
 		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
 
-static enum bc_exit run_convert(struct bc_convert_args *c)
+static bool convert_batch(void *context, const struct bc_batch *batch)
 {
-	struct bc_trace trace;
-	struct bc_target target;
-	struct bc_batch batch;
-	enum bc_exit code = bc_trace_open(&trace, c->console, (const char **)c->files.paths,
-		c->files.count, c->from, &c->reader);
+	struct bc_convert_args *c = context;
 
-	if (code == BC_EXIT_OK)
-		code = bc_target_check(c->console, &trace, c->target.format);
-	if (code == BC_EXIT_OK)
-		code = bc_target_open(&target, c->console, &c->target, &trace);
-	if (code != BC_EXIT_OK)
-		goto out;
-	bc_trace_show_progress(&trace, NULL);
-	while (bc_trace_next(&trace, &batch)) {
-		if (!bc_target_add(&target, batch.entries, batch.count))
-			break;
-		bc_target_flush_if_idle(&target);
-	}
-	bc_trace_hide_progress(&trace);
-	trace.exit = bc_exit_worse(trace.exit, c->files.exit);
-	bc_target_end_source(&target, trace.exit);
-	code = bc_target_close(&target);
-	code = bc_exit_worse(code, trace.exit);
-out:
-	bc_trace_close(&trace);
-	return code;
+	return bc_target_add(&c->output, batch->entries, batch->count);
 }
 
 int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
@@ -91,7 +67,7 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
 		code = bc_print_usage_error(console, "-O is required: the output format");
 	if (code == BC_EXIT_OK)
-		code = run_convert(&c);
+		code = bc_convert_args_run(&c, convert_batch, &c);
 out:
 	bc_convert_args_free(&c);
 	return code;

@@ -1,3 +1,11 @@
+/* buscap cut: writes the entries that a filter selects. Segments and BYU files are filtered as
+ * records, 64 at a time; only those that match become entries. Everything else is filtered entry by
+ * entry.
+ *
+ * Invariant: the sum of the deltas written up to an entry is its absolute tick. A kept entry after
+ * dropped ones (has_skipped) therefore gets the ticks since the last kept one. If the ticks of a
+ * dropped one are unknown (is_delta_lost), so is the delta; a segment then gets an anchor with the
+ * absolute tick. Clocks start anew with each file, or with each recording in segments. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>
@@ -47,8 +55,6 @@ struct cut {
 	struct bc_filter_args filter_args;
 	struct bc_name_map *names; /* for --region; NULL: those of the PC */
 	struct bc_convert_args args;
-	struct bc_trace trace;
-	struct bc_target target;
 	int file; /* trace.next, which identifies the current file */
 	/* The last entry kept from the current file or, for segments, recording. */
 	bool has_last;
@@ -71,14 +77,15 @@ static bool get_bounds(
 	struct cut *c, const struct bc_chunk_info *info, struct bc_filter_bounds *bounds)
 {
 	struct bc_filter_args *args = &c->filter_args;
-	const struct bc_segment_header *header = c->trace.is_open
-							 ? bc_reader_header(c->trace.reader)
+	const struct bc_segment_header *header = c->args.source.is_open
+							 ? bc_reader_header(c->args.source.reader)
 							 : NULL;
 	uint64_t clock_hz = header != NULL ? header->clock_hz : 0;
 
 	if (args->filter.has_wall && clock_hz == 0 && !args->has_warned)
-		bc_trace_hide_progress(&c->trace);
-	return bc_filter_args_chunk(args, c->console, c->trace.file.name, info, clock_hz, bounds);
+		bc_trace_hide_progress(&c->args.source);
+	return bc_filter_args_chunk(
+		args, c->console, c->args.source.file.name, info, clock_hz, bounds);
 }
 
 static bool selects_chunk(void *context, const struct bc_chunk_info *info)
@@ -89,10 +96,10 @@ static bool selects_chunk(void *context, const struct bc_chunk_info *info)
 }
 
 /* Passes the collected entries to the target. */
-static void flush(struct cut *c)
+static void flush_entries(struct cut *c)
 {
 	if (c->n != 0 && !c->is_over)
-		c->is_over = !bc_target_add(&c->target, c->entries, c->n);
+		c->is_over = !bc_target_add(&c->args.output, c->entries, c->n);
 	c->n = 0;
 }
 
@@ -110,13 +117,14 @@ static void start_clock(struct cut *c)
 static void update_delta(struct cut *c, struct bc_entry *entry)
 {
 	bool has_base = c->has_last && c->last_epoch == entry->epoch && entry->tick >= c->last_tick;
-	bool is_short = c->target.format == BC_FORMAT_BYU || c->target.format == BC_FORMAT_BYU16 ||
-			c->target.format == BC_FORMAT_BYU_BE;
+	bool is_short = c->args.output.format == BC_FORMAT_BYU ||
+			c->args.output.format == BC_FORMAT_BYU16 ||
+			c->args.output.format == BC_FORMAT_BYU_BE;
 
 	if (!entry->has_delta || !c->has_skipped || entry->delta == BC_TIME_NONE)
 		return;
 	entry->delta = entry->tick - (has_base ? c->last_tick : 0);
-	if (c->is_delta_lost || (!has_base && c->target.format == BC_FORMAT_SEGMENT)) {
+	if (c->is_delta_lost || (!has_base && c->args.output.format == BC_FORMAT_SEGMENT)) {
 		entry->delta = BC_TIME_NONE; /* a segment gets an anchor with the absolute tick */
 	} else if (is_short && entry->delta >= BC_TIME_NONE) {
 		entry->delta = BC_TIME_NONE;
@@ -128,13 +136,13 @@ static void update_delta(struct cut *c, struct bc_entry *entry)
 static void keep_entry(struct cut *c, const struct bc_entry *entry)
 {
 	if (c->n == CUT_ENTRIES)
-		flush(c);
+		flush_entries(c);
 	struct bc_entry *kept = &c->entries[c->n++];
 	*kept = *entry;
 	if (kept->kind == BC_ENTRY_EVENT) {
 		/* A new epoch is not written as an event. */
 		c->events += kept->note.event.kind != 0 &&
-			     (c->target.info->holds & BC_CAN_EVENT) != 0;
+			     (c->args.output.info->holds & BC_CAN_EVENT) != 0;
 		return;
 	}
 	update_delta(c, kept);
@@ -177,7 +185,7 @@ static void cut_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 	for (size_t i = 0; i < n; i++, run->at += BC_RECORD_BYTES, run->number++) {
 		uint32_t time = bc_le32(run->at + 8);
 		run->tick += time != BC_TIME_NONE ? time : 0;
-		if (c->trace.format != BC_FORMAT_SEGMENT && time == BC_TIME_NONE)
+		if (c->args.source.format != BC_FORMAT_SEGMENT && time == BC_TIME_NONE)
 			c->is_inexact |= run->number != 0;
 		if ((bits >> i & 1) == 0 || !in_bounds(run->bounds, run->number, run->tick)) {
 			skip_record(c, time, c->is_inexact);
@@ -217,7 +225,7 @@ static bool has_no_delta(const uint8_t *records, size_t n)
 static void cut_run(struct cut *c, struct run *run, size_t n)
 {
 	const struct bc_filter *f = &c->filter_args.filter;
-	bool is_plain = c->trace.format != BC_FORMAT_SEGMENT;
+	bool is_plain = c->args.source.format != BC_FORMAT_SEGMENT;
 
 	while (n != 0 && !c->is_over) {
 		size_t part = n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS;
@@ -324,7 +332,7 @@ static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 	if (!c->is_over)
 		cut_events(c, &run, chunk, event);
 	/* The entries' texts point into the chunk. */
-	flush(c);
+	flush_entries(c);
 }
 
 /* Filters plain records. Their numbers and ticks restart with each file. */
@@ -339,7 +347,7 @@ static void cut_records(struct cut *c, const struct bc_batch *batch)
 		.bounds = &bounds};
 
 	cut_run(c, &run, run.left);
-	flush(c);
+	flush_entries(c);
 }
 
 /* Filters entries. The entries of one line are kept or dropped together. */
@@ -360,14 +368,14 @@ static void cut_entries(struct cut *c, const struct bc_entry *entries, size_t co
 					entries[i].is_inexact);
 		}
 	}
-	flush(c);
+	flush_entries(c);
 }
 
 static void cut_batch(struct cut *c, const struct bc_batch *batch)
 {
-	if (c->file != c->trace.next) {
-		c->file = c->trace.next;
-		if (c->trace.format != BC_FORMAT_SEGMENT)
+	if (c->file != c->args.source.next) {
+		c->file = c->args.source.next;
+		if (c->args.source.format != BC_FORMAT_SEGMENT)
 			start_clock(c);
 	}
 	if (batch->chunk != NULL)
@@ -384,7 +392,7 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 {
 	uint64_t last = c->filter_args.filter.numbers.last;
 
-	if (c->trace.format == BC_FORMAT_SEGMENT || last == UINT64_MAX)
+	if (c->args.source.format == BC_FORMAT_SEGMENT || last == UINT64_MAX)
 		return false;
 	if (batch->count != 0)
 		return batch->entries[batch->count - 1].number > last;
@@ -393,7 +401,7 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 
 static void print_summary(const struct cut *c)
 {
-	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
+	if (c->kept == 0 && c->args.output.exit == BC_EXIT_OK)
 		bc_print_error(c->console, NULL, "no record matches; %s",
 			c->events == 0 ? "the output is empty"
 				       : "only gaps, marks and triggers were written");
@@ -403,56 +411,31 @@ static void print_summary(const struct cut *c)
 			" delta%s across dropped records written as 0xffffffff: too long for "
 			"%s",
 			c->long_deltas, bc_plural(c->long_deltas),
-			bc_format_name(c->target.format));
+			bc_format_name(c->args.output.format));
 }
 
-static enum bc_exit run_cut(struct cut *c)
+static bool on_cut_batch(void *context, const struct bc_batch *batch)
 {
-	struct bc_convert_args *w = &c->args;
-	struct bc_trace *trace = &c->trace;
-	struct bc_batch batch;
+	struct cut *c = context;
 
-	enum bc_exit code = bc_trace_open(trace, c->console, (const char **)w->files.paths,
-		w->files.count, w->from, &w->reader);
-	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->filter_args, c->console, trace->format,
-					  bc_trace_has(trace)))
-		code = BC_EXIT_USAGE;
-	if (w->target.format == BC_FORMAT_UNKNOWN)
-		w->target.format = trace->format;
-	if (code == BC_EXIT_OK)
-		code = bc_target_check(c->console, trace, w->target.format);
-	if (code == BC_EXIT_OK)
-		code = bc_target_open(&c->target, c->console, &w->target, trace);
-	if (code != BC_EXIT_OK)
-		goto out;
-	bc_trace_show_progress(trace, NULL);
-	while (!c->is_over && bc_trace_next(trace, &batch)) {
-		cut_batch(c, &batch);
-		bc_target_flush_if_idle(&c->target);
-		if (is_past_end(c, &batch))
-			bc_trace_skip_file(trace);
-	}
-	bc_trace_hide_progress(trace);
-	trace->exit = bc_exit_worse(trace->exit, w->files.exit);
-	bc_target_end_source(&c->target, trace->exit);
-	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
-	print_summary(c);
-out:
-	bc_trace_close(trace);
-	return code;
+	cut_batch(c, batch);
+	if (is_past_end(c, batch))
+		bc_trace_skip_file(&c->args.source);
+	return !c->is_over;
 }
 
-static bool read_option(struct cut *c, int letter)
+static bool read_cut_option(struct cut *c, int letter)
 {
 	return bc_filter_args_has(letter)
 		       ? bc_filter_args_option(&c->filter_args, c->console, letter)
 		       : bc_convert_args_option(&c->args, letter);
 }
 
-static void set_up(struct cut *c)
+static void prepare_args(struct cut *c)
 {
 	struct bc_convert_args *w = &c->args;
 
+	w->filter = &c->filter_args;
 	w->reader.as_records = true;
 	w->reader.needs_chunk = selects_chunk;
 	w->reader.context = c;
@@ -460,7 +443,7 @@ static void set_up(struct cut *c)
 	bc_filter_args_init(&c->filter_args);
 }
 
-static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
+static enum bc_exit read_and_cut(struct cut *c, int argc, char **argv)
 {
 	struct bc_options o;
 	enum bc_exit code = BC_EXIT_OK;
@@ -470,7 +453,7 @@ static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (bc_name_args_has(letter))
 			code = bc_name_args_add(&c->names, c->console, letter);
-		else if (!read_option(c, letter))
+		else if (!read_cut_option(c, letter))
 			return o.exit;
 		if (code != BC_EXIT_OK)
 			return code;
@@ -478,7 +461,12 @@ static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 	if (!bc_filter_args_finish(&c->filter_args, c->console, c->names))
 		return BC_EXIT_USAGE;
 	code = bc_convert_args_operands(&c->args, argc, argv, BC_FILES_SORTED);
-	return code == BC_EXIT_OK ? run_cut(c) : code;
+	if (code != BC_EXIT_OK)
+		return code;
+	code = bc_convert_args_run(&c->args, on_cut_batch, c);
+	if (c->args.has_run)
+		print_summary(c);
+	return code;
 }
 
 int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
@@ -491,8 +479,8 @@ int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 	c->console = console;
 	enum bc_exit code = bc_convert_args_init(&c->args, console, argc);
 	if (code == BC_EXIT_OK) {
-		set_up(c);
-		code = read_and_run(c, argc, argv);
+		prepare_args(c);
+		code = read_and_cut(c, argc, argv);
 	}
 	bc_convert_args_free(&c->args);
 	bc_name_map_close(c->names);

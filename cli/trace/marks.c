@@ -1,3 +1,6 @@
+/* buscap marks: the marks, triggers and gaps of recordings. Only chunks that have events are read;
+ * the index says which. Where a chunk's records are damaged, its header still has the events: those
+ * at the first and last record keep their time, the others lose it. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>

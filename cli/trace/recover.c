@@ -1,3 +1,6 @@
+/* buscap recover: the command around formats/segment/recover. IN is opened as a segment without
+ * detection, because its header may be damaged, and is never changed. OUT is created only if IN has
+ * a whole chunk, and never replaces a file. */
 #include "cli/term/commands.h"
 
 #include <errno.h>

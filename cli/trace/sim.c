@@ -1,3 +1,10 @@
+/* buscap sim: writes what a board on the simulated bus would send, or only its samples, or the
+ * records that are made of them. With traces, their programs run on the simulated processors: the
+ * first part turns entries into memory accesses with physical addresses, which capture/sim asks for
+ * one by one.
+ *
+ * Invariant: the stream depends only on the options and the traces; the formats differ only in how
+ * much of it they keep. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
