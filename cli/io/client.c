@@ -264,7 +264,7 @@ static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct b
 	}
 }
 
-/* Uses the daemon's error text if there is one. */
+/* Uses the daemon's error text, or names the status. */
 static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t *json)
 {
 	const char *error = bc_json_path_text(json, "error");

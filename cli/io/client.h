@@ -86,7 +86,7 @@ void bc_response_free(struct bc_response *response);
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
 	const char *path) BC_MUST_CHECK;
 
-/* Closes the stream too, if there is one. NULL is allowed. */
+/* Also closes the stream. NULL is allowed. */
 void bc_client_close(struct bc_client *client);
 
 const char *bc_client_path(const struct bc_client *client);

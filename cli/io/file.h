@@ -13,7 +13,7 @@ struct bc_file {
 	int fd;
 	bool is_ours;    /* bc_file_close() closes the fd */
 	bool is_regular; /* seekable: a regular file, and not a compressed segment */
-	bool is_partial; /* its name is that of an open segment: ".partial" */
+	bool is_partial; /* named like an open segment: ".partial" */
 	uint64_t bytes;  /* size of a regular file; else 0 */
 	struct bc_probe probe;
 	struct bc_input *input;
@@ -28,7 +28,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 
 void bc_file_close(struct bc_file *file);
 
-/* Whether a file that was there when the files were listed has been deleted since. */
+/* True if a listed file has been deleted since. */
 bool bc_file_is_gone(const char *path);
 
 /* Returns true if reading would block, as on an empty pipe. Flush the output then. */
@@ -45,7 +45,7 @@ int bc_open_parent(const char *path);
  * and returns -1. */
 int bc_open_directory(const struct bc_console *console, const char *path);
 
-/* Returns a description of the compression: ", gzip compressed", or "" if there is none. */
+/* Returns a description of the compression: ", gzip compressed", or "". */
 const char *bc_packing_text(enum bc_packing packing);
 
 /* Prints an error: the compressed data is damaged or torn. `where` is appended to the message. */

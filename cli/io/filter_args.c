@@ -131,7 +131,7 @@ bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *co
 	return ok;
 }
 
-/* Looks up a region. `names` may be NULL: those of the PC. Returns false with the reason. */
+/* Looks up a region. `names` NULL: the names of a PC. Returns false with the reason. */
 static bool find_region(struct bc_filter *filter, const struct bc_name_map *names, const char *name,
 	char *err, size_t errlen)
 {

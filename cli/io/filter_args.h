@@ -22,14 +22,16 @@ enum {
 };
 
 /* Rows for the options of a command. */
-#define BC_FILTER_OPTION_RECORDS                                              \
-	{                                                                     \
-		'n', "records", "A-B", "range",                               \
-			"only records A to B, from 0; in text, lines, from 1" \
+#define BC_FILTER_OPTION_RECORDS                                                               \
+	{                                                                                      \
+		'n', "records", "A-B", "range",                                                \
+			"only records A to B, counted from 0; in text formats lines, counted " \
+			"from 1"                                                               \
 	}
-#define BC_FILTER_OPTION_EPOCH                                                                   \
-	{                                                                                        \
-		'e', "epoch", "A-B", "range", "only these epochs (the clock restarts with each)" \
+#define BC_FILTER_OPTION_EPOCH                                                             \
+	{                                                                                  \
+		'e', "epoch", "A-B", "range",                                              \
+			"only these epochs, counted from 0 (the clock restarts with each)" \
 	}
 #define BC_FILTER_OPTIONS_TIME                                                                  \
 	{BC_FILTER_OPT_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_POINT_HELP}, \
@@ -52,7 +54,8 @@ enum {
 		"only these types: read, write (of memory), fetch, a name that dump prints such " \
 		"as IOWRITE, or a number such as 0xf2"},                                          \
 	{                                                                                         \
-		BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range", "only these processors"           \
+		BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range",                                   \
+			"only these processors; can be repeated"                                  \
 	}
 
 /* What --from and --to then do. */
@@ -92,9 +95,8 @@ bool bc_filter_args_option(
 bool bc_filter_args_operand(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names, char *text);
 
-/* Looks up the region, if there is one, after the last option. `names` may be NULL: those of the
- * PC. Prints an error and returns false if no region has the name. Prints a hint if --type excludes
- * all of it. */
+/* Looks up the region, after the last option. `names` NULL: the names of a PC. Prints an error and
+ * returns false if no region has the name. Prints a hint if --type excludes all of it. */
 bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names);
 

@@ -1,6 +1,6 @@
 /* Two steps: bc_operands_open() finds out what each word is, which may ask the daemon; list_files()
  * makes the files of it, and may be called again. A row is a file and its key: rows of a directory
- * have the keys of their names, so that nothing is opened; those of named files are read from the
+ * have the keys of their names, so that nothing is opened; keys of named files are read from the
  * file, from as little of it as is intact. Rows are sorted by their keys; what is not a segment
  * keeps its place. The last part opens the listed files for commands that search segments. */
 #include "cli/io/operands.h"
@@ -55,7 +55,7 @@ void bc_give_way(const char *path)
 
 /* ---- what the words are */
 
-/* Whether a word may be an id, or the beginning of one: 20261120T091500Z-3f9a2c-label. */
+/* True if a word may be an id, or the beginning of one: 20261120T091500Z-3f9a2c-label. */
 static bool may_be_id(const char *word)
 {
 	static const char pattern[] = "00000000T000000Z-xxxxxx";
@@ -73,7 +73,7 @@ static bool may_be_id(const char *word)
 					   strchr(word, '/') == NULL));
 }
 
-/* Asks the daemon for its directory, for a word that may be an id, or because there is none.
+/* Asks the daemon for its directory: for a word that may be an id, or because no words were given.
  * Returns NULL after an error. */
 static char *find_daemon_dir(
 	struct bc_operands *o, const char *word, const char *socket, enum bc_exit *code)
@@ -398,7 +398,7 @@ struct row {
 	struct key key;
 	bool is_listed; /* by its directory */
 	int given;      /* its place among the operands' files */
-	int first;      /* that of the first row of its recording */
+	int first;      /* place of the first row of its recording */
 };
 
 struct rows {
@@ -475,8 +475,8 @@ static int add_operand(struct rows *rows, const struct bc_operands *o,
 
 /* ---- checks */
 
-/* Whether to read a file with this header. If the file is from a directory and has the name of
- * another segment, prints that it is skipped. */
+/* True if a file with this header is to be read. If the file is from a directory and has the name
+ * of another segment, prints that it is skipped. */
 static bool accept_header(
 	const struct bc_operands *o, const char *path, const struct bc_segment_header *header)
 {
@@ -518,7 +518,7 @@ static bool check_row(const struct bc_operands *o, const struct row *row, enum b
 	if (!row->is_listed)
 		return true;
 	if (!bc_segment_path_find(row->path))
-		return false; /* deleted meanwhile */
+		return false; /* deleted since it was listed */
 	int fd = open_segment(&header, &has_header, row->path);
 	bool is_file = fd >= 0 || errno != EINVAL; /* reading it reports why it can't be */
 	if (fd >= 0)

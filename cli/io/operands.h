@@ -44,12 +44,12 @@ enum bc_exit bc_operands_open(struct bc_operands *operands, const struct bc_cons
 	const char *const *words, int count, const char *socket) BC_MUST_CHECK;
 void bc_operands_close(struct bc_operands *operands);
 
-/* Whether the user has named this file: then it is read whatever it is. */
+/* True if the user has named this file: then it is read whatever it is. */
 bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
 
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
  * recordings. Reports subdirectories that can't be read, and that there are none. Returns
- * BC_EXIT_OK, or the code of what was reported; the list may then have recordings nevertheless.
+ * BC_EXIT_OK, or the code of what was reported; the list may have recordings even then.
  * Free it in either case. */
 enum bc_exit bc_operand_list(const struct bc_operands *operands, const struct bc_operand *operand,
 	struct bc_recording_list *list, const struct bc_recording **begin,
@@ -62,7 +62,7 @@ enum {
 	/* The segments of a recording together, at the place of the first of them. */
 	BC_FILES_GROUPED = 2,
 	/* Open the files of directories: those whose header is another's are reported and left out,
-	 * those that were deleted meanwhile are left out. For commands that read all of them. */
+	 * and those deleted since are left out. For commands that read all of them. */
 	BC_FILES_CHECKED = 4,
 	/* Without an operand, standard input. */
 	BC_FILES_STDIN = 8,

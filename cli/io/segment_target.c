@@ -43,7 +43,7 @@ struct bc_segment_target {
 	uint64_t tag;
 	int64_t now_ns; /* time of opening */
 	/* The times of day of entries that have none count from these: the first tick of the epoch,
-	 * and the time of opening or, later, that of the end of the previous epoch. */
+	 * and the time of opening or, later, the end of the previous epoch. */
 	bool has_base;
 	uint64_t base_tick;
 	int64_t base_ns;
@@ -255,7 +255,7 @@ static int create_file(struct bc_segment_target *t)
 	h->first_tick = first->first_tick;
 	h->first_epoch = first->epoch;
 	h->first_record = 0;
-	/* These describe a recording of buscapd, which has an end, too. */
+	/* Only recordings made by buscapd have these; clear them. */
 	h->sequence = 0;
 	h->boot_id[0] = '\0';
 	snprintf(h->compression, sizeof(h->compression), "%s", bc_level_names[BC_LEVEL_DEFAULT]);
@@ -316,7 +316,7 @@ static int finish_chunk(struct bc_segment_target *t)
 	return 0;
 }
 
-/* A chunk's time of day is that of its first record or event. */
+/* A chunk has the time of day of its first record or event. */
 static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
 	if (t->chunk.info.records != 0)
@@ -440,16 +440,15 @@ static bool is_too_large(const struct bc_entry *entry, char err[160])
 static bool is_other_rate(
 	const struct bc_segment_target *t, const struct bc_moment *moment, char err[160])
 {
-	/* A rate that the user gave is that of all sources. */
+	/* A user-given rate applies to every input. */
 	bool is_fixed = t->clock_hz != 0 || t->header.clock_hz == 0;
 
 	if (is_fixed || t->origin.is_merged || moment->clock_hz == 0 ||
 		moment->clock_hz == t->header.clock_hz)
 		return false;
 	snprintf(err, 160,
-		"clock rate is %" PRIu64 " Hz, but that of the records before is %" PRIu64
-		" Hz; use buscap merge --by wall",
-		moment->clock_hz, t->header.clock_hz);
+		"clock rate changes from %" PRIu64 " to %" PRIu64 " Hz; use buscap merge --by wall",
+		t->header.clock_hz, moment->clock_hz);
 	return true;
 }
 

@@ -6,8 +6,9 @@
  *     bc_segment_target_seal() or bc_segment_target_abandon()
  *
  * The segment is a new recording: it has a new id, and its records are numbered from 0 without
- * holes. Ticks, epochs, times of day, gaps, marks and triggers are those of the entries. The header
- * is copied from the source if it has one; its metadata names the source (struct bc_origin). */
+ * holes. Ticks, epochs, times of day, gaps, marks and triggers are taken from the entries. The
+ * header is copied from the source if it has one; its metadata names the source (struct bc_origin).
+ */
 #ifndef BC_CLI_IO_SEGMENT_TARGET_H
 #define BC_CLI_IO_SEGMENT_TARGET_H
 

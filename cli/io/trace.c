@@ -87,8 +87,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 	enum bc_format format = t->file.probe.format;
 	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
 		bc_print_error(t->console, t->file.name,
-			"format is %s, but that of the files before is %s; process each format "
-			"separately",
+			"mixed formats: %s after %s; process each format separately",
 			bc_format_name(format), bc_format_name(t->format));
 		bc_file_close(&t->file);
 		return BC_EXIT_FAILED;

@@ -76,7 +76,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 	const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
 
-/* Whether all are regular files, which can be read twice. */
+/* True if all are regular files, which can be read twice. */
 bool bc_are_regular_files(const char *const *paths, int count);
 
 /* Shows progress on a terminal from now on: on its own line (`with` NULL), or added to the line of

@@ -157,7 +157,7 @@ static int print_unknown_command(const struct bc_console *console, const char *n
 	return BC_EXIT_USAGE;
 }
 
-/* Whether the words before argv[at], a command's name, are options of this command or of one of its
+/* True if the words before argv[at], a command's name, are options of this command or of one of its
  * verbs. */
 static bool follows_options(const struct bc_usage *command, int at, char **argv)
 {

@@ -11,7 +11,7 @@
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 
-/* Returns a string, or NULL if there is none or it is empty. The string is not escaped. */
+/* Returns a string, unescaped; NULL if it is missing or empty. */
 const char *bc_json_path_text(const json_t *object, const char *path);
 
 /* Returns an integer from 0 to 2^64 - 1, also if it is in a string, as bc_json_u64() writes it. */

@@ -52,7 +52,7 @@ void bc_safe_print_escaped(FILE *out, const char *text)
 	char buffer[1024] = "";
 	size_t used = 0;
 
-	/* Standard error is unbuffered: collect the message, so that it is one write. */
+	/* Standard error is unbuffered: collect the message for one write. */
 	while (left != 0) {
 		if (sizeof(buffer) - used < BC_SAFE_PIECE_MAX) {
 			fwrite(buffer, 1, used, out);

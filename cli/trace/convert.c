@@ -13,7 +13,7 @@
 static const struct bc_usage_option convert_options[] = {
 	{'I', "input-format", "FMT", "format-read",
 		"input format and options, such as laplace:endian=big (default: detected)"},
-	{'i', "input", "FILE", "file", "read this file too"},
+	{'i', "input", "FILE", "file", "read this file before the operands; can be repeated"},
 	{'O', "output-format", "FMT", "format-write",
 		"output format and options, such as bcp1:map=pages,seed=1"},
 	BC_CONVERT_ARGS_OPTIONS,

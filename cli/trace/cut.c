@@ -37,12 +37,13 @@ const struct bc_usage bc_cut_usage = {
 	.kind = "file",
 	.summary = "write part of a trace",
 	.text = "Writes the records that match all of the options. Without a file, or with \"-\", "
-		"reads standard input. In a sealed segment, chunks that can't contain a match are "
-		"not read.",
+		"reads standard input. Of a sealed segment, only chunks that may contain a match "
+		"are "
+		"read.",
 	.options = options,
 	.more = "A range is A-B, A-, -B or A. Times stay correct: the ticks of dropped records are "
 		"added to the next record. An output segment is a new recording; its metadata says "
-		"what it was cut from, and its gaps are those of the source.",
+		"what it was cut from, and it has the gaps of the source.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
 		 "input: the intact parts were written.",
 	.example = "buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4",
@@ -53,7 +54,7 @@ const struct bc_usage bc_cut_usage = {
 struct cut {
 	const struct bc_console *console;
 	struct bc_filter_args filter_args;
-	struct bc_name_map *names; /* for --region; NULL: those of the PC */
+	struct bc_name_map *names; /* for --region; NULL: the names of a PC */
 	struct bc_convert_args args;
 	int file; /* trace.next, which identifies the current file */
 	/* The last entry kept from the current file or, for segments, recording. */

@@ -41,9 +41,10 @@ static const struct bc_usage_option options[] = {
 	BC_FILTER_OPTIONS_ADDR,
 	BC_FILTER_OPTIONS_FIELDS,
 	{'t', "time", "FORM", "choice:delta|tick|relative|wall",
-		"append to each record: delta (nothing: it ends with the ticks since the one "
-		"before), tick (absolute), relative (seconds since the first) or wall (time of "
-		"day)"},
+		"append a time to each record: delta (default: nothing, a record ends with the "
+		"ticks "
+		"since the previous one), tick (absolute), relative (seconds since the first) or "
+		"wall (time of day)"},
 	BC_NAME_OPTIONS,
 	{OPTION_B2A, "b2a", NULL, NULL,
 		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
@@ -59,8 +60,8 @@ const struct bc_usage bc_dump_usage = {
 	.kind = "file",
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: the records of segments (.byu.lz4) and BYU files in "
-		"columns, "
-		"bus samples (raw6, bcp1) like the printer in their specification, Laplace records "
+		"columns, bus samples (raw6, bcp1) like the printer in their specification, "
+		"Laplace records "
 		"in their text form, text formats unchanged. Segments are sorted. \"-\", or no "
 		"file, is standard input.",
 	.options = options,
@@ -98,7 +99,7 @@ struct dump {
 	const struct bc_printer *printer; /* of lines; NULL: a segment or a bus format */
 	void *printer_state;
 	uint64_t clock_hz; /* of the current segment; 0: unknown */
-	bool has_epoch;    /* `epoch` is that of the last chunk or entry printed */
+	bool has_epoch;    /* `epoch` is set: of the last chunk or entry printed */
 	uint32_t epoch;
 	/* All files: */
 	struct bc_sequence_check sequence;
@@ -168,7 +169,7 @@ static void print_run(struct dump *dump, const uint8_t *records, size_t n)
 	}
 }
 
-/* Appends the tick to the line that was printed last, if it is wanted. */
+/* Appends the tick to the line that was printed last, with --time tick. */
 static void append_tick(struct dump *dump, char before, uint64_t tick)
 {
 	if (dump->time != DUMP_TICK)
@@ -282,7 +283,7 @@ static void print_by_record(struct dump *dump, const struct bc_chunk *chunk, uin
 				chunk->text + chunk->events[event].text);
 }
 
-/* Whether a chunk may contain something to print; if so, sets *bounds. */
+/* True if a chunk may contain something to print; then sets *bounds. */
 static bool get_chunk_bounds(
 	struct dump *dump, const struct bc_chunk_info *chunk, struct bc_filter_bounds *bounds)
 {

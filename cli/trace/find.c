@@ -29,7 +29,8 @@ enum {
 
 static const struct bc_usage_option options[] = {
 	{OPTION_FIRST, "first", "N", "number", "only the first N matches"},
-	{OPTION_LAST, "last", "N", "number", "only the last N matches; reads from the end"},
+	{OPTION_LAST, "last", "N", "number",
+		"only the last N matches; segments are read from the end"},
 	{'c', "count", NULL, NULL, "print only the number of matches"},
 	BC_FILTER_OPTIONS_FIELDS,
 	BC_FILTER_OPTIONS_TIME,
@@ -37,7 +38,8 @@ static const struct bc_usage_option options[] = {
 		"after the first mark or trigger with this text"},
 	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
 		"before the last mark or trigger with this text"},
-	{'U', "context", "N", "number", "also print N entries before and after each match"},
+	{'U', "context", "N", "number",
+		"also print N entries before and after each match, up to 10000 (default 0)"},
 	BC_FILTER_OPTION_REGION,
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
@@ -51,11 +53,10 @@ const struct bc_usage bc_find_usage = {
 	.kind = "text file",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
-		"number, time of day, file, and what dump prints. Searches recordings, or "
-		"one trace of any other format; without an operand, the daemon's directory. In a "
-		"sealed segment, chunks "
-		"that "
-		"can't contain a match are not read.",
+		"number, time of day, file, and what dump prints. Searches recordings, or one "
+		"trace "
+		"of any other format; without an operand, the daemon's directory. Of a sealed "
+		"segment, only chunks that may contain a match are read.",
 	.options = options,
 	.more = "A range is A-B, A- or A. Matches are printed in the order of the trace.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
@@ -251,7 +252,7 @@ static void pass(struct stream *s, const struct bc_entry *entry)
 		print_nth(s, hit, s->nth);
 }
 
-/* Whether enough has been found, or the output has failed. */
+/* True after enough matches, or if the output has failed. */
 static bool is_over(const struct find *f)
 {
 	return (f->options.first != 0 && f->matches >= f->options.first) ||
@@ -338,7 +339,7 @@ static void find_in_stream(struct find *find, const char *path)
 
 /* ---- the command */
 
-/* Whether the first file that can be opened is a segment. Those of a directory are taken for
+/* True if the first file that can be opened is a segment. Files of a directory are taken for
  * segments unread. */
 static bool has_segments(const struct find *f, const struct bc_files *files)
 {

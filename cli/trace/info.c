@@ -34,14 +34,16 @@ const struct bc_usage bc_info_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "describe files and recordings",
-	.text = "Prints the format and the contents of files, segments in their order; then for a "
-		"directory or an id, a line for each recording. Without an operand, describes the "
-		"daemon's directory. For a "
-		"sealed segment, reads only the header and the index; use buscap verify to check "
-		"the rest.",
+	.text = "Describes each file: its format and contents; then, for each directory or id, "
+		"prints "
+		"a line for each recording. Without an operand, describes the daemon's directory. "
+		"Of "
+		"a sealed segment, only the header and the index are read; buscap verify checks "
+		"the "
+		"rest.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, parts are missing, or "
-		 "a loss has no gap, 6 can't reach the daemon.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged, torn or incomplete, or a loss "
+		 "that no gap reports, 6 can't reach the daemon.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
@@ -54,8 +56,8 @@ struct job {
 	struct bc_segment_span before;    /* the last segment so far */
 };
 
-/* Prints an object with the members common to all formats and those of `more`, which is released.
- */
+/* Prints an object with the members common to all formats and the members of `more`, which is
+ * released. */
 static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
 	enum bc_packing packing = file->probe.packing;

@@ -25,10 +25,10 @@ const struct bc_usage bc_marks_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "list the marks, triggers and gaps of recordings",
-	.text = "Prints the marks, triggers and gaps in recordings; without an operand, in those "
-		"of the daemon's directory: "
-		"number of the next record, time of day, what it is, and its text or what was "
-		"lost. Reads only the chunks that have any.",
+	.text = "Prints the marks, triggers and gaps of recordings: number of the next record, "
+		"time of "
+		"day, kind, and its text or what was lost. Without an operand, lists the daemon's "
+		"directory. Only chunks that have any are read.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were read, "
 		 "6 can't reach the daemon.",

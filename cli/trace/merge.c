@@ -1,8 +1,8 @@
 /* A k-way merge. The input whose next entry has the lowest key comes first; the second lowest is
  * its rival. Entries are copied from the first input until its key passes the rival's, and then
- * written as one run. The other keys cannot change meanwhile, so an entry costs one comparison and
- * a run costs one scan of all k inputs: O(n k) at worst, if every entry is from another input than
- * the last. A heap would be O(n log k), which gains little for few inputs.
+ * written as one run. The other keys do not change within a run, so an entry costs one comparison
+ * and a run costs one scan of all k inputs: O(n k) at worst, if every entry is from another input
+ * than the last. A heap would be O(n log k), which gains little for few inputs.
  *
  * The merge is stable and never reorders an input: an entry that is earlier than its predecessor is
  * treated as if it had the same time. Memory is one batch per input and one run. */
@@ -130,10 +130,11 @@ static const struct bc_usage_option options[] = {
 		"with ticks in ns from the start. Default: wall for segments of different "
 		"recordings, else tick"},
 	{OPTION_CLOCK, "clock-hz", "N", "number",
-		"ticks per second of recordings that don't contain their clock rate"},
+		"ticks per second of recordings that don't contain their clock rate; for --by "
+		"wall"},
 	{OPTION_RENUMBER, "renumber", "N", "number",
-		"add N to the processors of the second input, 2 N to those of the third, and so "
-		"on; all must be below N"},
+		"add N to the processor numbers of the second input, 2 N to the third input's, and "
+		"so on; all must be below N (default: numbers stay)"},
 	{'I', "input-format", "FMT", "format-read",
 		"input format and options (default: detected); give it once for all inputs, or "
 		"once for each, in order"},
@@ -151,8 +152,7 @@ const struct bc_usage bc_merge_usage = {
 	.summary = "combine traces, ordered by time",
 	.text = "Combines traces into one, ordered by time. Each file is one input; the segments "
 		"of a recording are one input together. Entries with equal times are in the order "
-		"of "
-		"the inputs.",
+		"of the inputs.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, or the inputs do not fit together, 3 damaged or "
 		 "malformed input: the intact parts were written.",
@@ -223,8 +223,8 @@ static bool are_recordings(const struct merge *m)
 	return is_different;
 }
 
-/* Returns the index of the input that comes first, and in *rival that of the second; the number of
- * inputs if there is none. */
+/* Returns the index of the input that comes first, and sets *rival to the second one's. input_count
+ * stands for no input. */
 static size_t find_first(const struct merge *m, size_t *rival)
 {
 	size_t none = m->input_count;

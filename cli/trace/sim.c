@@ -131,7 +131,7 @@ static bool next_of_process(struct sim_programs *s, struct process *p, struct bc
 	uint64_t page = from->addr >> BC_PAGE_BITS | (uint64_t)(p - s->processes) << PROCESS_SHIFT;
 	int rc = bc_page_map_touch(&s->pages, page, page);
 	if (rc != 0) {
-		bc_print_error(s->console, p->path, "can't go on: %s",
+		bc_print_error(s->console, p->path, "can't simulate the program: %s",
 			rc == -ENOSPC ? "all programs together touch more than 4 GiB"
 				      : strerror(-rc));
 		s->exit = BC_EXIT_FAILED;
@@ -258,7 +258,8 @@ static const struct bc_usage_option options[] = {
 	{OPTION_NO_CACHES, "no-caches", NULL, NULL,
 		"the processors' caches are off: every read and write of the traces goes to the "
 		"bus, and code in pieces of 8 bytes"},
-	{'s', "seed", "N", "number", "seed of the bus simulation (default 1)"},
+	{'s', "seed", "N", "number",
+		"seed of the simulation: the same seed gives the same bytes (default 1)"},
 	{'n', "count", "N", "number",
 		"number of samples, also with k, M or G: 1k is 1000 (default 1000000; with traces, "
 		"all)"},
@@ -457,7 +458,7 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 	return bc_exit_worse(code, bc_output_file_close(&file, console, code != BC_EXIT_FAILED));
 }
 
-/* Opens the traces, if there are any, and runs them or the simulated programs. */
+/* Opens the traces, if any, and runs them or the simulated programs. */
 static enum bc_exit run_programs(const struct bc_console *console, struct sim_args *sim_args)
 {
 	struct sim_programs *programs = NULL;

@@ -37,7 +37,7 @@ struct bc_segment_annotation {
 
 struct bc_segment_info {
 	uint64_t bytes;    /* of the file */
-	uint64_t segments; /* in the file; `header` is that of the first */
+	uint64_t segments; /* in the file; `header` is of the first */
 	bool has_header;
 	struct bc_segment_header header; /* with the metadata updated by notes */
 	bool has_end;                    /* the recording's */

@@ -31,12 +31,12 @@ const struct bc_usage bc_verify_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "check the integrity of files",
-	.text = "Checks segments (all checksums, the index against the chunks, the ticks in the "
-		"chunks' headers, that no chunk or record is missing, also between files, and that "
-		"a gap reports each loss) and bcp1 streams (all checksums, the sequence numbers). "
-		"Plain formats have no checksums: "
-		"only a torn end and values too large for a record are found. In text formats, "
-		"malformed lines are found.\n"
+	.text = "Checks segments (all checksums; the index against the chunks; the ticks in the "
+		"chunks' headers; that no chunk or record is missing, even between files; that a "
+		"gap reports each loss) and bcp1 streams (all checksums, the sequence numbers). "
+		"BYU "
+		"and raw6 have no checksums: only a torn end is found. In text formats, malformed "
+		"lines are found.\n"
 		"Prints a line for each damage and one for each file. The order of the files does "
 		"not matter.",
 	.options = options,
@@ -53,7 +53,7 @@ struct check {
 	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
 	/* Segments only: */
-	struct bc_sequence_check *all;      /* that of all files */
+	struct bc_sequence_check *all;      /* of all files */
 	struct bc_sequence_check own;       /* of a copy of a segment */
 	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
 	bool is_after_loss; /* something is missing before the file; the file itself is whole */
@@ -198,8 +198,8 @@ static uint64_t add_deltas(const struct bc_chunk *chunk, uint64_t tick, uint32_t
 	return tick;
 }
 
-/* Whether the ticks of a chunk never decrease and end with that in its header. Readers find the
- * chunk of a time by the ticks in its header. */
+/* True if the ticks of a chunk never decrease and end with the last tick of its header. Readers
+ * find the chunk of a time by the ticks in its header. */
 static bool has_right_ticks(const struct bc_chunk *chunk)
 {
 	uint64_t tick = chunk->info.first_tick;

@@ -453,7 +453,6 @@ static const struct failure wrong_options[] = {
 	{"record start x", "no operands"},
 	{"record start --limit 10s", "duration:10s"},
 	{"record start --limit files:3", "duration:10s"},
-	{"record start --limit records:1k", "number"},
 	{"record start --limit records:1 --limit records:2", "given twice"},
 	{"record start --label a --label b", "twice"},
 	{"record start --note a", "--note a: not KEY=VALUE; try program=ls"},
