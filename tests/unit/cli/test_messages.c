@@ -470,7 +470,6 @@ static const struct failure wrong_options[] = {
 	{"rotate x", "rotate takes no operands"},
 	{"mark", "text"},
 	{"snapshot x", "operands"},
-	{"snapshot --post 1s --until-stopped", "exclude each other"},
 	{"trigger", "list, add or remove"},
 	{"trigger add a mark", "NAME ACTION WHEN"},
 	{"trigger remove", "one NAME"},
