@@ -16,7 +16,7 @@ RUNS = int(os.environ.get("RUNS", "5"))
 SAMPLES = int(os.environ.get("SAMPLES", "24000000"))
 REFERENCES = int(os.environ.get("REFERENCES", "4000000"))  # of each program
 # A BYU trace of a real Pentium II.
-PENTIUM = pathlib.Path(os.environ.get("PENTIUM", "../shared/data/byu/pentium2-slice.tr"))
+PENTIUM = os.environ.get("PENTIUM")
 
 
 def cpu():
@@ -108,8 +108,8 @@ def workloads(work):
                    sim(f"{work}/{stem}.byu", "-O", "byu", *options), 0.75, 0.80)
     else:
         print("  without programs: needs valgrind and a C compiler")
-    if PENTIUM.exists():
-        whole = PENTIUM.read_bytes()
+    if PENTIUM:
+        whole = pathlib.Path(PENTIUM).read_bytes()
         path = f"{work}/pentium.byu"
         with open(path, "wb") as out:
             for _ in range(SAMPLES // (len(whole) // 12) + 1):

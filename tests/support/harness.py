@@ -116,8 +116,6 @@ def need(path):
     found = pathlib.Path(shutil.which(path) or path) if isinstance(path, str) else path
     if not found.exists():
         name = os.path.relpath(path, ROOT)
-        if name.startswith("../"):
-            pytest.skip("needs traces that are not part of the repository")
         if "/" in name:
             pytest.skip(f"{name} is not there")
         (pytest.skip if LEVEL == "test" or path in OPTIONAL else pytest.fail)(f"{path} is not installed")

@@ -503,15 +503,6 @@ def make_byu(rng, n, dialect="byu", strange=0.0, no_delta=0.0, first_has_delta=F
     return bytes(out), expected
 
 
-def expect_byu(data):
-    """Returns the expected recording of a plain BYU file."""
-    expected = Expected()
-    for at in range(0, len(data) - 11, 12):
-        expected.record(data[at : at + 12])
-    expected.skipped_bytes = len(data) % 12
-    return expected
-
-
 # ---- segments
 
 

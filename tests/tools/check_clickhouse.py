@@ -243,10 +243,6 @@ def check(directory):
         done = run(need(BUSCAP), "sim", "-n", "300000", "-a", "2", "-O", "bcp1", "-o", bcp1)
         equal(done.returncode, 0, done.stderr)
         print(check_session(server, 1, "simulated bus, bcp1", [bcp1], reference.decode_bcp1(bcp1.read_bytes())))
-        real = ROOT / "../shared/data/byu/pentium2-slice.tr"
-        if real.exists():
-            print(check_session(server, 2, "Pentium II slice, byu", ["-I", "byu", real],
-                                reference.expect_byu(real.read_bytes())))
         for query in blocks("Queries"):
             answer = server.ask(query)
             assert answer, f"empty result:\n{query}"
