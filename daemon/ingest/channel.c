@@ -202,6 +202,8 @@ static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 		drop_oldest(ch);
 }
 
+/* Ends the chunk being filled: the column "a full chunk" of the table. The next record needs a new
+ * slot, except when idle. */
 void bc_channel_submit(struct bc_channel *ch)
 {
 	struct bc_slot *slot = ch->filling;
@@ -264,6 +266,8 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 	return &ch->filling->chunk;
 }
 
+/* Before each stamping call. Where the stamper has started an epoch, the channel continues at its
+ * tick; the first record of a recording is stamped without a delta. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stamper)
 {
 	ch->has_started = true;
@@ -413,6 +417,9 @@ static void show_new(struct bc_channel *ch, uint32_t from, uint64_t tick_before)
 	search_triggers(ch, from);
 }
 
+/* After each stamping call: counts, filters and shows the new records, then does what the state
+ * demands. Viewers and triggers come first, because a trigger may change the state within these
+ * records. */
 void bc_channel_consumed(
 	struct bc_channel *ch, struct bc_stamper *stamper, const struct bc_stamped *stamped)
 {
@@ -474,6 +481,8 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 	add_to_gap(ch, cause, lost, exact)->duration_ns += duration_ns;
 }
 
+/* Samples were skipped for lack of a slot: the column "if no slot is free". They are missing
+ * because of the disk while the writer is stuck, else because the buffer is too small. */
 void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 {
 	bool is_stuck = bc_pipeline_stats(ch->options.pipeline)->is_stuck;
@@ -560,6 +569,7 @@ static bool send_cut(struct bc_channel *ch)
 	return true;
 }
 
+/* Records of an empty recording are not in a segment yet, so there is nothing to cut. */
 void bc_channel_cut(struct bc_channel *ch)
 {
 	if (bc_channel_records(ch) != 0)
@@ -621,6 +631,7 @@ static bool send_end(struct bc_channel *ch)
 	return true;
 }
 
+/* The records before position `at` become the last chunk; the others stay, idle or in flight. */
 void bc_channel_finish_recording(struct bc_channel *ch, uint32_t at)
 {
 	uint32_t full_at = full_position(ch);
@@ -771,6 +782,7 @@ static void detach_first(struct bc_channel *ch)
 	} while (first->chunk.info.records == 0);
 }
 
+/* Returns the position without the records discarded before it. */
 uint32_t bc_channel_trim(
 	struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at, int64_t *wall_ns)
 {
@@ -806,6 +818,8 @@ static void send_ring(struct bc_channel *ch)
 	}
 }
 
+/* The ring goes to the encoder at once; the chunk being filled stays, as the recording's next one.
+ */
 void bc_channel_start_recording(
 	struct bc_channel *ch, const struct bc_recording_info *recording, uint64_t records_max)
 {
@@ -838,6 +852,7 @@ uint64_t bc_channel_records_left(const struct bc_channel *ch)
 	return records < ch->records_max ? ch->records_max - records : 0;
 }
 
+/* The limit is checked where records are added, and before the next chunk is opened. */
 void bc_channel_check_full(struct bc_channel *ch)
 {
 	if (bc_channel_records_left(ch) == 0)
@@ -894,6 +909,7 @@ struct bc_place bc_channel_place(const struct bc_channel *ch, uint32_t at)
 	};
 }
 
+/* Sent chunks, the unsent chunk, and the waiting gaps. */
 struct bc_losses bc_channel_losses(const struct bc_channel *ch)
 {
 	bool is_recording = ch->state == BC_CHANNEL_RECORDING;
