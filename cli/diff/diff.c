@@ -279,17 +279,13 @@ out:
 	return goes_on && !d->is_stopped;
 }
 
-static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count,
-	const struct bc_entry *b, size_t b_count)
+static void on_reordered(void *context, bool is_a, const struct bc_entry *entry)
 {
 	struct bc_diff *d = context;
 
-	(void)a; /* out of order, so `last` does not change */
-	(void)b;
-	d->a.entries += a_count;
-	d->b.entries += b_count;
-	d->reordered += a_count;
-	return true;
+	(void)entry; /* out of order, so `last` does not change */
+	(is_a ? &d->a : &d->b)->entries++;
+	d->reordered += is_a;
 }
 
 static void start_side(struct bc_diff_side *side)

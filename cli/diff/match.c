@@ -347,9 +347,9 @@ static bool report_each(struct bc_match *m, bool is_a, size_t first, size_t n, b
 		const struct bc_entry *entry = &w->entries[i];
 		if (w->is_taken[i] != is_taken)
 			continue;
-		if (is_taken ? !m->sink.reordered(m->sink.context, is_a ? entry : NULL, is_a,
-				       is_a ? NULL : entry, !is_a)
-			     : !report_different(m, is_a, entry, 1))
+		if (is_taken)
+			m->sink.reordered(m->sink.context, is_a, entry);
+		else if (!report_different(m, is_a, entry, 1))
 			return false;
 	}
 	return true;
@@ -370,10 +370,9 @@ static bool report_hunk(struct bc_match *m, size_t x, size_t n, size_t y, size_t
 	size_t taken = count_taken(&m->a, x, n) + count_taken(&m->b, y, k);
 
 	if (taken != 0) {
-		if (!report_each(m, true, x, n, true) || !report_each(m, false, y, k, true))
-			return false;
 		m->has_differed |= taken != n + k;
-		return report_each(m, true, x, n, false) && report_each(m, false, y, k, false);
+		return report_each(m, true, x, n, true) && report_each(m, false, y, k, true) &&
+		       report_each(m, true, x, n, false) && report_each(m, false, y, k, false);
 	}
 	m->has_differed = true;
 	if (!m->sink.differ(m->sink.context, &m->a.entries[m->a.begin + x], n,

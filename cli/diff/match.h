@@ -48,9 +48,8 @@ struct bc_match_sink {
 	void *context;
 	/* a[i] and b[i] match. */
 	bool (*same)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
-	/* Each of these entries has a match within the window, in a different order. */
-	bool (*reordered)(void *context, const struct bc_entry *a, size_t a_count,
-		const struct bc_entry *b, size_t b_count);
+	/* This entry of A (or B) has a match within the window, in a different order. */
+	void (*reordered)(void *context, bool is_a, const struct bc_entry *entry);
 	/* These entries differ. Either one trace has them at a place where the other has none, or
 	 * they replace each other. Consecutive calls, without a call to same() between them, form
 	 * one difference. */

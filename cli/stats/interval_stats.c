@@ -332,10 +332,8 @@ void bc_drift_result(const struct bc_drift *drift, struct bc_drift_result *resul
 
 	if (seconds_of(&drift->longest) > seconds_of(c))
 		c = &drift->longest;
-	*result = (struct bc_drift_result){.state = BC_DRIFT_NO_PAIRS,
-		.seconds = seconds_of(c),
-		.pairs = c->pairs,
-		.epoch = c->epoch};
+	*result = (struct bc_drift_result){
+		.state = BC_DRIFT_NO_PAIRS, .seconds = seconds_of(c), .pairs = c->pairs};
 	if (c->pairs == 0)
 		return;
 	result->state = BC_DRIFT_SHORT;

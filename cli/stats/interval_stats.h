@@ -156,7 +156,6 @@ struct bc_drift_result {
 	double error_ppm; /* its standard error */
 	double seconds;   /* by the ticks, from the first pair to the last */
 	uint64_t pairs;
-	uint32_t epoch;
 };
 
 void bc_drift_result(const struct bc_drift *drift, struct bc_drift_result *result);

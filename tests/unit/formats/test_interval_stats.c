@@ -317,7 +317,6 @@ TEST(the_clock_with_the_longest_time_is_reported)
 			bc_drift_add(&drift, 1, epoch, HZ, (uint64_t)i * HZ,
 				(int64_t)i * (1000000000 + 1000 * (int64_t)epoch));
 	bc_drift_result(&drift, &r);
-	assert_int_equal(r.epoch, 1);
 	assert_int_equal(r.pairs, 100);
 	assert_near(r.ppm, -1, 0.001);
 }

@@ -89,15 +89,13 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 	return true;
 }
 
-static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count,
-	const struct bc_entry *b, size_t b_count)
+static void on_reordered(void *context, bool is_a, const struct bc_entry *entry)
 {
 	struct reported *t = context;
 
-	t->reordered_a += a_count;
-	t->reordered_b += b_count;
-	check_order(t, a, a_count, b, b_count, false);
-	return true;
+	t->reordered_a += is_a;
+	t->reordered_b += !is_a;
+	check_order(t, is_a ? entry : NULL, is_a, is_a ? NULL : entry, !is_a, false);
 }
 
 static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
