@@ -116,14 +116,6 @@ uint64_t bc_status_lost(const json_t *s)
 	return lost;
 }
 
-double bc_status_in_use(const json_t *s)
-{
-	uint64_t chunks = bc_json_path_count(s, "buffer.chunks");
-	uint64_t free = bc_json_path_count(s, "buffer.free_chunks");
-
-	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
-}
-
 bool bc_status_is_stuck(const json_t *s)
 {
 	return json_is_true(bc_json_path(s, "disk.stuck"));

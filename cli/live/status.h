@@ -43,9 +43,6 @@ bool bc_is_status(const json_t *object);
 /* Returns the number of lost samples. */
 uint64_t bc_status_lost(const json_t *status);
 
-/* Returns the share of the buffer that is in use, 0 to 1. */
-double bc_status_in_use(const json_t *status);
-
 /* True if chunks cannot be written. */
 bool bc_status_is_stuck(const json_t *status);
 

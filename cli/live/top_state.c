@@ -20,6 +20,15 @@
  * one, the seconds in between get its values. */
 #define JITTER_MAX_S 3u
 
+/* Returns the share of the buffer that is in use, 0 to 1. */
+static double buffer_in_use(const json_t *s)
+{
+	uint64_t chunks = bc_json_path_count(s, "buffer.chunks");
+	uint64_t free = bc_json_path_count(s, "buffer.free_chunks");
+
+	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
+}
+
 /* Stores a status for its second. A second status in the same second replaces the first, but losses
  * add up. */
 static void store_second(
@@ -34,7 +43,7 @@ static void store_second(
 	at->values[BC_TOP_RECORDS] = bc_json_path_number(s, "rates.record_bytes_per_second") /
 				     BC_RECORD_BYTES;
 	at->values[BC_TOP_BYTES_OUT] = bc_json_path_number(s, "rates.written_bytes_per_second");
-	at->values[BC_TOP_BUFFER] = bc_status_in_use(s);
+	at->values[BC_TOP_BUFFER] = buffer_in_use(s);
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 
