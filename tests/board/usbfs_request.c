@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <linux/usbdevice_fs.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 

@@ -3,8 +3,6 @@
 #ifndef BC_TESTS_SUPPORT_SEGMENTS_H
 #define BC_TESTS_SUPPORT_SEGMENTS_H
 
-#include <fcntl.h>
-
 #include "formats/bus/chunk.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"

@@ -1,6 +1,5 @@
 /* buscapd's command line: its option table, wrong options, and settings on the command line and in
  * a file. Everything before the daemon starts, in this process. */
-#include <sys/stat.h>
 
 #include "daemon/config/config_keys.h"
 #include "daemon/config/options.h"

@@ -4,7 +4,6 @@
 
 #include "cli/stats/counts.h"
 #include "formats/bus/record.h"
-#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define RECORDS 5000u

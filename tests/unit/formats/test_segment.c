@@ -11,7 +11,6 @@
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 #include "formats/segment/sequence_check.h"
-#include "tests/support/dice.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"

@@ -1,7 +1,6 @@
 #include "tests/support/server_rig.h"
 #include "tests/support/test.h"
 
-#include <ctype.h>
 #include <microhttpd.h>
 #include <sys/resource.h>
 

@@ -1,7 +1,6 @@
 /* Symbols of ELF files that the test writes byte by byte, and of System.map. How symbols of real
  * programs agree with nm is tested in tests/system/test_names.py. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
