@@ -472,6 +472,7 @@ static enum bc_refusal check_triggers(
 static enum bc_refusal try_start(
 	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char err[BC_REFUSAL_MAX])
 {
+	enum bc_refusal refusal = BC_GRANTED;
 	char metadata[BC_METADATA_MAX];
 	char what[200];
 
@@ -479,8 +480,9 @@ static enum bc_refusal try_start(
 	memcpy(metadata, r->options.config->recording.metadata, sizeof(metadata));
 	if (start->metadata != NULL &&
 		!bc_metadata_merge(metadata, start->metadata, what, sizeof(what)))
-		return refuse(err, BC_BAD_VALUE, "metadata: %s", what);
-	enum bc_refusal refusal = check_triggers(r, start, err);
+		refusal = refuse(err, BC_BAD_VALUE, "metadata: %s", what);
+	if (refusal == BC_GRANTED)
+		refusal = check_triggers(r, start, err);
 	if (refusal == BC_GRANTED)
 		refusal = check_idle(r, err);
 	if (refusal != BC_GRANTED)
