@@ -60,10 +60,10 @@ static const char *const data_headers[] = {HEADERS(DATA_POLICY), NULL};
 static const char *const method_headers[] = {HEADERS(DATA_POLICY), "Allow", "GET", NULL};
 
 /* The page itself has a policy, with hashes of its script and style. Both apply. */
-static const char *const page_headers[] = {
-	HEADERS("connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; "
-		"form-action 'none'; frame-ancestors 'none'"),
-	NULL};
+static const char page_policy[] =
+	"connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; "
+	"form-action 'none'; frame-ancestors 'none'";
+static const char *const page_headers[] = {HEADERS(page_policy), NULL};
 
 struct bc_web_server {
 	struct bc_web_server_options options;
@@ -473,14 +473,15 @@ static bool check_params(struct request *r, const struct path *path)
 	return true;
 }
 
-/* Responds with an error, or sets r->get. */
-static void check_request(struct request *r)
+/* Sets r->get; or responds with an error and returns false. */
+static bool check_request(struct request *r)
 {
 	const struct path *path = paths;
 	const struct path *end = paths + sizeof(paths) / sizeof(paths[0]);
 
 	while (path < end && strcmp(path->path, bc_request_path(r->http)) != 0)
 		path++;
+	r->get = path < end ? path->get : NULL;
 	if (!bc_web_guard_allows(&r->server->options.guard, &r->credentials))
 		respond(r, 403, TEXT_TYPE, strdup("open the link that buscap web printed\n"));
 	else if (strcmp(bc_request_method(r->http), "GET") != 0)
@@ -490,7 +491,8 @@ static void check_request(struct request *r)
 	else if (!check_params(r, path))
 		refuse(r);
 	else
-		r->get = path->get;
+		return true;
+	return false;
 }
 
 /* Sets a value that a request must have only once: otherwise two readers may see different ones. */
@@ -531,9 +533,9 @@ static bool on_param(void *context, const char *name, const char *value)
 static void end_request(struct request *r)
 {
 	bc_request_respond(r->http, r->status, r->type, r->text,
-		r->status == 405     ? method_headers
-		: r->get == get_page ? page_headers
-				     : data_headers);
+		r->status == 405                         ? method_headers
+		: r->get == get_page && r->status == 200 ? page_headers
+							 : data_headers);
 	free(r);
 }
 
@@ -568,15 +570,15 @@ static void on_request(void *context, struct bc_request *http)
 		.is_ending = &server->is_ending};
 	bc_request_each_header(http, &r->credentials, on_header);
 	bc_request_each_query(http, r, on_param);
-	check_request(r);
-	if (r->get == get_page) {
-		get_page(r);
-	} else if (r->get != NULL) {
-		if (pthread_create(&r->thread, NULL, work_on_request, r) == 0) {
+	if (check_request(r)) {
+		if (r->get == get_page) {
+			get_page(r);
+		} else if (pthread_create(&r->thread, NULL, work_on_request, r) == 0) {
 			server->working++;
 			return;
+		} else {
+			respond(r, 500, JSON_TYPE, NULL);
 		}
-		respond(r, 500, JSON_TYPE, NULL);
 	}
 	end_request(r);
 }

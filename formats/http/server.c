@@ -131,7 +131,7 @@ struct bc_server {
 	struct MHD_Daemon *mhd;
 	int epoll_fd;
 	int timer_fd;
-	bool is_due;       /* libmicrohttpd can continue immediately */
+	uint64_t timer_ns; /* when the timer expires; 0: at once; UINT64_MAX: it is not set */
 	uint64_t check_ns; /* next check of the connections; UINT64_MAX: none */
 
 	struct connection *first;
@@ -562,21 +562,24 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **slot,
 
 /* ---- responding */
 
-/* Sets the timer; 0 disarms it. */
-static void set_timer(struct bc_server *server, uint64_t delay_ns)
+/* Makes the server run at a time, or earlier. Setting the timer costs a system call, so a timer
+ * that is set for an earlier time stays. */
+static void run_at(struct bc_server *server, uint64_t now_ns, uint64_t due_ns)
 {
+	uint64_t delay_ns = due_ns > now_ns ? due_ns - now_ns : 1; /* 0 would disarm it */
 	const struct itimerspec timer = {.it_value = {.tv_sec = (time_t)(delay_ns / SECOND_NS),
 						 .tv_nsec = (long)(delay_ns % SECOND_NS)}};
 
+	if (due_ns >= server->timer_ns)
+		return;
+	server->timer_ns = due_ns;
 	(void)timerfd_settime(server->timer_fd, 0, &timer, NULL);
 }
 
 /* Lets libmicrohttpd run again after the loop's other work. */
 static void run_soon(struct bc_server *server)
 {
-	if (!server->is_due)
-		set_timer(server, 1);
-	server->is_due = true;
+	run_at(server, 0, 0);
 }
 
 static void resume(struct bc_request *r)
@@ -872,19 +875,16 @@ static void check_connections(struct bc_server *server)
 /* Sets the timer for the next run. */
 static void schedule(struct bc_server *server)
 {
-	uint64_t delay_ns = 0;
 	MHD_UNSIGNED_LONG_LONG due_ms;
+	uint64_t now_ns = bc_now_ns();
 
-	if (server->check_ns != UINT64_MAX) {
-		uint64_t now = bc_now_ns();
-		delay_ns = server->check_ns > now ? server->check_ns - now : 1;
-	}
-	if (lib.MHD_get_timeout(server->mhd, &due_ms) == MHD_YES) {
-		server->is_due = server->is_due || due_ms == 0;
-		if (delay_ns == 0 || due_ms * MS_NS < delay_ns)
-			delay_ns = due_ms * MS_NS;
-	}
-	set_timer(server, server->is_due ? 1 : delay_ns);
+	run_at(server, now_ns, server->check_ns);
+	if (lib.MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
+		return;
+	if (due_ms == 0)
+		run_soon(server);
+	else
+		run_at(server, now_ns, now_ns + due_ms * MS_NS);
 }
 
 int bc_server_fd(const struct bc_server *server)
@@ -897,10 +897,14 @@ void bc_server_run(struct bc_server *server)
 	struct epoll_event events[3];
 	int n = epoll_wait(server->epoll_fd, events, 3, 0);
 
-	server->is_due = false;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		uint64_t expirations;
 		if (events[i].data.fd == server->options.listen_fd)
 			accept_some(server);
+		if (events[i].data.fd == server->timer_fd &&
+			read(server->timer_fd, &expirations, sizeof(expirations)) > 0)
+			server->timer_ns = UINT64_MAX;
+	}
 	if (bc_now_ns() >= server->check_ns)
 		check_connections(server);
 	uint64_t start_ns = bc_thread_ns();
@@ -1036,6 +1040,7 @@ int bc_server_start(struct bc_server **result, const struct bc_server_options *o
 	server->max[CLASS_OWNER] = options->owner_max != 0 ? options->owner_max
 							   : BC_SERVER_OWNER_CONNECTIONS;
 	server->check_ns = UINT64_MAX;
+	server->timer_ns = UINT64_MAX;
 	server->waiting_fd = -1;
 	server->epoll_fd = -1;
 	server->timer_fd = -1;
