@@ -11,6 +11,7 @@
 #include "cli/io/file.h"
 #include "cli/term/console.h"
 #include "formats/base/format_id.h"
+#include "formats/bus/chunk.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
@@ -33,6 +34,19 @@ enum bc_exit bc_print_holes_before(
 
 /* At the end of the file: prints how many of its `faults` were not printed, if any. */
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
+
+/* ---- Gaps and losses, for people. */
+
+/* Bytes, with the terminating zero. */
+#define BC_LOST_TEXT_MAX 64
+#define BC_GAP_TEXT_MAX  128
+
+/* Returns "an unknown number of samples lost", or `out` with "at least 250 samples lost" or
+ * "250 samples lost". `lost` is a minimum unless it is exact; if that is 0, it is unknown. */
+const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact);
+
+/* Writes "at least 250 samples lost (buffer, 0.001200 s)". Returns `out`. */
+const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap);
 
 /* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
 struct bc_moment {

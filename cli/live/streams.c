@@ -16,7 +16,7 @@
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "cli/live/response_text.h"
 #include "cli/term/console.h"
 #include "cli/term/json_path.h"

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "cli/overview/report_plain.h"
 #include "cli/term/console.h"
 #include "cli/term/text.h"

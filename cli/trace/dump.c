@@ -6,7 +6,7 @@
  *     entries of another bus format   BYU records that are too wide for 12 bytes; bus samples;
  * events entries of any other format     lines, by the format's own printer
  *
- * Whole runs of records go through a cache of texts (cli/io/record_text.h). Records are looked at
+ * Whole runs of records go through a cache of texts (struct record_text). Records are looked at
  * one by one only if they are selected by their fields or get a time or a name (is_by_record). */
 #include "cli/term/commands.h"
 
@@ -20,10 +20,10 @@
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/io/record_text.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "formats/base/fast_text.h"
 #include "formats/base/text.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
@@ -70,6 +70,107 @@ const struct bc_usage bc_dump_usage = {
 	.example = "buscap dump --addr b8000-bffff --time wall *.byu.lz4",
 };
 
+/* ---- Printing many records at a time: the same text as bc_record_print(), several times as fast,
+ * or the text of the program b2a that BYU published with its traces. b2a prints
+ * "%08lx NAME\t\t%2d\t%02x\t%1d\t%ld", with one tab after names of seven letters and more,
+ * STOPCLKAK for STOPCLKACK, and no name for unknown types; 0xffffffff ticks are -1, as on the
+ * 32-bit hosts it was written for.
+ *
+ * A trace has few combinations of type, size, attr and proc. The text of each, which is printed
+ * between address and time, is formatted once and cached. Zero-initialised: an empty cache. */
+
+#define RECORD_TEXTS 256u
+
+struct record_text {
+	struct {
+		uint32_t meta; /* bytes 4..7 of a record */
+		uint8_t bytes; /* 0: slot unused */
+		char text[27];
+	} kept[RECORD_TEXTS];
+	bool is_b2a;
+};
+
+_Static_assert(8 + 27 + 11 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
+
+/* The text between address and time of bc_record_print(). */
+static int print_middle(char *out, const struct bc_record *record)
+{
+	char line[BC_RECORD_TEXT_MAX];
+	size_t n = bc_record_print(line, record) - 8 - 8 - 1; /* nor the newline */
+
+	memcpy(out, line + 8, n);
+	return (int)n;
+}
+
+static int print_b2a_middle(char *out, const struct bc_record *record)
+{
+	const char *name = bc_reqtype_name(record->reqtype);
+	const char *tabs = name == NULL ? "" : strlen(name) < 7 ? "\t\t" : "\t";
+
+	if (record->reqtype == BC_REQ_STOPCLKACK)
+		name = "STOPCLKAK";
+	return sprintf(out, " %s%s%2d\t%02x\t%d\t", name != NULL ? name : "", tabs, record->size,
+		record->attr, record->proc);
+}
+
+static void cache_text(struct record_text *text, size_t slot, const uint8_t *in)
+{
+	struct bc_record record = bc_record_load(in);
+	char *out = text->kept[slot].text;
+	int n = text->is_b2a ? print_b2a_middle(out, &record) : print_middle(out, &record);
+
+	text->kept[slot].meta = bc_le32(in + 4);
+	text->kept[slot].bytes = (uint8_t)n;
+}
+
+static inline size_t slot_of(struct record_text *text, const uint8_t *in)
+{
+	uint32_t meta = bc_le32(in + 4);
+	size_t slot = meta * 0x9E3779B1u >> 24;
+
+	if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
+		cache_text(text, slot, in);
+	return slot;
+}
+
+/* Returns the text between address and time of a record. It is valid until the next call. */
+static struct bc_text middle_text(struct record_text *text, const uint8_t *record)
+{
+	size_t slot = slot_of(text, record);
+
+	return (struct bc_text){text->kept[slot].text, text->kept[slot].bytes};
+}
+
+/* Each caller passes a constant `is_b2a`, so that each form has its own loop. */
+static inline size_t print_cached(
+	struct record_text *text, char *out, const uint8_t *records, size_t n, bool is_b2a)
+{
+	const uint8_t *end = records + n * BC_RECORD_BYTES;
+	char *p = out;
+
+	for (const uint8_t *in = records; in < end; in += BC_RECORD_BYTES) {
+		size_t slot = slot_of(text, in);
+		uint32_t time = bc_le32(in + 8);
+		p = bc_write_hex32(p, bc_le32(in));
+		/* A copy of constant length is faster; the time overwrites the excess. */
+		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
+		p += text->kept[slot].bytes;
+		p = is_b2a ? bc_write_signed(p, (int32_t)time) : bc_write_hex32(p, time);
+		*p++ = '\n';
+	}
+	return (size_t)(p - out);
+}
+
+/* Prints n records to `out`, which must hold n * BC_RECORD_TEXT_MAX bytes. Returns the number of
+ * bytes written. */
+static size_t print_texts(struct record_text *text, char *out, const uint8_t *records, size_t n)
+{
+	return text->is_b2a ? print_cached(text, out, records, n, true)
+			    : print_cached(text, out, records, n, false);
+}
+
+/* ---- A dump. */
+
 /* What follows each record. */
 enum dump_time {
 	DUMP_DELTA, /* nothing: a record ends with its time */
@@ -92,7 +193,7 @@ struct dump {
 	bool is_plain;     /* omit lines that start with '#' */
 	enum dump_time time;
 	struct bc_name_map *names; /* NULL: no names are shown */
-	struct bc_record_text text;
+	struct record_text text;
 	/* The current file: */
 	const struct bc_file *file;
 	struct bc_reader *reader;
@@ -163,7 +264,7 @@ static void print_run(struct dump *dump, const uint8_t *records, size_t n)
 	while (n != 0 && !bc_output_failed(&dump->output)) {
 		size_t run = n < RUN_RECORDS ? n : RUN_RECORDS;
 		char *out = bc_output_reserve(&dump->output, run * BC_RECORD_TEXT_MAX);
-		dump->output.used += bc_record_text_print(&dump->text, out, records, run);
+		dump->output.used += print_texts(&dump->text, out, records, run);
 		records += run * BC_RECORD_BYTES;
 		n -= run;
 	}
@@ -375,7 +476,7 @@ static void print_dialect(struct dump *dump, const struct bc_entry *entry)
 	if (entry->addr == narrow.addr && entry->delta == narrow.time) {
 		print_run(dump, record, 1);
 	} else {
-		struct bc_text middle = bc_record_text_middle(&dump->text, record);
+		struct bc_text middle = middle_text(&dump->text, record);
 		bc_output_format(&dump->output,
 			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
 					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",

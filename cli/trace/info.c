@@ -13,7 +13,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/operands.h"
-#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/io/operands.h"
-#include "cli/io/record_text.h"
+#include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/io/record_text.h"
 #include "cli/io/trace.h"
 #include "formats/base/text.h"
 #include "formats/bus/bcp1.h"
@@ -95,7 +94,6 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 			info->triggers++;
 			break;
 		case BC_EVENT_NOTE:
-			info->notes++;
 			apply_note(info, chunk, event);
 			break;
 		default:

@@ -61,7 +61,6 @@ struct bc_segment_info {
 	uint64_t unreported; /* samples lost according to the chunks' counts, but not in a gap */
 	uint64_t marks;
 	uint64_t triggers;
-	uint64_t notes;
 	struct bc_segment_annotation *annotations; /* in order */
 	struct bc_segment_annotation *last_annotation;
 	size_t annotation_count;
