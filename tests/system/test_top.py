@@ -298,7 +298,7 @@ def test_a_missing_daemon_is_exit_code_6_with_advice(tmp):
     equal(done.returncode, 6)
     err = done.stderr.decode()
     assert err.startswith(f"buscap top: {tmp}/none: ") and err.count("\n") == 1, err
-    assert "buscapd" in err and "--socket" in err, err
+    assert "buscapd" in err and "$BUSCAP_SOCKET" in err, err
     equal(done.stdout, b"")
 
 
