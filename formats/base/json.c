@@ -221,7 +221,7 @@ static char *print_compact(const json_t *json, const char *end, size_t digits)
 	return NULL;
 }
 
-static char *print(const json_t *json, const char *end, size_t digits)
+static char *print_json(const json_t *json, const char *end, size_t digits)
 {
 	char *text = print_compact(json, end, digits);
 
@@ -236,12 +236,12 @@ static char *print(const json_t *json, const char *end, size_t digits)
 char *bc_json_print(const json_t *json)
 {
 	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
-	return print(json, "", 15);
+	return print_json(json, "", 15);
 }
 
 char *bc_json_print_line(const json_t *json)
 {
-	return print(json, "\n", 15);
+	return print_json(json, "\n", 15);
 }
 
 char *bc_json_print_exact(const json_t *json)
@@ -255,7 +255,7 @@ char *bc_json_print_exact(const json_t *json)
 	if (text == NULL || is_exact)
 		return text;
 	free(text);
-	return print(json, "", 17);
+	return print_json(json, "", 17);
 }
 
 json_t *bc_json_path(const json_t *object, const char *path)

@@ -6,7 +6,7 @@
 
 #include "formats/base/text.h"
 
-static bool load(const struct bc_late_library *library)
+static bool load_library(const struct bc_late_library *library)
 {
 	void *handle = dlopen(library->names[0], RTLD_NOW);
 
@@ -29,7 +29,7 @@ bool bc_late_library_load(struct bc_late_library *library, char *err, size_t err
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 	pthread_mutex_lock(&lock);
-	library->is_loaded = library->is_loaded || load(library) ||
+	library->is_loaded = library->is_loaded || load_library(library) ||
 			     bc_fail(err, errlen, "%s; install or update the package %s", dlerror(),
 				     library->package);
 	bool is_loaded = library->is_loaded;

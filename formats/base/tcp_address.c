@@ -52,7 +52,7 @@ uint16_t bc_tcp_address_port(const union bc_tcp_address *a)
 
 /* Splits "HOST:PORT" or "HOST". Returns false if the host is too long. *port is NULL if there is
  * none. */
-static bool split(char host[BC_TCP_ADDRESS_TEXT], const char **port, const char *text)
+static bool split_host_port(char host[BC_TCP_ADDRESS_TEXT], const char **port, const char *text)
 {
 	const char *bracket = strrchr(text, ']');
 	const char *colon = strrchr(bracket != NULL ? bracket : text, ':');
@@ -99,7 +99,7 @@ bool bc_tcp_address_parse(union bc_tcp_address *a, const char *text)
 	const char *port;
 	uint64_t number;
 
-	if (!split(host, &port, text) || port == NULL || !bc_number_read(&number, port) ||
+	if (!split_host_port(host, &port, text) || port == NULL || !bc_number_read(&number, port) ||
 		number > UINT16_MAX || !set_host(a, host))
 		return false;
 	set_port(a, (uint16_t)number);
@@ -112,7 +112,7 @@ bool bc_tcp_host_is_loopback(const char *text)
 	const char *port;
 	union bc_tcp_address address;
 
-	return split(host, &port, text) && set_host(&address, host) &&
+	return split_host_port(host, &port, text) && set_host(&address, host) &&
 	       bc_tcp_address_is_loopback(&address);
 }
 
@@ -124,7 +124,8 @@ bool bc_tcp_address_is_host(const union bc_tcp_address *a, const char *text)
 	const char *port;
 
 	snprintf(expected, sizeof(expected), "%u", bc_tcp_address_port(a));
-	if (!split(host, &port, text) || (port == NULL && bc_tcp_address_port(a) != HTTP_PORT) ||
+	if (!split_host_port(host, &port, text) ||
+		(port == NULL && bc_tcp_address_port(a) != HTTP_PORT) ||
 		(port != NULL && strcmp(port, expected) != 0))
 		return false;
 	if (is_localhost(host))

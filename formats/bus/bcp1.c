@@ -113,7 +113,7 @@ static size_t input_bytes(const struct input *in)
 	return is_buffered(in) ? in->reader->end - in->reader->start : *in->bytes;
 }
 
-static void consume(struct input *in, size_t n)
+static void consume_input(struct input *in, size_t n)
 {
 	in->reader->offset += n;
 	if (is_buffered(in)) {
@@ -124,9 +124,9 @@ static void consume(struct input *in, size_t n)
 	}
 }
 
-static void skip(struct input *in, size_t n)
+static void skip_input(struct input *in, size_t n)
 {
-	consume(in, n);
+	consume_input(in, n);
 	in->reader->skipped_bytes += n;
 }
 
@@ -167,7 +167,7 @@ enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **d
 	struct input in = {.reader = reader, .data = data, .bytes = bytes};
 
 	for (;;) {
-		skip(&in, find_magic(input_data(&in), input_bytes(&in)));
+		skip_input(&in, find_magic(input_data(&in), input_bytes(&in)));
 		if (input_bytes(&in) == 0)
 			return BC_BCP1_MORE;
 
@@ -176,7 +176,7 @@ enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **d
 		if (input_bytes(&in) >= need) {
 			is_header = bc_bcp1_read_header(&frame->header, input_data(&in));
 			if (!is_header) {
-				skip(&in, 1);
+				skip_input(&in, 1);
 				continue;
 			}
 			need = bc_bcp1_frame_bytes(frame->header.samples);
@@ -189,7 +189,7 @@ enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **d
 			if (!last)
 				return BC_BCP1_MORE;
 			if (!is_header) {
-				skip(&in, 1);
+				skip_input(&in, 1);
 				continue;
 			}
 		}
@@ -202,11 +202,11 @@ enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **d
 						 libdeflate_crc32(0, samples, payload)) ||
 			!has_valid_ticks(&frame->header, samples)) {
 			frame->samples = NULL;
-			skip(&in, 1);
+			skip_input(&in, 1);
 			return BC_BCP1_DAMAGED;
 		}
 		frame->samples = samples;
-		consume(&in, need);
+		consume_input(&in, need);
 		return BC_BCP1_FRAME;
 	}
 }

@@ -146,11 +146,6 @@ int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t 
 
 /* ---- chunk split */
 
-static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
-{
-	return chunk->records + (size_t)n * BC_RECORD_BYTES;
-}
-
 /* The sum of the `time` of records first .. end - 1. */
 static uint64_t ticks_between(const struct bc_chunk *chunk, uint32_t first, uint32_t end)
 {
@@ -252,7 +247,7 @@ void bc_chunk_drop_front(struct bc_chunk *chunk, uint32_t n)
 	keep_events(chunk, event_at(chunk, n), info->events, n);
 	info->records -= n;
 	info->first_record += n;
-	memmove(chunk->records, record_at(chunk, n), (size_t)info->records * BC_RECORD_BYTES);
+	memmove(chunk->records, bc_chunk_record(chunk, n), (size_t)info->records * BC_RECORD_BYTES);
 }
 
 void bc_chunk_drop_back(struct bc_chunk *chunk, uint32_t keep)
@@ -280,7 +275,8 @@ void bc_chunk_split(struct bc_chunk *chunk, uint32_t at, struct bc_chunk *rest)
 	rest->info.first_record = info->first_record + at;
 	rest->info.wall_ns = info->wall_ns;
 	rest->info.records = info->records - at;
-	memcpy(rest->records, record_at(chunk, at), (size_t)rest->info.records * BC_RECORD_BYTES);
+	memcpy(rest->records, bc_chunk_record(chunk, at),
+		(size_t)rest->info.records * BC_RECORD_BYTES);
 	uint32_t first = event_at(chunk, at);
 	add_events(rest, chunk->events + first, info->events - first, chunk->text, at);
 	bc_chunk_drop_back(chunk, at);
@@ -315,6 +311,6 @@ bool bc_chunk_detach(struct bc_chunk *chunk, bool is_exact)
 		has_anchor = has_anchor || chunk->events[i].kind == BC_EVENT_ANCHOR;
 	if (!has_anchor && !bc_chunk_insert_event(chunk, &anchor, NULL))
 		return false;
-	bc_write_le32(record_at(chunk, 0) + 8, BC_TIME_NONE);
+	bc_write_le32(bc_chunk_record(chunk, 0) + 8, BC_TIME_NONE);
 	return true;
 }

@@ -116,6 +116,12 @@ static inline bool bc_chunk_is_empty(const struct bc_chunk *chunk)
 	return chunk->info.records == 0 && chunk->info.events == 0;
 }
 
+/* The bytes of record n. */
+static inline uint8_t *bc_chunk_record(struct bc_chunk *chunk, uint32_t n)
+{
+	return chunk->records + (size_t)n * BC_RECORD_BYTES;
+}
+
 /* The number of records missing before this chunk if record `expected` should be its first. Records
  * whose loss is already recorded by a gap with cause BC_GAP_DAMAGED at position 0 don't count. */
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected);

@@ -83,11 +83,6 @@ static inline void pace_advance(struct bc_pace *pace)
 				     : pace->phase + pace->rest;
 }
 
-static uint8_t *record_at(struct bc_chunk *chunk, uint32_t n)
-{
-	return chunk->records + (size_t)n * BC_RECORD_BYTES;
-}
-
 /* Where the next record goes. Separate from chunk and stamper, so that the compiler keeps it in
  * registers inside a loop. */
 struct cursor {
@@ -100,7 +95,7 @@ struct cursor {
 static struct cursor cursor_init(const struct bc_stamper *s, struct bc_chunk *chunk)
 {
 	return (struct cursor){
-		.out = chunk != NULL ? record_at(chunk, chunk->info.records) : NULL,
+		.out = chunk != NULL ? bc_chunk_record(chunk, chunk->info.records) : NULL,
 		.position = chunk != NULL ? chunk->info.records : 0,
 		.record_tick = s->record_tick,
 		.is_first = s->is_first,

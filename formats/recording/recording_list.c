@@ -121,7 +121,7 @@ static void write_path(
 	bc_segment_name_write(out + bytes, name);
 }
 
-static void sort(struct rows *rows)
+static void sort_rows(struct rows *rows)
 {
 	if (rows->count != 0)
 		qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_rows);
@@ -155,12 +155,12 @@ static int add_overlooked(struct rows *rows, const struct bc_recording_list *lis
 		}
 	}
 	if (rows->count != count)
-		sort(rows);
+		sort_rows(rows);
 	return rc;
 }
 
 /* Makes the list of the rows, which are sorted. */
-static int group(struct bc_recording_list *list, const struct rows *rows)
+static int group_rows(struct bc_recording_list *list, const struct rows *rows)
 {
 	size_t capacity = 0;
 
@@ -208,11 +208,11 @@ int bc_recording_list_read(struct bc_recording_list *list, int dir_fd, bool has_
 		dir->error = read_dir(&rows, dir_fd, dir->name, i, NULL);
 		rc = dir->error == -ENOMEM ? -ENOMEM : 0;
 	}
-	sort(&rows);
+	sort_rows(&rows);
 	if (rc == 0)
 		rc = add_overlooked(&rows, list, dir_fd);
 	if (rc == 0)
-		rc = group(list, &rows);
+		rc = group_rows(list, &rows);
 	free(rows.rows);
 	if (rc != 0)
 		bc_recording_list_free(list);

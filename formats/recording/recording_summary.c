@@ -37,7 +37,7 @@ struct reader {
 	struct bc_chunk chunk;       /* only its events */
 };
 
-static bool goes_on(const struct reader *r)
+static bool summary_goes_on(const struct reader *r)
 {
 	return r->io->goes_on == NULL || r->io->goes_on(r->io->context);
 }
@@ -45,10 +45,10 @@ static bool goes_on(const struct reader *r)
 static bool on_pace(void *context, uint64_t bytes)
 {
 	(void)bytes;
-	return goes_on(context);
+	return summary_goes_on(context);
 }
 
-static void fault(const struct reader *r, const char *path, int error)
+static void report_fault(const struct reader *r, const char *path, int error)
 {
 	if (r->io->fault != NULL)
 		r->io->fault(r->io->context, path, error);
@@ -61,7 +61,7 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 	if (damage->is_torn && r->is_partial) /* it is being written, or will be recovered */
 		return;
 	if (r->summary->is_counted)
-		fault(r, r->summary->path, -EBADMSG);
+		report_fault(r, r->summary->path, -EBADMSG);
 	r->summary->is_counted = false;
 }
 
@@ -94,7 +94,7 @@ static void add_newest_rows(struct reader *r)
 	const struct bc_chunk_table *table = &r->table;
 	uint64_t lost = 0;
 
-	for (uint32_t i = 0; i < table->count && goes_on(r); i++)
+	for (uint32_t i = 0; i < table->count && summary_goes_on(r); i++)
 		if (table->rows[i].info.events != 0)
 			add_events(r, &table->rows[i]);
 	if (table->count == 0)
@@ -128,7 +128,7 @@ static void close_newest(struct reader *r)
 }
 
 /* Returns the error if it ends the summary, otherwise 0. */
-static int fatal(int error)
+static int fatal_error(int error)
 {
 	return error == -ENOMEM || error == -ECANCELED ? error : 0;
 }
@@ -184,7 +184,7 @@ static int find_hole(struct reader *r, const struct bc_recording_file *file, con
 	}
 	r->has_before = true;
 	r->before = after;
-	return fatal(rc);
+	return fatal_error(rc);
 }
 
 /* Adds a file, which is open and stays so if it becomes the newest. Returns 0, -ENOMEM, or
@@ -200,7 +200,7 @@ static int add_file(
 
 	if (error == -EXDEV) {
 		s->foreign++;
-		fault(r, path, error);
+		report_fault(r, path, error);
 		close(fd);
 		return 0;
 	}
@@ -223,14 +223,14 @@ static int add_file(
 	}
 	if (error != 0) {
 		s->unread++;
-		fault(r, path, error);
+		report_fault(r, path, error);
 	}
 	if (rc != 0 || !r->is_countable)
 		return rc;
 	rc = load_table(r);
 	for (uint32_t i = 0; rc == 0 && i < r->table.count; i++)
 		s->records += r->table.rows[i].info.records;
-	return fatal(rc);
+	return fatal_error(rc);
 }
 
 /* Adds what the newest segment says. */
@@ -246,7 +246,7 @@ static int add_newest(struct reader *r)
 		add_newest_rows(r);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
-	return fatal(rc);
+	return fatal_error(rc);
 }
 
 /* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s. */
@@ -284,12 +284,12 @@ static int add_files(struct reader *r, int dir_fd, const struct bc_recording_lis
 			r->summary->segments++;
 			r->summary->unread++;
 			r->summary->is_counted = false;
-			fault(r, path, fd);
+			report_fault(r, path, fd);
 			rc = find_hole(r, &file, path, NULL);
 		} else if (r->has_before) {
 			r->before = (struct bc_segment_span){.segment = file.number};
 		}
-		if (rc == 0 && !goes_on(r))
+		if (rc == 0 && !summary_goes_on(r))
 			rc = -ECANCELED;
 	}
 	if (rc == 0 && r->fd >= 0)

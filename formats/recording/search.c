@@ -465,7 +465,7 @@ out:
 
 /* ---- hits as JSON */
 
-static json_t *hex(uint64_t value)
+static json_t *hex_json(uint64_t value)
 {
 	char text[24];
 
@@ -477,7 +477,7 @@ static json_t *type_of(const struct bc_entry *entry)
 {
 	const char *name = bc_ref_type_name(entry->type);
 
-	return name != NULL ? json_string(name) : hex(entry->type);
+	return name != NULL ? json_string(name) : hex_json(entry->type);
 }
 
 json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
@@ -496,7 +496,7 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{"recording", bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},
 		{"host", bc_json_text_or_null(hit->host != NULL ? hit->host : "")},
 		{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
-		{"addr", hex(entry->addr)},
+		{"addr", hex_json(entry->addr)},
 		{"type", is_reference ? type_of(entry) : json_null()},
 		{"size", (entry->has & BC_HAS_SIZE) != 0 ? json_integer(entry->size) : json_null()},
 		{"attr", (entry->has & BC_HAS_ATTR) != 0 ? json_integer(entry->attr) : json_null()},

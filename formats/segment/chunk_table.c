@@ -77,8 +77,8 @@ static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_ind
 	return rc;
 }
 
-static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, struct bc_chunk *chunk,
-	const struct bc_chunk_table_io *io)
+static int read_chunks(struct bc_chunk_table *t, struct bc_segment_reader *reader,
+	struct bc_chunk *chunk, const struct bc_chunk_table_io *io)
 {
 	int rc = 0;
 
@@ -137,7 +137,7 @@ static int load_by_scan(
 		rc = bc_segment_reader_range(reader, offset, UINT64_MAX);
 	if (rc == 0) {
 		bc_segment_reader_skip_records(reader);
-		rc = scan(t, reader, chunk, io);
+		rc = read_chunks(t, reader, chunk, io);
 	}
 	bc_segment_reader_close(reader);
 	free(chunk);

@@ -149,7 +149,7 @@ void bc_page_summary_add(
 }
 
 /* Finishes all nodes up to the top. Does nothing if they are finished. */
-static void finish(struct bc_page_summary *s)
+static void finish_summary(struct bc_page_summary *s)
 {
 	s->is_finished = true;
 	for (unsigned number = 0; number < BC_SUMMARY_LEVELS && !s->has_failed; number++) {
@@ -187,7 +187,7 @@ int bc_page_summary_write(struct bc_page_summary *s, struct bc_atomic_file *file
 	uint64_t nodes_bytes = 0;
 	unsigned levels = 0;
 
-	finish(s);
+	finish_summary(s);
 	if (s->chunks == 0 || s->has_failed)
 		return 0;
 	do {
@@ -224,7 +224,7 @@ const uint8_t *bc_page_summary_node(struct bc_page_summary *s, uint32_t number, 
 	unsigned at = 0;
 	size_t offset = 0;
 
-	finish(s);
+	finish_summary(s);
 	*bytes = 0;
 	while (at + 1 < BC_SUMMARY_LEVELS && number >= s->levels[at].nodes)
 		number -= s->levels[at++].nodes;

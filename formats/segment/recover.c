@@ -326,7 +326,7 @@ struct added {
 };
 
 /* Appends an encoded chunk to the copy. */
-static int append(struct recovery *r, struct bc_segment_writer *writer,
+static int append_encoded(struct recovery *r, struct bc_segment_writer *writer,
 	const struct bc_chunk *chunk, size_t header_bytes)
 {
 	uint64_t gaps;
@@ -358,7 +358,7 @@ static int append_without_records(
 	memcpy(empty->info.lost, r->lost, sizeof(r->lost));
 	bc_chunk_add_lost(empty, empty->info.lost);
 	bc_chunk_encode(r->encoded, empty, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
-	return append(r, writer, empty, header_bytes);
+	return append_encoded(r, writer, empty, header_bytes);
 }
 
 /* Appends a chunk with only the gaps before `next`. */
@@ -410,7 +410,7 @@ static int append_chunk(
 	bc_chunk_count(chunk, r->pages);
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
-	return append(r, writer, chunk, header_bytes);
+	return append_encoded(r, writer, chunk, header_bytes);
 }
 
 /* Sets the counts before the segment, which are unknown unless it is the recording's first: as if

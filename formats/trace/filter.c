@@ -50,7 +50,7 @@ static bool has_bit(const uint64_t *words, unsigned bit)
 }
 
 /* Intersects two spans. Returns false if the intersection is empty. */
-static bool narrow(struct bc_span *span, struct bc_span by)
+static bool narrow_span(struct bc_span *span, struct bc_span by)
 {
 	if (by.first > span->first)
 		span->first = by.first;
@@ -85,7 +85,7 @@ static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *i
 	__int128 to = tick_at(info, clock_hz, f->to_ns);
 	if (from > UINT64_MAX)
 		return false;
-	return narrow(ticks,
+	return narrow_span(ticks,
 		(struct bc_span){(uint64_t)from, to > UINT64_MAX ? UINT64_MAX : (uint64_t)to - 1});
 }
 
@@ -125,8 +125,8 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 	/* Without a time, wrong ticks in the header must not hide records. */
 	bounds->ticks = has_time(f) ? (struct bc_span){info->first_tick, info->last_tick}
 				    : (struct bc_span){0, UINT64_MAX};
-	if (!bc_span_has(f->epochs, info->epoch) || !narrow(&bounds->numbers, f->numbers) ||
-		!narrow(&bounds->ticks, f->ticks))
+	if (!bc_span_has(f->epochs, info->epoch) || !narrow_span(&bounds->numbers, f->numbers) ||
+		!narrow_span(&bounds->ticks, f->ticks))
 		return false;
 	if (f->has_wall && !narrow_wall(f, info, clock_hz, &bounds->ticks))
 		return false;
@@ -163,7 +163,7 @@ bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query
 	return f->has_addr;
 }
 
-static bool overlaps(struct bc_span span, uint64_t addr, uint64_t size)
+static bool span_overlaps(struct bc_span span, uint64_t addr, uint64_t size)
 {
 	uint64_t last = addr + (size != 0 ? size - 1 : 0);
 
@@ -178,7 +178,7 @@ static const struct bc_span *find_range(
 	unsigned end = is_port ? f->ranges_count : f->memory_count;
 
 	for (; i < end; i++)
-		if (overlaps(f->ranges[i], addr, size))
+		if (span_overlaps(f->ranges[i], addr, size))
 			return &f->ranges[i];
 	return NULL;
 }
@@ -188,9 +188,9 @@ static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size
 	return find_range(f, addr, size, is_port) != NULL;
 }
 
-static bool touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
+static bool filter_touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
 {
-	return overlaps(f->addr, addr, size) &&
+	return span_overlaps(f->addr, addr, size) &&
 	       (f->ranges_count == 0 || is_in_region(f, addr, size, bc_is_port_access(type)));
 }
 
@@ -229,7 +229,7 @@ static uint64_t match_addr(
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!overlaps(f->addr, bc_burst_start(bc_le32(p), p[5]), p[5]))
+		if (!span_overlaps(f->addr, bc_burst_start(bc_le32(p), p[5]), p[5]))
 			bits ^= UINT64_C(1) << i;
 	}
 	return f->ranges_count == 0 ? bits : match_region(f, records, bits);
@@ -269,7 +269,8 @@ static bool has_reference(const struct bc_filter *f, const struct bc_entry *entr
 		at = made;
 	}
 	for (size_t i = 0; i < n; i++)
-		if ((!f->has_addr || touches(f, bc_entry_start(&at[i]), at[i].size, at[i].type)) &&
+		if ((!f->has_addr ||
+			    filter_touches(f, bc_entry_start(&at[i]), at[i].size, at[i].type)) &&
 			(!f->has_types || has_bit(f->types, at[i].type)))
 			return true;
 	return false;
