@@ -111,7 +111,7 @@ static enum bc_exit print_ambiguous(const struct bc_operands *o, const char *wor
 }
 
 /* Lists an operand's directory. Returns 0 or a negative errno. */
-static int read_dir(const struct bc_operand *operand, struct bc_recording_list *list,
+static int read_operand_dir(const struct bc_operand *operand, struct bc_recording_list *list,
 	const struct bc_recording **begin, const struct bc_recording **end)
 {
 	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -144,7 +144,7 @@ static enum bc_exit find_id(
 		.path = find_daemon_dir(o, word, socket, &code), .is_dir = true};
 	if (operand->path == NULL)
 		return code;
-	int rc = read_dir(operand, &list, &begin, &end);
+	int rc = read_operand_dir(operand, &list, &begin, &end);
 	if (rc != 0) {
 		bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
 		return BC_EXIT_FAILED;
@@ -243,7 +243,7 @@ enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operan
 	struct bc_recording_list *list, const struct bc_recording **begin,
 	const struct bc_recording **end)
 {
-	int rc = read_dir(operand, list, begin, end);
+	int rc = read_operand_dir(operand, list, begin, end);
 	enum bc_exit code = BC_EXIT_OK;
 	char path[4096];
 	bool is_empty = true;
@@ -466,7 +466,7 @@ static int add_operand(struct rows *rows, const struct bc_operands *o,
 	if (exit != NULL)
 		*exit = bc_exit_worse(*exit, bc_operand_list(o, operand, &list, &at, &end));
 	else
-		rc = read_dir(operand, &list, &at, &end);
+		rc = read_operand_dir(operand, &list, &at, &end);
 	for (; rc == 0 && at != end; at++)
 		rc = add_recording(rows, operand, &list, at);
 	bc_recording_list_free(&list);
@@ -768,7 +768,7 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 /* Opens a segment file. Returns a descriptor; or -1 with errno set: ENOENT if the file was deleted;
  * otherwise an error was printed. EBADMSG: it is not a segment; EXDEV: it has the name of another
  * one. */
-static int on_open(void *context, const char *path)
+static int on_search_open(void *context, const char *path)
 {
 	struct bc_segment_input *input = context;
 	const struct bc_operands *operands = &input->operands;
@@ -825,7 +825,7 @@ static enum bc_exit print_fault(
 	return BC_EXIT_OK;
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_search_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct bc_segment_input *input = context;
 
@@ -834,5 +834,6 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 
 struct bc_search_io bc_segment_input_io(struct bc_segment_input *input)
 {
-	return (struct bc_search_io){.context = input, .open = on_open, .fault = on_fault};
+	return (struct bc_search_io){
+		.context = input, .open = on_search_open, .fault = on_search_fault};
 }

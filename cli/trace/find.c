@@ -83,7 +83,7 @@ struct find {
 
 /* ---- options */
 
-static bool read_option(struct find *f, int letter)
+static bool read_find_option(struct find *f, int letter)
 {
 	switch (letter) {
 	case OPTION_FIRST:
@@ -164,7 +164,7 @@ static void print_hit(struct find *f, const struct bc_search_hit *hit)
 
 /* ---- segments */
 
-static bool on_hit(void *context, const struct bc_search_hit *hit)
+static bool on_segment_hit(void *context, const struct bc_search_hit *hit)
 {
 	struct find *f = context;
 
@@ -180,7 +180,8 @@ static void find_in_segments(struct find *f, char *const *paths, int count)
 	const char *missing;
 
 	f->options.filter = f->args.filter;
-	int rc = bc_search_run(&f->options, paths, count, &io, on_hit, &f->matches, &missing);
+	int rc = bc_search_run(
+		&f->options, paths, count, &io, on_segment_hit, &f->matches, &missing);
 
 	if (rc == -ENOENT) {
 		bc_print_error(f->console, NULL, "%s: no mark or trigger \"%s\"",
@@ -240,7 +241,7 @@ static void print_match(struct stream *s, const struct bc_entry *entry)
 }
 
 /* Handles an entry that does not match or is not wanted. */
-static void pass(struct stream *s, const struct bc_entry *entry)
+static void pass_entry(struct stream *s, const struct bc_entry *entry)
 {
 	struct bc_search_hit *hit;
 
@@ -259,7 +260,7 @@ static bool is_over(const struct find *f)
 	       bc_output_failed(&f->output);
 }
 
-static bool matches(const struct stream *s, const struct bc_entry *entry)
+static bool is_reference_match(const struct stream *s, const struct bc_entry *entry)
 {
 	return entry->kind != BC_ENTRY_EVENT && bc_filter_entry(&s->find->args.filter, entry);
 }
@@ -292,13 +293,13 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 			const struct bc_entry *entry = &batch.entries[i];
 			if (is_over(f) && (s->nth >= s->wanted || f->options.context == 0))
 				goto out;
-			bool is_match = matches(s, entry) && s->found++ >= s->skip;
+			bool is_match = is_reference_match(s, entry) && s->found++ >= s->skip;
 			if (is_silent)
 				continue;
 			if (is_match && !is_over(f))
 				print_match(s, entry);
 			else
-				pass(s, entry);
+				pass_entry(s, entry);
 		}
 	}
 out:
@@ -366,7 +367,7 @@ static bool has_segments(const struct find *f, const struct bc_files *files)
 	return is_segment;
 }
 
-static enum bc_exit search(struct find *f, const struct bc_files *files)
+static enum bc_exit search_files(struct find *f, const struct bc_files *files)
 {
 	bool is_segment = has_segments(f, files);
 
@@ -403,7 +404,7 @@ static bool is_address(const char *text)
 	return bc_filter_parse_addr(&filter, text, err, sizeof(err));
 }
 
-static enum bc_exit run(struct find *f, int argc, char **argv)
+static enum bc_exit run_find(struct find *f, int argc, char **argv)
 {
 	struct bc_files files = {.paths = NULL};
 	enum bc_exit code;
@@ -426,7 +427,7 @@ static enum bc_exit run(struct find *f, int argc, char **argv)
 		code = bc_operands_read(&f->input.operands, &files, f->console,
 			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK)
-		code = bc_exit_worse(search(f, &files), files.exit);
+		code = bc_exit_worse(search_files(f, &files), files.exit);
 	bc_files_free(&files);
 	bc_operands_close(&f->input.operands);
 	return code;
@@ -445,9 +446,9 @@ int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 	f->format_options = bc_format_options_default();
 	bc_filter_args_init(&f->args);
 	bc_options_start(&o, console, &bc_find_usage, argc, argv);
-	while ((letter = bc_options_next(&o)) != -1 && read_option(f, letter))
+	while ((letter = bc_options_next(&o)) != -1 && read_find_option(f, letter))
 		;
-	code = letter == -1                  ? run(f, argc, argv)
+	code = letter == -1                  ? run_find(f, argc, argv)
 	       : f->input.exit != BC_EXIT_OK ? f->input.exit
 					     : o.exit;
 	bc_name_map_close(f->names);

@@ -323,7 +323,7 @@ static const char *path_of(struct printer *p, const char *file)
 	return p->path;
 }
 
-static void on_fault(void *context, const char *file, int error)
+static void on_summary_fault(void *context, const char *file, int error)
 {
 	struct printer *p = context;
 	bool is_damaged = error == -EXDEV || error == -EBADMSG;
@@ -335,7 +335,8 @@ static void on_fault(void *context, const char *file, int error)
 	p->exit = bc_exit_worse(p->exit, is_damaged ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
 }
 
-static void on_missing(void *context, const char *file, const struct bc_missing_segments *missing)
+static void on_summary_missing(
+	void *context, const char *file, const struct bc_missing_segments *missing)
 {
 	struct printer *p = context;
 
@@ -439,8 +440,8 @@ static void print_recordings(struct printer *p, int dir_fd, const struct bc_reco
 	const struct bc_recording *at, const struct bc_recording *end)
 {
 	const struct bc_summary_io io = {.context = p,
-		.fault = on_fault,
-		.missing = on_missing,
+		.fault = on_summary_fault,
+		.missing = on_summary_missing,
 		.goes_on = goes_on,
 		.counts_unsealed = true};
 

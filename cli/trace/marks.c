@@ -63,7 +63,7 @@ static const char *kind_name(const struct bc_event *event)
 					      : "trigger";
 }
 
-static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
+static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t row)
 {
 	const struct bc_event *event = at->event;
 	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.table, row);
@@ -135,7 +135,7 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		return;
 	if (!m->is_json)
 		print_text(m, &at);
-	else if (!print_json(m, &at, row))
+	else if (!print_moment_json(m, &at, row))
 		m->input.exit = bc_print_no_memory(m->console);
 }
 
@@ -163,7 +163,7 @@ static void list_files(struct marks *m)
 	}
 }
 
-static enum bc_exit run(struct marks *m, int argc, char **argv)
+static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 {
 	const struct bc_search_io io = bc_segment_input_io(&m->input);
 	struct bc_files files;
@@ -204,7 +204,7 @@ int bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_marks_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) == 'j')
 		m->is_json = true;
-	enum bc_exit code = letter == -1 ? run(m, argc, argv) : o.exit;
+	enum bc_exit code = letter == -1 ? run_marks(m, argc, argv) : o.exit;
 	free(m);
 	return code;
 }

@@ -651,7 +651,7 @@ static enum bc_exit merge_paths(struct merge *m)
 	return run_merge(m);
 }
 
-static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
+static enum bc_exit read_and_merge(struct merge *m, int argc, char **argv)
 {
 	struct bc_options o;
 	int letter;
@@ -677,7 +677,7 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code = bc_convert_args_init(&m->args, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
 	if (code == BC_EXIT_OK)
-		code = m->formats != NULL ? read_and_run(m, argc, argv)
+		code = m->formats != NULL ? read_and_merge(m, argc, argv)
 					  : bc_print_no_memory(console);
 	free(m->formats);
 	for (size_t i = 0; i < m->input_count; i++)

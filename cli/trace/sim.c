@@ -312,7 +312,7 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 	return false;
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct sim_args *sim_args)
+static bool read_sim_option(const struct bc_console *console, int letter, struct sim_args *sim_args)
 {
 	uint64_t agents;
 
@@ -481,7 +481,7 @@ int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 
 	bc_options_start(&o, console, &bc_sim_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(console, letter, &sim_args))
+		if (!read_sim_option(console, letter, &sim_args))
 			return o.exit;
 	sim_args.traces = (const char **)argv + optind;
 	sim_args.trace_count = argc - optind;
