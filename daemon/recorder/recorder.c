@@ -490,7 +490,7 @@ static enum bc_refusal try_start(
 	struct bc_recording *recording = add_recording(r, start, at);
 	if (recording == NULL)
 		return refuse(err, BC_FAILED, "out of memory");
-	memcpy(recording->info.header.metadata, metadata, sizeof(metadata));
+	strcpy(recording->info.header.metadata, metadata);
 	start_recording(r, recording, start);
 	return BC_GRANTED;
 }
