@@ -224,7 +224,7 @@ json_t *bc_status_json(const struct bc_status *s)
 
 	snprintf(board_id, sizeof(board_id), "%04x:%04x", b->identity.vid, b->identity.pid);
 	json_t *values[] = {
-#define FIGURE(path, type, value, ...) VALUE_##type(value),
+#define FIGURE(name, type, value, ...) VALUE_##type(value),
 #include "formats/base/figure_rows.h"
 	};
 	json_t *status = json_object();

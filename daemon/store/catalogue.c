@@ -264,11 +264,13 @@ static bool grow_tables(struct bc_catalogue *c)
 	size_t capacity = 2 * c->count + 64;
 	struct recording **by_id = reallocarray(c->by_id, capacity, sizeof(*by_id));
 
-	c->by_id = by_id != NULL ? by_id : c->by_id;
-	struct recording **by_order = reallocarray(c->by_order, capacity, sizeof(*by_order));
-	c->by_order = by_order != NULL ? by_order : c->by_order;
-	if (by_id == NULL || by_order == NULL)
+	if (by_id == NULL)
 		return false;
+	c->by_id = by_id;
+	struct recording **by_order = reallocarray(c->by_order, capacity, sizeof(*by_order));
+	if (by_order == NULL)
+		return false;
+	c->by_order = by_order;
 	c->capacity = capacity;
 	return true;
 }

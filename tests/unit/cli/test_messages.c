@@ -521,8 +521,7 @@ static const char *const two_places[] = {"--region vga --addr 0", "--addr 0 --re
 
 TEST_CASES(a_region_excludes_addresses_and_ports, two_places)
 {
-	each_fails(BC_EXIT_USAGE, (const char *const[]){"dump|x.byu", NULL}, *c,
-		" excludes --");
+	each_fails(BC_EXIT_USAGE, (const char *const[]){"dump|x.byu", NULL}, *c, " excludes --");
 }
 
 static const struct failure wrong_names[] = {

@@ -648,7 +648,8 @@ static void assert_suspended(struct fixture *f)
 {
 	f->retention.is_free_unknown = false;
 	const char *log = enforce(f, 0);
-	assert_non_null(strstr(log, "rule keep_free is suspended: the file system does not report"));
+	assert_non_null(
+		strstr(log, "rule keep_free is suspended: the file system does not report"));
 	assert_true(f->state.is_free_unknown && !f->state.is_over);
 	assert_true(f->state.left_bytes == UINT64_MAX);
 	assert_string_equal(enforce(f, 0), "");
