@@ -4,7 +4,7 @@
  *     the JSON of GET /v1/status      daemon/recorder/status.c, the only one to expand VALUE
  *     /metrics                        daemon/api/metrics.c
  *     counts in `status` and `top`    cli/live/status.c
- *     docs/api.md, docs/openapi.json  docs/figures.py (make docs)
+ *     docs/api.md, docs/openapi.json  docs/tables.py (make docs)
  *
  * A row is FIGURE(path, TYPE, VALUE, metric, help, ...); an object's row precedes its
  * members' rows. TYPE says how VALUE becomes JSON (VALUE_COUNT() and so on in status.c). Paths,
