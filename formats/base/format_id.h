@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* Each format with its name. Where the format is described: segments in docs/segment-format.md,
- * bcp1, raw6 and BYU in formats/bus, the others at the top of their modules in formats/codec. */
+ * bcp1, raw6 and BYU in formats/bus, the others at the top of their modules in formats/codec. The
+ * bus formats are first, and the BYU dialects together. */
 /* clang-format off */
 #define BC_FORMAT_LIST(F) \
 	F(SEGMENT, "segment") \

@@ -54,8 +54,9 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to);
 /* Converts entries to what a target format can hold, and counts what it cannot.
  *
  * An entry of a kind that the target lacks becomes the references that it implies, or is left out.
- * A reference of a type that the target lacks becomes a read, a write or a fetch, or is left out. A
- * field that the target lacks is dropped. Each loss is counted by trait. */
+ * A reference of a type that the target lacks becomes a read, a write or both, or is left out, as a
+ * fetch always is. Reads and writes are no traits: a target that does not tell them apart loses
+ * that uncounted. A field that the target lacks is dropped. Each loss of a trait is counted. */
 
 struct bc_entry_converter {
 	uint32_t holds; /* traits that the target can hold */

@@ -69,12 +69,13 @@ struct bc_parser {
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
 	/* For detection: whether a line that became entries, the first of which is `entry`, has
-	 * what lines of other texts lack. NULL: every line that can be parsed has it. */
+	 * what lines of other texts lack. NULL: every line that can be parsed has it. A format
+	 * whose lines never have it is only read if it is given. */
 	bool (*is_typical)(const char *line, const struct bc_entry *entry);
 	/* Fills in zeroed notes about the lines so far; NULL: there are never any. */
 	void (*notes)(const void *state, struct bc_parse_notes *notes);
-	/* The addresses are hexadecimal without a mark, and little else is on a line: a list of
-	 * decimal numbers looks the same. */
+	/* For detection: the second word of a line is its address, hexadecimal without a mark, and
+	 * little else is on the line. A list of decimal numbers looks the same. */
 	bool has_bare_hex;
 	bool is_ordered; /* for detection: times never decrease */
 };
