@@ -378,7 +378,8 @@ static bool add_explained(
 	const struct bc_diff_side *other = is_a ? &d->b : &d->a;
 	bool goes_on = true;
 
-	for (const struct bc_entry *e = entries; goes_on && e < entries + count; e++) {
+	for (size_t i = 0; goes_on && i < count; i++) {
+		const struct bc_entry *e = &entries[i];
 		if (count_explained(other, e, 1) != 0)
 			explain(d, side, e);
 		else
