@@ -499,7 +499,7 @@ static int report_rest(struct bc_match *m, bool is_a, uint64_t position)
 /* ---- differences */
 
 /* Heuristic 5. Returns 1 after reporting all entries before the place where the traces meet again,
- * 0 if there is none, 2 if the sink stopped, or a negative errno. */
+ * 0 if they do not meet, 2 if the sink stopped, or a negative errno. */
 static int search_far(struct bc_match *m)
 {
 	uint64_t a = m->a.position;

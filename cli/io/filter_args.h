@@ -78,7 +78,7 @@ struct bc_filter_args {
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* Whether an option is one of these. */
+/* True if the option is a filter option. */
 static inline bool bc_filter_args_has(int letter)
 {
 	return letter == 'n' || letter == 'e' || letter == 'a' ||
@@ -130,7 +130,7 @@ enum {
 			"hexadecimal offset (-c0000000) to their addresses; can be repeated"  \
 	}
 
-/* Whether an option is one of these. */
+/* True if the option adds names. */
 static inline bool bc_name_args_has(int letter)
 {
 	return letter == BC_NAME_OPT_MAP || letter == BC_NAME_OPT_SYMBOLS;

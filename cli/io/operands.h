@@ -36,9 +36,9 @@ struct bc_operands {
 	enum bc_exit exit; /* of those that do not exist */
 };
 
-/* Finds out what the words are. If there are none, the only operand is the daemon's directory;
+/* Classifies the words. Without words, the only operand is the daemon's directory;
  * `socket` is the daemon's, or NULL. A file that does not exist is reported and left out. Returns
- * BC_EXIT_OK; or, if none is left or after another error, the code to exit with. Close the operands
+ * BC_EXIT_OK; the exit code if no operand is left or after another error. Close the operands
  * in either case. */
 enum bc_exit bc_operands_open(struct bc_operands *operands, const struct bc_console *console,
 	const char *const *words, int count, const char *socket) BC_MUST_CHECK;
@@ -48,7 +48,7 @@ void bc_operands_close(struct bc_operands *operands);
 bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
 
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
- * recordings. Reports subdirectories that can't be read, and that there are none. Returns
+ * recordings. Reports unreadable subdirectories, and a directory without recordings. Returns
  * BC_EXIT_OK, or the code of what was reported; the list may have recordings even then.
  * Free it in either case. */
 enum bc_exit bc_operand_list(const struct bc_operands *operands, const struct bc_operand *operand,

@@ -1,7 +1,7 @@
 /* Fills one chunk at a time and appends it to the file, which is created with the first. The file
  * is one segment: with more chunks than a segment may have, writing ends with an error.
  *
- * Invariant: within an epoch, ticks never decrease, and every record's tick is that of its entry. A
+ * Invariant: within an epoch, ticks never decrease, and every record has its entry's tick. A
  * delta that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event.
  * Where the source's clock restarts, or another recording begins, an epoch begins. Epoch numbers
  * only grow.
@@ -329,8 +329,8 @@ static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment
 
 /* Starts an epoch where the entries have a new epoch or are from another recording, because that
  * has another clock, and where their ticks go backwards, because ticks must not decrease within an
- * epoch. Merged recordings share a clock. Epoch numbers always increase, even if those of the
- * entries do not. */
+ * epoch. Merged recordings share a clock. Epoch numbers always increase, even if the
+ * entries' do not. */
 static int follow_epoch(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {

@@ -162,7 +162,8 @@ static uint64_t unit_records(const struct unit *u)
 	return u->rows != NULL ? rows_records(u->rows, u->first, u->end) : u->segment->records;
 }
 
-/* Reads the summary node that covers exactly this unit. Returns NULL if there is none. */
+/* Reads the summary node that covers exactly this unit. Returns NULL if the summary has no
+ * such node. */
 static const struct bc_page_counts *node_counts(
 	struct bc_overview *o, const struct unit *u, unsigned level)
 {

@@ -103,7 +103,7 @@ bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_
 	return true;
 }
 
-/* Parses the name of "name:options". Returns the options, or NULL if there are none. */
+/* Parses the name of "name:options". Returns the options, or NULL if none are given. */
 static const char *read_format_name(enum bc_format *format)
 {
 	size_t n = strcspn(optarg, ":");

@@ -5,7 +5,7 @@
  * Invariant: the sum of the deltas written up to an entry is its absolute tick. A kept entry after
  * dropped ones (has_skipped) therefore gets the ticks since the last kept one. If the ticks of a
  * dropped one are unknown (is_delta_lost), so is the delta; a segment then gets an anchor with the
- * absolute tick. Clocks start anew with each file, or with each recording in segments. */
+ * absolute tick. Clocks restart with each file or, in segments, with each recording. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* buscap verify: reads files to their end and prints a line for each damage and one for each file.
  *
  * Segments are checked in their order, one sequence check for all files: what is missing between
- * two files is found like what is missing in one. A segment that was there before is a copy and
- * gets a check of its own. Damage makes the next chunk's place unknown (is_hurt): what is missing
+ * two files is found like what is missing in one. A segment already seen is a copy and gets a
+ * separate check. Damage makes the next chunk's place unknown (is_hurt): what is missing
  * there is not reported a second time. */
 #include "cli/term/commands.h"
 

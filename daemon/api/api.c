@@ -491,7 +491,7 @@ static bool route_has_head(const struct route *route)
 	return !route->is_stream && strcmp(route->method, "GET") == 0;
 }
 
-/* Finds the route for the request. If there is none, sends a 404 or 405 and returns NULL. */
+/* Finds the route for the request. If no route matches, sends a 404 or 405 and returns NULL. */
 static const struct route *find_route(struct call *call)
 {
 	const char *path = bc_request_path(call->request);

@@ -92,7 +92,7 @@ static void drop_oldest(struct bc_event_broadcast *b)
 	object_unref(oldest);
 }
 
-/* Returns the first queued object with this number or a later one; NULL: there is none. */
+/* Returns the first queued object with this number or a later one, or NULL. */
 static struct object *find_object(const struct bc_event_broadcast *b, uint64_t seq)
 {
 	if (b->count == 0 ||

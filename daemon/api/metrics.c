@@ -1,6 +1,6 @@
 /* The text format 0.0.4 of Prometheus: for each metric a TYPE line, a HELP line and its samples.
  *
- * The metrics are those of the table of figures (formats/base/figures.h), read from the status. A
+ * The metrics come from the table of figures (formats/base/figures.h), read from the status. A
  * figure that is missing or null has no metric: without a board, there are no figures of the board.
  * Text is in labels of a sample that is 1, whose name ends in "_info".
  *

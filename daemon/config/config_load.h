@@ -21,7 +21,7 @@ void bc_config_load(struct bc_config *config, const char *path, bool is_optional
 bool bc_config_check(const struct bc_config *config, struct bc_config_errors *errors) BC_MUST_CHECK;
 
 /* Reads the files of [names] into config->names, and looks up the regions in [filter] and of the
- * triggers. Reports all errors, and returns whether there are none. config->names belongs to the
+ * triggers. Reports all errors; returns true if there were none. config->names belongs to the
  * caller in either case; close it with bc_name_map_close(). */
 bool bc_config_open_names(struct bc_config *config, struct bc_config_errors *errors) BC_MUST_CHECK;
 

@@ -11,7 +11,9 @@
  *
  * Ending is not in enum bc_channel_state: when a recording ends, the channel is idle or in flight
  * at once, and usually its last chunk is sent at once. But if the waiting gaps need another slot
- * and none is free, `ending` is set until one is, and those gaps belong to the ended recording.
+ * and none is free, `ending` is set until one is, and those gaps belong to the ended recording. A
+ * start that a trigger would cause meanwhile is not remembered: by then its record may be
+ * discarded, and the trigger removed.
  *
  * Invariants:
  *   - A record in `filling`, in the ring or in `last` is counted once as in_flight: code that
@@ -56,15 +58,15 @@ struct bc_channel {
 	uint64_t wall_hz;
 	bool is_filtering; /* the records being stamped will be filtered */
 	struct bc_record_filter_state filter_state;
-	bool may_start;       /* triggers may start a recording */
+	bool may_start;       /* the recorder lets triggers start a recording */
 	bool has_started;     /* the decoder has asked for a chunk */
 	uint32_t search_from; /* position at which the trigger search continues */
 	uint64_t last_ns;
 
 	/* The recording in progress. */
-	const struct bc_recording_info *recording;
-	uint64_t sent;           /* records sent to the encoder */
-	struct bc_losses losses; /* in the gaps sent */
+	const struct bc_recording_info *recording; /* the recorder's; NULL: none */
+	uint64_t sent;                             /* records sent to the encoder */
+	struct bc_losses losses;                   /* in the gaps sent */
 	uint64_t records_max;
 	bool is_detached; /* its first record has not arrived, and must have no delta */
 	bool has_cut;     /* a cut waits for a free slot */
@@ -328,7 +330,7 @@ static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, ui
 	return kept - removed;
 }
 
-/* Returns the actions that triggers may perform now: the row "a trigger may" of the table above. */
+/* Returns the actions that triggers may perform now: the column "a trigger may" of the table. */
 static uint32_t possible_actions(const struct bc_channel *ch)
 {
 	bool can_start = ch->state != BC_CHANNEL_RECORDING && ch->may_start &&
@@ -376,8 +378,9 @@ static bool next_match(struct bc_channel *ch, uint32_t end, struct bc_trigger_ma
 	return is_match;
 }
 
-/* Searches the records from position `from` for triggers. An action may start or end a recording in
- * the middle of them. Then they are split, and the search continues in the rest of the chunk.
+/* Searches the records from position `from` for triggers. on_match() performs the action before it
+ * returns, which may start or end a recording in the middle of them. Then they are split, and the
+ * search continues in the rest of the chunk; `filling` may be another slot, or NULL.
  * Records after the recording's limit are searched only once it has ended (on_full()), because
  * other actions are possible there. */
 static void search_triggers(struct bc_channel *ch, uint32_t from)
@@ -648,6 +651,7 @@ void bc_channel_finish_recording(struct bc_channel *ch, uint32_t at)
 	send_end(ch);
 }
 
+/* Only sends the end: starting the next recording is up to the recorder. */
 void bc_channel_on_slot_free(struct bc_channel *ch)
 {
 	if (ch->ending != NULL)

@@ -1,3 +1,17 @@
+/* A trigger is plain data: it owns no memory and is copied from the configuration or the request
+ * into the engine, which counts `fired` and `missed` in its copy. The keys are set one at a time,
+ * in any order, because both callers add their own line or field to each error.
+ *
+ *     bc_trigger_init()          only the name; kind and action are UNSET
+ *     bc_trigger_set()           each key
+ *     bc_trigger_check()         nothing is missing
+ *     bc_trigger_find_region()   a region in `when` has its ranges; until then it matches nothing,
+ *                                because the files with names are read after the configuration
+ *
+ * The last two may be called in either order, before the trigger is armed.
+ *
+ * Invariant: kind, filter and idle_ns are what `when` says. So bc_trigger_equal() compares only the
+ * text, and a region can be looked up by parsing it again. */
 #include "daemon/ingest/trigger.h"
 
 #include <stdio.h>

@@ -893,7 +893,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 {
 	struct bc_daemon *d;
 
-	/* libuv aborts if there are none for its signal handling. */
+	/* Without descriptors for its signal handling, libuv aborts. */
 	if (bc_descriptors_left(DESCRIPTORS_MIN) < DESCRIPTORS_MIN) {
 		bc_log(BC_LOG_ERROR,
 			"too few descriptors: raise the limit of open files with LimitNOFILE= or "

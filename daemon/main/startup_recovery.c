@@ -479,8 +479,8 @@ static uint64_t parse_number(const char *text)
 	return number < NUMBER_END ? number : 0;
 }
 
-/* Raises the number above those of recordings whose headers were not read, and keeps it for the
- * next start. If that fails, the next start only has the recent ones to go by. */
+/* Raises the number above all recordings whose headers were not read, and stores it for the next
+ * start. If that fails, the next start knows only the recent recordings' numbers. */
 static void raise_number(struct recovery *r, struct bc_startup_found *found)
 {
 	char text[NUMBER_BYTES] = "";

@@ -224,7 +224,7 @@ static inline bool bc_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Whether `c` ends a word: a space or the newline. */
+/* True if `c` ends a word: a space or the newline. */
 static inline bool bc_is_token_end(char c)
 {
 	return c == '\n' || bc_is_space(c);

@@ -154,8 +154,7 @@ FIGURE("disk.ring.limit_segments", COUNT_OR_NULL,
 FIGURE("disk.time_left_seconds", COUNT_OR_NULL,
 	count_if(space.seconds_left != UINT64_MAX, space.seconds_left), "disk_time_left_seconds",
 	"Time until the disk is full at the rate of the last minute.")
-FIGURE("disk.stuck", FLAG, w->is_stuck, "disk_stuck",
-	"Whether chunks cannot be written (1) or can (0).")
+FIGURE("disk.stuck", FLAG, w->is_stuck, "disk_stuck", "True (1) while chunks cannot be written.")
 FIGURE("disk.last_error", TEXT_OR_NULL, w->error, "disk_error_info", "Last error of the disk.",
 	LABEL("error"))
 FIGURE("disk.last_error_cause", TEXT_OR_NULL, w->error + w->error_cause, NULL,

@@ -47,7 +47,7 @@ const char *bc_format_name(enum bc_format format);
 /* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
-/* Whether a format holds bus traffic, which the recorder records and replays: segments, bcp1, raw6
+/* True for formats of bus traffic, which the recorder records and replays: segments, bcp1, raw6
  * and the BYU dialects. */
 static inline bool bc_format_is_bus(enum bc_format format)
 {

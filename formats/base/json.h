@@ -76,7 +76,7 @@ json_t *bc_json_path(const json_t *object, const char *path);
  * becomes empty. */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);
 
-/* Whether there is a string member with this text. */
+/* True if the object has a string member with this text. */
 bool bc_json_member_is(const json_t *object, const char *name, const char *text);
 
 /* A number member, without its fraction; 0 if it is missing, not a number or negative. A number in

@@ -32,7 +32,7 @@ static socklen_t size_of(const union bc_tcp_address *a)
 	return is_v4(a) ? sizeof(a->v4) : sizeof(a->v6);
 }
 
-/* Whether it is the address of all interfaces. */
+/* True for the address of all interfaces. */
 static bool is_any(const union bc_tcp_address *a)
 {
 	return is_v4(a) ? a->v4.sin_addr.s_addr == htonl(INADDR_ANY)

@@ -19,16 +19,16 @@ union bc_tcp_address {
 /* Parses "ADDR:PORT", with IPv6 in brackets. Port 0: any free one. */
 bool bc_tcp_address_parse(union bc_tcp_address *address, const char *text) BC_MUST_CHECK;
 
-/* Whether only this host can connect. */
+/* True if only this host can connect. */
 bool bc_tcp_address_is_loopback(const union bc_tcp_address *address);
 
 uint16_t bc_tcp_address_port(const union bc_tcp_address *address);
 
-/* Whether the value of a Host header is localhost or a loopback address, with any port or none. */
+/* True if a Host header's value is localhost or a loopback address, with any port or none. */
 bool bc_tcp_host_is_loopback(const char *host);
 
-/* Whether the value of a Host header names this address and port: as a numeric address, or as
- * localhost if clients of this host can connect. If the address is any (0.0.0.0 or [::]), every
+/* True if a Host header's value is this address and port: as a numeric address, or as localhost if
+ * clients on this host can connect. If the address is any (0.0.0.0 or [::]), every
  * numeric address matches; a name does not, because others can point it at this host (DNS
  * rebinding). */
 bool bc_tcp_address_is_host(const union bc_tcp_address *address, const char *host);

@@ -196,7 +196,7 @@ static bool has_option(const struct bc_usage *usage, int letter)
 	return !is_end(option);
 }
 
-/* Whether all verbs of the command have this option; true without verbs. */
+/* True if all verbs of the command have this option; also without verbs. */
 static bool is_common(const struct bc_usage *usage, int letter)
 {
 	bool is = true;

@@ -74,8 +74,8 @@ struct bc_usage_getopt {
  * 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
 
-/* Whether argv[1] .. argv[argc - 1] are only options of the command and their values. argv[0] is
- * not examined. */
+/* True if argv[1] .. argv[argc - 1] are only options of the command and their values. argv[0] is
+ * ignored. */
 bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv);
 
 /* Writes an error message such as "option --source requires a value" after getopt_long() returned

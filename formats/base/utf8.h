@@ -14,11 +14,11 @@ uint32_t bc_utf8_bytes(const uint8_t *at, size_t left);
 /* The code point of a valid sequence of `bytes` bytes. */
 uint32_t bc_utf8_code(const uint8_t *at, uint32_t bytes);
 
-/* Whether a character must not be sent to a terminal or log: a control character, or an invisible
+/* True if a character must not be sent to a terminal or log: a control character, or an invisible
  * one that changes the direction or joining of the text around it. */
 bool bc_utf8_is_unsafe(uint32_t code);
 
-/* Whether the whole text is valid. */
+/* True if the whole text is valid. */
 bool bc_utf8_is_valid(const char *text, size_t bytes);
 
 /* The length of the longest prefix of `text` that has at most `max` bytes and ends between two

@@ -104,7 +104,7 @@ void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch);
 bool bc_chunk_add_event(
 	struct bc_chunk *chunk, const struct bc_event *event, const char *text) BC_MUST_CHECK;
 
-/* Whether there is room for at least one record and `events` events without text. */
+/* True if there is room for at least one record and `events` events without text. */
 static inline bool bc_chunk_has_room(const struct bc_chunk *chunk, uint32_t events)
 {
 	return chunk->info.records < BC_CHUNK_RECORDS &&
@@ -173,7 +173,7 @@ uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n);
 uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk);
 
 /* The first record at or after `from` (< info.records) whose tick is at least `tick`; info.records
- * if there is none. */
+ * if no record is. */
 uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t tick);
 
 /* Drops the first n <= info.records records and the events before them, and adds n to first_record.

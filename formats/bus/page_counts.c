@@ -322,7 +322,7 @@ bool bc_page_counts_read(
 
 /* ---- queries */
 
-/* Whether a region that overlaps first .. last has one of the classes. */
+/* True if a region that overlaps first .. last has one of the classes. */
 static bool has_any(const struct bc_page_counts *c, uint32_t first, uint32_t last, unsigned classes)
 {
 	uint32_t low = 0;

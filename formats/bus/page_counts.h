@@ -84,7 +84,7 @@ void bc_page_counts_coarsen(
 /* Makes the regions larger until there are at most this many (at least 2). */
 void bc_page_counts_limit(struct bc_page_counts *counts, uint32_t regions);
 
-/* Whether both are the same, once the finer one is made as coarse as the other, which is done. */
+/* Coarsens the finer one to the granularity of the other. Returns true if they are then equal. */
 bool bc_page_counts_agree(struct bc_page_counts *a, struct bc_page_counts *b);
 
 /* The bytes that counts may have in a file: a part, 1 / `share`, of what they describe; or if that
@@ -127,7 +127,7 @@ struct bc_page_query {
 	struct bc_page_range ranges[BC_PAGE_RANGES];
 };
 
-/* Whether a record with a byte at one of the addresses may be among those counted. */
+/* True if a counted record may have a byte at one of the addresses. */
 bool bc_page_counts_may_have(
 	const struct bc_page_counts *counts, const struct bc_page_query *query);
 

@@ -83,7 +83,7 @@ static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
 	bc_write_le32(p + 8, r->time);
 }
 
-/* Whether records of the type are at ports. */
+/* True if records of this type access I/O ports. */
 static inline bool bc_is_port_access(unsigned reqtype)
 {
 	return reqtype == BC_REQ_IOREAD || reqtype == BC_REQ_IOWRITE;

@@ -65,7 +65,7 @@ struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
 	};
 }
 
-/* Whether the next sample gets one more tick. */
+/* True if the next sample gets one more tick. */
 static inline bool has_rest(const struct bc_pace *pace)
 {
 	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;

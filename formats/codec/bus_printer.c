@@ -151,7 +151,7 @@ static size_t flush_frame(struct bc_bcp1_writer *w, uint8_t *out)
 	return bytes;
 }
 
-/* Whether a sample can be added to the frame. */
+/* True if the sample can be added to the frame. */
 static bool fits_frame(const struct bc_bcp1_writer *w, unsigned proc, bool is_agent, uint64_t tick)
 {
 	return w->samples < BC_BCP1_WRITER_SAMPLES && tick >= w->tick &&

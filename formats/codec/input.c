@@ -60,8 +60,8 @@ static bool is_control(uint8_t byte)
 	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
 }
 
-/* Whether the bytes can be text. A few may be control characters other than white space, such as
- * the Ctrl-Z that ends a file of CP/M and DOS. */
+/* True if the bytes can be text. A few may be control characters other than white space, such as
+ * the Ctrl-Z at the end of CP/M and DOS files. */
 static bool is_text_head(const uint8_t *head, size_t bytes)
 {
 	size_t controls = 0;
@@ -73,10 +73,10 @@ static bool is_text_head(const uint8_t *head, size_t bytes)
 	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
 }
 
-/* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f, or begins
- * with 0x. Without one, they are if there are few, not all have one digit, and nearly all are
- * multiples of 4 but do not all end in 0; of decimal numbers, less than half are, or they are
- * round. */
+/* Finds out if a list of numbers is hexadecimal addresses: if one has a digit a to f or starts with
+ * 0x. Otherwise, if they are few distinct numbers, not all of one digit, and nearly all are
+ * multiples of 4 but not all end in 0: of decimal numbers, fewer than half are multiples of 4, or
+ * all are round. */
 #define DISTINCT_MAX  16u
 #define ADDRESS_LEAST 0x10u
 
@@ -130,7 +130,7 @@ struct count {
 	struct hex_check hex;
 };
 
-/* Whether a line has a control character: it may be one of the format that was damaged. */
+/* True if a line has a control character: it may be a damaged line of the format. */
 static bool has_control(const char *line, const char *end)
 {
 	while (line < end && !is_control((uint8_t)*line))
@@ -138,7 +138,7 @@ static bool has_control(const char *line, const char *end)
 	return line < end;
 }
 
-/* Whether a line has nothing but white space and control characters. */
+/* True if a line has only white space and control characters. */
 static bool is_empty(const char *line, const char *end)
 {
 	while (line < end && ((uint8_t)*line <= ' '))
@@ -199,7 +199,7 @@ static struct count try_parser(const struct bc_parser *parser, const char *text,
 	return count;
 }
 
-/* Whether nearly all lines fit the format, and most have what only it has. */
+/* True if nearly all lines fit the format, and most are typical of it alone. */
 static bool fits_lines(enum bc_format format, const char *text, size_t bytes, bool is_all,
 	struct bc_entry *entries)
 {
@@ -344,13 +344,13 @@ static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 	return false;
 }
 
-/* True if there is only the start of a first header, too short to check its CRC. */
+/* True if the input ends within the first header, before its CRC. */
 static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
 {
 	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
 }
 
-/* Whether a whole header of a segment or chunk starts here. */
+/* True if a whole segment or chunk header starts here. */
 static bool is_item(const uint8_t *in, size_t bytes, struct bc_chunk *chunk)
 {
 	struct bc_segment_header header;
@@ -379,7 +379,7 @@ static bool has_segment_item(const uint8_t *head, size_t bytes)
 	return found;
 }
 
-/* Whether the bytes are an empty frame followed by a segment header, or the start of one. */
+/* True if the bytes are an empty frame and a segment header, or the start of one. */
 static bool starts_as_segment(const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
@@ -552,8 +552,8 @@ struct bc_input {
 
 _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
 
-/* Whether the input, or what is compressed in it, can't be text; sets probe->err. Records may begin
- * like that. */
+/* True if the input, decompressed if need be, can't be text; sets probe->err. Binary records may
+ * begin with the same bytes. */
 static bool begins_as_foreign(const struct bc_input *in, struct bc_probe *probe)
 {
 	uint8_t inner[HEAD_BYTES];
@@ -624,7 +624,7 @@ static int read_head(
 	}
 }
 
-/* Whether the stream is a regular file that ends like a sealed segment. */
+/* True if the stream is a regular file that ends like a sealed segment. */
 static bool ends_as_segment(int fd)
 {
 	uint8_t trailer[BC_TRAILER_BYTES];
@@ -722,7 +722,7 @@ ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t capacity)
 	return (ssize_t)n;
 }
 
-/* Whether the bytes are the start of a segment with its whole header. */
+/* Parses the header of a segment that starts here. Returns false if it is invalid or not whole. */
 static bool read_header(struct bc_segment_header *header, const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES)

@@ -61,9 +61,9 @@ struct lackey {
 	uint64_t skipped; /* lines that are no references */
 };
 
-/* Whether a line is one of Valgrind's messages, which are marked with the process: ==123==,
- * --123--, **123** or, with -d, --123:1:, with the time before it if that was asked for; or a
- * superblock, SB and its address. */
+/* True for a message of Valgrind, which is marked with the process (==123==, --123--, **123** or,
+ * with -d, --123:1:, optionally with a time before it), and for a superblock, SB and its
+ * address. */
 static bool is_other(const char *at)
 {
 	const char *p = at + 2;

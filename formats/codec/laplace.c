@@ -319,7 +319,7 @@ const struct bc_printer bc_laplace_text_printer = {
 
 /* ---- laplace events */
 
-/* Whether [at, end) is what the printer would write for this number. */
+/* True if the printer would write [at, end) for this number. */
 static bool is_canonical(const char *at, const char *end, uint64_t value)
 {
 	char digits[40];
@@ -362,7 +362,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};
 		entry->kernel.rest = (struct bc_text){
 			.at = rest, .bytes = (uint32_t)(end > rest ? end - rest : 0)};
-		/* Whether the printer would reproduce this line from its fields. */
+		/* True if the printer would reproduce this line from its fields. */
 		bool is_same = tag == p->at && time == tag_end + 1 && *tag_end == ' ' &&
 			       is_canonical(time, at, tick) && end == newline &&
 			       (at == end || (*at == ' ' && rest < end));
@@ -374,7 +374,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Whether the text consists of `numbers` hexadecimal numbers and then `words` words. */
+/* True if the text is `numbers` hexadecimal numbers followed by `words` words. */
 static bool has_layout(struct bc_text text, unsigned numbers, unsigned words)
 {
 	const char *at = text.at;

@@ -278,7 +278,7 @@ static bool is_needed(void *reader, const struct bc_chunk_info *info)
 	return r->options.needs_chunk == NULL || r->options.needs_chunk(r->options.context, info);
 }
 
-/* Whether needed records are missing between the chunks read before and this one. */
+/* True if needed records are missing between the chunks read so far and this one. */
 static bool follows_hole(
 	struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
 {
@@ -299,7 +299,7 @@ static void skip_chunk(struct chunk_state *c, const struct bc_chunk_info *info)
 		bc_sequence_check_skip(c->sequence, info);
 }
 
-/* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
+/* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if none are left, or a
  * negative errno. */
 static int next_range(struct bc_reader *r, struct chunk_state *c)
 {
@@ -666,7 +666,7 @@ static void set_line_fault(struct bc_reader *r, const struct block_state *b, str
 	r->fault.column = (uint32_t)column;
 }
 
-/* Whether the line at `start` exceeds BC_LINE_MAX. */
+/* True if the line at `start` exceeds BC_LINE_MAX. */
 static bool has_long_line(const struct bc_reader *r, const struct block_state *b)
 {
 	return b->end - b->start >= BC_LINE_MAX && r->info->parser->record_bytes == 0 &&

@@ -271,7 +271,7 @@ static bool parse_opcode(const char **at, struct instruction *i)
 	return true;
 }
 
-/* Whether a word can be an opcode rather than an instruction set, which may be C. */
+/* True if the word can be an opcode: at least two digits, so not the instruction set C. */
 static bool is_opcode(const char *at)
 {
 	const char *end = at;
@@ -353,7 +353,7 @@ static enum bc_tarmac_result parse_parentheses(
 	return BC_TARMAC_PARSED;
 }
 
-/* Whether a word in the place of the opcode is the instruction set. */
+/* True if the word in place of the opcode is the instruction set. */
 static bool is_set(const char *at)
 {
 	return set_bytes(at) != 0 || (!is_opcode(at) && unknown_set_bytes(at) != 0);
@@ -497,7 +497,7 @@ static unsigned unit_of(const char *at)
 	}
 }
 
-/* Whether a word begins a record: so a number before it is a time, even without a unit. */
+/* True if the word begins a record: a number before it is then a time, even without a unit. */
 static bool is_record(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);
@@ -518,7 +518,7 @@ static bool is_record(const char *at)
 				     memcmp(at, "LD", 2) == 0 || memcmp(at, "ST", 2) == 0);
 }
 
-/* Whether a word begins a line of any kind, and so is not a name. */
+/* True if the word begins a line of any kind, and so is not a name. */
 static bool is_kind(const char *at)
 {
 	static const char *const kinds[] = {
@@ -533,8 +533,8 @@ static bool is_kind(const char *at)
 	return false;
 }
 
-/* Whether a word is the name of a component, before a record: a letter first or what a path may
- * begin with, no colon last. */
+/* True if the word before a record is a component name: it starts like a name or path, and does
+ * not end in a colon. */
 static bool is_component(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);
@@ -544,8 +544,8 @@ static bool is_component(const char *at)
 	       !is_kind(at) && *next != '\n' && is_kind(next) && memcmp(next, "cpu", 3) != 0;
 }
 
-/* Whether a word after a number is the name of a component rather than an unknown unit: it has a
- * point or a digit. */
+/* True if the word after a number is a component name rather than an unknown unit: it has a dot or
+ * a digit. */
 static bool is_clear_component(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);
@@ -727,7 +727,7 @@ static size_t most_entries(const char *at)
 		       : BC_LINE_ENTRIES;
 }
 
-/* Whether a record is an access that nothing follows: M, R08, W08. */
+/* True for an access record (M, R08, W08), which allows no remark after it. */
 static bool is_access(const char *at)
 {
 	return *at == 'M' || ((*at == 'R' || *at == 'W') && !bc_is_token_end(at[1]));
@@ -782,7 +782,7 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Whether a name can't be taken for a hexadecimal number, with or without 0x. */
+/* True if the name can't be mistaken for a hexadecimal number, with or without 0x. */
 static bool is_register_name(const struct bc_text *name)
 {
 	if ((uint8_t)(*name->at - '0') <= 9)

@@ -95,8 +95,8 @@ static inline bool bc_tarmac_is_unknown(char c)
 	return (c | 0x20) == 'x';
 }
 
-/* Whether an address is given as the capability that was used: "(1|dc5f000000010005|80001000)",
- * tag, metadata and address. */
+/* True if an address is given as the capability used: "(1|dc5f000000010005|80001000)", with tag,
+ * metadata and address. */
 static inline bool bc_tarmac_is_capability(const char *at)
 {
 	if (*at++ != '(')

@@ -465,8 +465,7 @@ static bool is_ascii(uint8_t byte)
 	return (byte >= ' ' && byte <= '~') || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Whether nearly all units of `width` bytes are a character, at this place in the unit, and zeros.
- */
+/* True if nearly all units of `width` bytes are an ASCII character at offset `at` and zeros. */
 static bool is_wide(const uint8_t *head, size_t bytes, size_t width, size_t at)
 {
 	size_t units = bytes / width < 2048 ? bytes / width : 2048;
@@ -482,7 +481,7 @@ static bool is_wide(const uint8_t *head, size_t bytes, size_t width, size_t at)
 	return units >= 4 && good * 8 >= units * 7;
 }
 
-/* Whether there is a mark of the order of bytes, with whole characters after it. */
+/* True if the text starts with a byte order mark and has no zero character. */
 static bool has_wide_mark(const uint8_t *head, size_t bytes, size_t at)
 {
 	if (bytes < 4 || head[at] != 0xFF || head[1 - at] != 0xFE)
@@ -493,7 +492,7 @@ static bool has_wide_mark(const uint8_t *head, size_t bytes, size_t at)
 	return true;
 }
 
-/* Whether there are lines of a Macintosh before OS X, and no others. */
+/* True if all lines end in a carriage return alone, as before Mac OS X. */
 static bool has_only_returns(const uint8_t *head, size_t bytes)
 {
 	const uint8_t *first = memchr(head, '\r', bytes);
@@ -501,7 +500,7 @@ static bool has_only_returns(const uint8_t *head, size_t bytes)
 	return first != NULL && first != head + bytes - 1 && memchr(head, '\n', bytes) == NULL;
 }
 
-/* Whether one of the first bytes is none of ASCII text. */
+/* True if one of the first 512 bytes is not ASCII text. */
 static bool has_binary(const uint8_t *head, size_t bytes)
 {
 	for (size_t i = 0; i < bytes && i < 512; i++)

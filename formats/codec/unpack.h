@@ -25,7 +25,7 @@ const char *bc_packing_name(enum bc_packing packing);
  * one before each frame). With skippable frames only: LZ4. */
 enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes);
 
-/* Whether more bytes would not change that. */
+/* True if more bytes would not change the result of bc_packing_of(). */
 bool bc_packing_is_certain(const uint8_t *head, size_t bytes);
 
 /* The window that zstd needs at most for data of any level or of --long, and more than the
@@ -55,7 +55,7 @@ ssize_t bc_unpack(struct bc_unpacker *unpacker, uint8_t *out, size_t capacity, c
 ssize_t bc_unpack_head(uint8_t *out, size_t capacity, enum bc_packing packing, const uint8_t *head,
 	size_t bytes, unsigned window_log);
 
-/* Whether the compressed data may end here, between two frames or members. */
+/* True if the compressed data may end here: between two frames or members. */
 bool bc_unpack_may_end(const struct bc_unpacker *unpacker);
 
 /* ---- files that can't be read
@@ -70,8 +70,7 @@ bool bc_unpack_may_end(const struct bc_unpacker *unpacker);
 bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,
 	size_t bytes, bool may_be_records);
 
-/* Whether a file is a program, library or object file. The tables of numbers in it may fit a format
- * of records. */
+/* True for an ELF program, library or object file. Its tables of numbers may look like records. */
 bool bc_is_elf(const uint8_t *head, size_t bytes);
 
 #endif

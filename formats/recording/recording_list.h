@@ -33,7 +33,7 @@ struct bc_recording_file {
 	enum bc_file_state state;
 };
 
-/* Whether readers of the recording read a file. */
+/* True if readers of the recording read this file. */
 static inline bool bc_recording_file_is_read(const struct bc_recording_file *file)
 {
 	return file->state == BC_FILE_SEALED || file->state == BC_FILE_UNSEALED;

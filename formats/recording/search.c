@@ -128,7 +128,7 @@ static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 
 /* ---- matches */
 
-/* Whether a chunk may contain a match. */
+/* True if the chunk may contain a match. */
 static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds *bounds)
 {
 	struct bc_chunk_info info = s->files.table.rows[row].info;
@@ -148,7 +148,7 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 	return bc_filter_chunk(filter, &info, hz, bounds);
 }
 
-/* Whether the page counts say that a chunk has no match. */
+/* True if the page counts rule out a match in the chunk. */
 static bool is_ruled_out(struct search *s, uint32_t row)
 {
 	const struct bc_chunk_table *t = &s->files.table;

@@ -109,7 +109,7 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 
 /* ---- segments that are missing */
 
-/* Whether what is missing may have had what is looked for. */
+/* True if the missing records may have had a match. */
 static bool is_wanted(const struct bc_segment_files *f, const struct bc_missing_segments *missing)
 {
 	return missing->records == 0 ||
@@ -199,7 +199,7 @@ static int64_t named_step(const struct bc_segment_files *f, int at)
 	return (int64_t)two.segment - one.segment;
 }
 
-/* Whether the open file is a copy of its neighbour. */
+/* True if the open file is a copy of a neighbour. */
 static bool is_given_before(struct bc_segment_files *f)
 {
 	struct bc_segment_file *file = &f->files[f->at];
@@ -282,7 +282,7 @@ int bc_segment_path_open(char *path, const struct bc_search_io *io)
 	return fd;
 }
 
-/* Whether a file may have what is looked for, by the page counts of the whole segment. */
+/* True if the file may have a match, by the page counts of the whole segment. */
 static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_query *query)
 {
 	uint64_t bytes;
@@ -291,7 +291,7 @@ static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_qu
 	return bc_segment_files_pace(f, bytes) && may_have;
 }
 
-/* Whether a file is named as a copy of the one before it, which has not been opened yet. */
+/* True if the file has the name of a copy of the one before it, and neither has been opened yet. */
 static bool may_be_copy(const struct bc_segment_files *f, int at)
 {
 	return named_step(f, at) == 0 && f->files[at].given == GIVEN_UNKNOWN &&

@@ -48,7 +48,7 @@ struct bc_search_io {
 #define BC_BAD_CHUNK_BYTES 96u
 void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_info *info);
 
-/* Whether a file is named as a segment that is being written. */
+/* True if the file has the name of a segment being written. */
 bool bc_segment_path_is_partial(const char *path);
 
 /* Finds a file that was sealed, and so renamed, or deleted since it was listed: removes ".partial"

@@ -248,7 +248,7 @@ const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_tabl
 		       : NULL;
 }
 
-/* Whether a chunk is the one that its row describes. */
+/* True if a chunk is the one that its row describes. */
 static bool is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b)
 {
 	return a->recording_tag == b->recording_tag && a->segment == b->segment &&

@@ -87,15 +87,15 @@ void bc_page_search_close(struct bc_page_search *search);
 int bc_page_search_node(struct bc_page_search *search, unsigned level, uint32_t node,
 	uint64_t records) BC_MUST_CHECK;
 
-/* Whether the segment in the regular file `fd` may have what is looked for. Sets *bytes to the
- * number of bytes read. */
+/* Returns true if the segment in the regular file `fd` may have a match. Sets *bytes to the number
+ * of bytes read. */
 bool bc_page_search_segment(int fd, const struct bc_page_query *query, uint64_t *bytes);
 
 /* Sets is_ruled_out of each row of a table that can't have it, by the summary. Sets *bytes. */
 void bc_page_search_rows(
 	struct bc_chunk_table *table, const struct bc_page_query *query, uint64_t *bytes);
 
-/* Whether a chunk may have it, by its header, which is read into `chunk`. */
+/* Reads a chunk's header into `chunk`. Returns true if, by the header, it may have a match. */
 bool bc_page_search_chunk(const struct bc_chunk_table *table, uint32_t row,
 	const struct bc_page_query *query, struct bc_chunk *chunk);
 

@@ -100,10 +100,10 @@ static inline size_t bc_summary_lengths_bytes(const struct bc_summary_head *head
 	return (size_t)head->nodes * 4 + BC_HASH_BYTES;
 }
 
-/* Whether these are valid. */
+/* True if the lengths are valid. */
 bool bc_summary_lengths_are_valid(const struct bc_summary_head *head, const uint8_t *lengths);
 
-/* Whether a node has its hash at its end. */
+/* True if a node ends with its hash. */
 bool bc_summary_node_is_valid(const uint8_t *node, size_t bytes);
 
 /* Reads a node with its hash. Returns false if it is invalid, or not of this many records. */
@@ -131,8 +131,8 @@ bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk);
 /* From now on, the segment's nodes can't be checked: part of it is missing. */
 void bc_page_check_damage(struct bc_page_check *check);
 
-/* Whether a node of the summary, with its valid hash, has the counts of its chunks. True if it is
- * unknown (0 bytes) or can't be checked. `number` nodes are before it. */
+/* Returns true if a node of the summary, whose hash is valid, has the counts of its chunks, or if
+ * it is unknown (0 bytes) or can't be checked. `number` nodes precede it. */
 bool bc_page_check_node(
 	struct bc_page_check *check, uint32_t number, const uint8_t *node, size_t bytes);
 

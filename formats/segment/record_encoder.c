@@ -387,7 +387,7 @@ static size_t compress_by_lz4(uint8_t *out, size_t room, const uint8_t *in, size
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether the times of a sample of records differ. Without bus timing, LZ4 is as good and faster.
+/* True if the times in a sample of records differ. Without bus timing, LZ4 is as good and faster.
  * The first record of a recording has no time. */
 static bool has_times(const uint8_t *in, uint32_t count)
 {
@@ -399,14 +399,14 @@ static bool has_times(const uint8_t *in, uint32_t count)
 	return false;
 }
 
-/* Whether the records encoded so far had matches, and fewer than half of them one that ends before
- * the record. Otherwise everything is random, or the times are. */
+/* True if matches were found so far, and fewer than half of the records have one that ends within
+ * the record. Otherwise all data is random, or the times are. */
 static bool has_whole_matches(const struct encoder *e)
 {
 	return e->block.literals != e->in && e->partial < e->n / 2;
 }
 
-/* Whether the records encoded so far are not much larger than LZ4 makes them. */
+/* True if the records encoded so far are not much larger than with LZ4. */
 static bool is_worthwhile(const struct encoder *e, const uint8_t *out)
 {
 	uint8_t by_lz4[LZ4_COMPRESSBOUND(2 * TRIAL * R)];

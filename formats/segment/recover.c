@@ -708,7 +708,7 @@ int bc_recover_end(
 	return rc;
 }
 
-/* Whether `all` has each chunk of `some`. */
+/* True if `all` has each chunk of `some`. */
 static bool has_each(const struct recovery *all, const struct recovery *some)
 {
 	size_t at = 0;

@@ -189,7 +189,7 @@ static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
 	return text != NULL;
 }
 
-/* Whether this can be a JSON object without line breaks. JSON escapes control characters, and each
+/* True if this can be a JSON object without line breaks. JSON escapes control characters, and each
  * magic has one, so no other frame starts in such a text: a search for frames examines every byte
  * once. */
 static bool is_line(const uint8_t *text, size_t bytes)

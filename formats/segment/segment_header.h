@@ -131,7 +131,7 @@ bool bc_recording_end_add(struct bc_chunk *chunk, const struct bc_recording_end 
 /* Finds the event in a chunk. Returns false if it is missing or invalid. */
 bool bc_recording_end_find(struct bc_recording_end *end, const struct bc_chunk *chunk);
 
-/* Whether recovery has written it. */
+/* True if recovery wrote it. */
 bool bc_recording_end_is_recovered(const struct bc_recording_end *end);
 
 /* ---- the owner of a file
@@ -143,7 +143,7 @@ bool bc_recording_end_is_recovered(const struct bc_recording_end *end);
  * the output of buscap, which the user has named: it is never deleted, renamed or counted.
  *
  * Returns 0 if it is ours; -EBADMSG: it has no header, or a damaged one; -EUCLEAN: the same, but
- * its index is that of this segment; -EXDEV: the header of another file or program; or another
+ * its index belongs to this segment; -EXDEV: the header of another file or program; or another
  * negative errno if it can't be read. */
 int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const char *file,
 	const struct bc_segment_name *name) BC_MUST_CHECK;

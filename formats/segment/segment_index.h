@@ -15,7 +15,7 @@ struct bc_segment_index {
 	uint8_t *rows; /* head.rows of BC_INDEX_ROW_BYTES */
 };
 
-/* Loads the index of the segment in the regular file fd. Returns 0; -ENOENT if there is none (not
+/* Loads the index of the segment in the regular file fd. Returns 0; -ENOENT if it has none (not
  * sealed, several segments, or not a segment); -EBADMSG if it is damaged; or another negative
  * errno. Free it with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;

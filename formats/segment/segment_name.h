@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as metadata keys and labels
+/* True if a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as metadata keys and labels
  * must be. */
 #define BC_WORD_MAX 64
 bool bc_word_is_valid(const char *word);

@@ -277,8 +277,8 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 	}
 }
 
-/* Whether the item's header, which is buffered, is valid. Reads a chunk's header into the caller's
- * chunk. */
+/* Returns true if the buffered header of the item is valid. Reads a chunk's header into the
+ * caller's chunk. */
 static bool check_item(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
@@ -415,9 +415,9 @@ static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint
 	return bc_chunk_frame_read(chunk, frame);
 }
 
-/* Whether these bytes, which are buffered, are followed by the end of the stream or by the magic of
- * what may follow a chunk. That is not a file header, which has an empty frame before it.
- * Returns 1, 0, or a negative errno. */
+/* Returns 1 if the buffered bytes are followed by the end of the stream or the magic of an item
+ * that may follow a chunk, else 0, or a negative errno. A segment header can't follow directly: an
+ * empty frame comes before it. */
 static int has_next(struct bc_segment_reader *r, size_t bytes)
 {
 	int rc = buffer_fill(&r->in, bytes + 4);

@@ -2,7 +2,7 @@
  *
  * Call bc_segment_read() until it returns BC_FOUND_END. A chunk that it returns has passed every
  * checksum. Damage does not end the reading: it is reported with its place, and the reader searches
- * for the next whole chunk. Whether chunks are missing, formats/segment/sequence_check.h finds out.
+ * for the next whole chunk. formats/segment/sequence_check.h finds missing chunks.
  *
  * To read part of a sealed segment in a regular file, load its index
  * (formats/segment/segment_index.h), look up the chunks of a record or tick, and restrict the

@@ -262,7 +262,7 @@ static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t rec
 	return low != 0 ? &c->holes[low - 1] : NULL;
 }
 
-/* Whether a chunk comes before all others. Of those without records, only the number shows it. */
+/* True if the chunk comes before all others. Without records, only its number tells. */
 static bool precedes_start(const struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	if (info->first_record != c->start || info->records != 0)
@@ -317,7 +317,7 @@ static void find_unreported(
 		missing->samples = bc_chunk_unreported(chunk, none, missing->lost);
 }
 
-/* Whether chunks are missing before one that is next, even if no records are. */
+/* True if chunks are missing before the next one, even if no records are. */
 static bool skips_numbers(const struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	bool is_same = info->segment == c->segment;

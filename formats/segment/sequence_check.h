@@ -50,8 +50,8 @@ struct bc_segment_span {
 	int64_t to_ns;
 };
 
-/* Whether segments are missing between two. Not if they are of different recordings, or in the
- * wrong order. Sets *missing. */
+/* Returns true if segments are missing between two. False if the two are of different recordings or
+ * in the wrong order. Sets *missing. */
 bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_segment_span *before,
 	const struct bc_segment_span *after);
 
@@ -132,10 +132,10 @@ void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint6
 /* Continues after a chunk that was skipped without reading it. */
 void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chunk_info *info);
 
-/* Whether a chunk is needed, going by its header. */
+/* Returns true if a chunk is needed, by its header. */
 typedef bool bc_needs_chunk(void *context, const struct bc_chunk_info *info);
 
-/* Whether records that may be needed are missing before a chunk that has not been checked yet. It
+/* Returns true if records that may be needed are missing before a chunk not checked yet. It
  * asks needs() about each epoch they may belong to, with a description in the form of a chunk's
  * header: their numbers, their first and last possible tick, the time of day of the first, and all
  * addresses, types and processors. `clock_hz` is 0 if unknown; needs() is then asked twice, with

@@ -89,7 +89,7 @@ static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *i
 		(struct bc_span){(uint64_t)from, to > UINT64_MAX ? UINT64_MAX : (uint64_t)to - 1});
 }
 
-/* Whether a record of the chunk may match by address, type and processor. */
+/* True if a record of the chunk may match by address, type and processor. */
 static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *info)
 {
 	uint64_t types = 0;

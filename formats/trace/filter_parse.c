@@ -419,7 +419,7 @@ static void set_tick(struct bc_span *ticks, uint64_t tick, bool is_from)
 		ticks->last = tick - 1;
 }
 
-/* Whether the bounds of one kind are in order. Those that are not set are far apart. */
+/* True if the bounds of each kind are in order. Unset bounds are far apart. */
 static bool is_ordered(const struct bc_filter *f)
 {
 	bool are_ticks_ordered = f->ticks.first <= f->ticks.last ||

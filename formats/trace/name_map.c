@@ -162,7 +162,7 @@ static bool is_word_start(const char *text, size_t at)
 	return at == 0 || !isalnum((unsigned char)text[at - 1]);
 }
 
-/* Whether the words of `name` follow each other in `text`. */
+/* True if `text` contains the words of `name` in a row. */
 static bool has_words(const char *text, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -226,8 +226,8 @@ static bool is_symbol(const char *text, const char *name)
 	return strcmp(text, name) == 0;
 }
 
-/* Adds the ranges that a name selects to `region`; see bc_name_map_region(). Returns 0, also if
- * there are none; or -E2BIG. */
+/* Adds the ranges that a name selects to `region`; see bc_name_map_region(). Returns 0, even if
+ * it selects none, or -E2BIG. */
 static int layer_region(const struct layer *l, const char *name, struct bc_name_region *region)
 {
 	if (l->is_symbols)
