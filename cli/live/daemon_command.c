@@ -140,7 +140,7 @@ const struct bc_usage bc_mark_usage = {
 	.kind = "text",
 	.summary = "set a mark in the recording",
 	.text = "Sets a mark at the current position of the recording, or of the flight recorder. "
-		"info, dump and cut show it. Words are joined with spaces.",
+		"marks, info and dump show it. Words are joined with spaces.",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap mark start of the second run",
@@ -200,6 +200,7 @@ static const struct bc_usage_option trigger_add_options[] = {
 	"    type=read,write  also fetch, a name that dump prints, or 0xf2\n"                  \
 	"    proc=0,2-3       processors\n"                                                    \
 	"    port=e0-e3       write to an I/O port: type=IOWRITE addr=e0-e3\n"                 \
+	"    region=vga       memory or ports with this name, instead of addr\n"               \
 	"  board              the board's trigger flag\n"                                      \
 	"  gap                lost samples\n"                                                  \
 	"  idle TIME          no bus activity for this long: idle 5s"
