@@ -65,7 +65,8 @@ def paragraphs(text):
 
 
 def item(head, text, *more):
-    sentence = text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    is_literal = re.match(r"usb\[|bcp1 |start, ", text)  # the values of the option, which keep their case
+    sentence = (text if is_literal else text[0].upper() + text[1:]) + ("" if text.endswith(".") else ".")
     return [f".It {head}", *prose(sentence), *more]
 
 
