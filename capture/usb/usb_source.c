@@ -174,7 +174,7 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 }
 
 /* Stops the transfers; `next` selects the next step. A board that is closed and opened again leaves
- * a break, also while it is opening: data may have arrived before the last request is answered. */
+ * a break, even while it is opening: data may have arrived before the last request is answered. */
 static void usb_stop_for(struct usb_source *u, enum usb_next_step next)
 {
 	if (next == USB_THEN_AWAY || next == USB_THEN_RETRY)

@@ -337,8 +337,8 @@ static bool report_different(
 		is_a ? NULL : entries, is_a ? 0 : n);
 }
 
-/* Reports those entries of [first, first + n) of a trace that have a counterpart in a different
- * order, or those that have none. */
+/* Reports the entries [first, first + n) of a trace that have a counterpart in a different order,
+ * or, without is_taken, the unmatched ones. */
 static bool report_each(struct bc_match *m, bool is_a, size_t first, size_t n, bool is_taken)
 {
 	const struct bc_window *w = is_a ? &m->a : &m->b;

@@ -11,7 +11,7 @@
  *    settle it, contents and delta. What is left over is aligned again with the next weaker keys,
  *    at last by contents only. The time tells which of several equal entries was lost; deltas
  *    survive a shift of the clock; and an entry of which only the time is wrong is one difference,
- *    not an entry lost and another one inserted.
+ *    not one entry lost and one inserted.
  * 3. The settled run (choose_end()). Before the last try, an alignment is used up to its last run
  *    of 32 matches that is 8 times as long as all unmatched entries before it.
  * 4. The end of the last try (choose_end()). There will be no larger window. So runs with small

@@ -168,7 +168,7 @@ static bool has_type(const struct bc_filter *f, unsigned type)
 	return (f->types[type / 64] >> type % 64 & 1) != 0;
 }
 
-/* A plain read or write is one of memory. */
+/* A plain read or write accesses memory, not ports. */
 static void check_ports(const struct bc_filter_args *s, const struct bc_console *console)
 {
 	const struct bc_filter *f = &s->filter;

@@ -33,7 +33,7 @@ struct bc_operands {
 	const struct bc_console *console;
 	struct bc_operand *all;
 	int count;
-	enum bc_exit exit; /* of those that do not exist */
+	enum bc_exit exit; /* for the files that do not exist */
 };
 
 /* Classifies the words. Without words, the only operand is the daemon's directory;

@@ -5,7 +5,7 @@
  * second_thread_start() does the work itself.
  *
  * Times belong to a clock. It continues across the segments of a recording; a new recording, a new
- * epoch and each file that is not a segment start another one. If rates or units differ, the whole
+ * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
  * trace has no rate. */
 #include "cli/stats/stats.h"
 

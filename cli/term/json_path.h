@@ -14,7 +14,7 @@
 /* Returns a string, unescaped; NULL if it is missing or empty. */
 const char *bc_json_path_text(const json_t *object, const char *path);
 
-/* Returns an integer from 0 to 2^64 - 1, also if it is in a string, as bc_json_u64() writes it. */
+/* Returns an integer from 0 to 2^64 - 1, possibly in a string, as bc_json_u64() writes it. */
 uint64_t bc_json_path_count(const json_t *object, const char *path);
 
 /* Returns a number from 0 to 1e18. */

@@ -30,7 +30,7 @@
 #define NAMESPACE_BYTES 48
 
 /* Sets `name` to our pid namespace, "pid:[4026531836]", or to "?" without /proc. A pid is
- * meaningless in another one. */
+ * meaningless in other namespaces. */
 static void read_namespace(char name[NAMESPACE_BYTES])
 {
 	ssize_t n = readlink("/proc/self/ns/pid", name, NAMESPACE_BYTES - 1);

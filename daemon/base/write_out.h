@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Writes everything, also if another program that shares the terminal or pipe has set O_NONBLOCK.
+/* Writes everything, even if another program that shares the terminal or pipe has set O_NONBLOCK.
  * Waits for the reader, so only threads that may wait call it. Returns 0 or a negative errno. */
 int bc_write_out(int fd, const char *text, size_t bytes) BC_MUST_CHECK;
 

@@ -75,7 +75,7 @@ void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
  * info. */
 void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
-/* Returns whether chunks are queued for the encoder, so another one would not reach the disk
+/* Returns true if chunks are queued for the encoder: sending one now would not get it to the disk
  * sooner. */
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
 

@@ -3,7 +3,7 @@
  * has anything else that is not in the copy, it is renamed to .damaged and kept. Only a file with
  * no more than a header is deleted without a copy.
  *
- * A power cut may leave a file without its header, or with old data of another one. Such a file is
+ * A power cut may leave a file without its header, or with another file's old data. Such a file is
  * treated like the others if another file of its recording is ours (segment_header.h), or if a
  * chunk in it names its recording. Otherwise nothing proves that it is ours, and it is left alone,
  * even if it is empty. */

@@ -1,7 +1,7 @@
 /* The recordings of this run: their ids, who waits for their end, and how long they are kept.
  *
  * An id has the second of the start and a number that sorts ids of one second by time. Ids of a run
- * increase, also if triggers start several recordings at one instant.
+ * increase, even if triggers start several recordings at one instant.
  *
  * Invariant: a recording is in the list until it has ended, and the latest that has ended stays, so
  * that its outcome can be asked for. Waiters are called once, at the end or when all are freed. */

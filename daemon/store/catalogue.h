@@ -84,7 +84,7 @@ struct bc_catalogue_place {
 	struct bc_segment_name name;
 };
 
-/* Returns whether a place comes after another one. */
+/* Returns true if `place` comes after `other`. */
 bool bc_catalogue_is_after(
 	const struct bc_catalogue_place *place, const struct bc_catalogue_place *other);
 

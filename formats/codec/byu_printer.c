@@ -95,7 +95,7 @@ static uint64_t count_time(struct bc_byu_clock *clock, const struct bc_entry *en
 }
 
 /* Returns the time of the first entry of a trace or an epoch. Counts its tick as lost if a reader
- * that adds the times would get another one. */
+ * that adds the times would get a different tick. */
 static uint64_t first_time(const struct bc_byu_clock *clock, const struct bc_entry *entry,
 	struct bc_print *print, uint64_t time)
 {

@@ -84,7 +84,7 @@ struct hex_check {
 	uint64_t distinct[DISTINCT_MAX];
 	unsigned used; /* DISTINCT_MAX + 1: more */
 	uint64_t numbers;
-	uint64_t odd; /* those that are no multiples of 4 */
+	uint64_t odd; /* numbers that are not multiples of 4 */
 	uint64_t highest;
 	bool has_letter;
 	bool has_unround; /* a number whose last digit is not 0 */

@@ -160,7 +160,7 @@ static bool is_name(const char *at)
 	return !is_hex;
 }
 
-/* Sets the attributes, without the underscores that stand for those that it lacks. */
+/* Sets the attributes, without the outer underscores, which stand for missing ones. */
 static void set_attrib(struct access *a, const char *at, const char *end)
 {
 	while (at != end && *at == '_')

@@ -398,7 +398,7 @@ struct foreign {
 		(name), "a " name " archive", "extract", command " FILE" \
 	}
 
-/* The compressions that are read: their command, and what they are within another one. */
+/* The supported compressions. One inside another is reported as foreign. */
 static const struct foreign packings[] = {
 	[BC_PACKING_LZ4] = PACKED("LZ4", "lz4 -dc"),
 	[BC_PACKING_GZIP] = PACKED("gzip", "gzip -dc"),

@@ -55,8 +55,8 @@ bool bc_segment_path_is_partial(const char *path);
  * from its path if need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);
 
-/* Does that and opens the file, also if it is sealed between the two. Returns what io->open() does;
- * or -1, with errno ENOENT if the file is gone. */
+/* Calls bc_segment_path_find() and opens the file, even if it is sealed in between. Returns what
+ * io->open() does; or -1, with errno ENOENT if the file is gone. */
 int bc_segment_path_open(char *path, const struct bc_search_io *io);
 
 struct bc_segment_file;

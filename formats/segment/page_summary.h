@@ -69,7 +69,7 @@ void bc_page_summary_add(
 uint64_t bc_page_summary_bytes(const struct bc_page_summary *summary, uint32_t more);
 
 /* Appends the frame to a file in which the segment starts at offset 0. It can be written again if
- * that fails; if a chunk is added first, there will be no summary. Returns 0, also if it wrote
+ * that fails; if a chunk is added first, there will be no summary. Returns 0, even if it wrote
  * nothing, or a negative errno. */
 int bc_page_summary_write(
 	struct bc_page_summary *summary, struct bc_atomic_file *file) BC_MUST_CHECK;

@@ -44,7 +44,7 @@ struct bc_recover_options {
 	const struct bc_segment_name *fallback;
 	uint64_t sequence; /* of the recording, if the header is damaged; 0: unknown */
 	/* The input must be that file: after a power cut, a file that was never synced can have
-	 * old data of another one. If it is another, nothing is copied. */
+	 * another file's old data. If it is a different file, nothing is copied. */
 	bool must_be_fallback;
 	const struct bc_progress_cb *progress; /* called after each read; may be NULL */
 	/* Not NULL: the input is the last segment of its recording, which was killed if it has no
@@ -64,8 +64,8 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	const struct bc_recover_options *options) BC_MUST_CHECK;
 
 /* Ends a recording that was killed when none of its segments was open: if the last one, the sealed
- * segment in `last`, has no BC_EVENT_END, writes another one as `name`, with the next number, that
- * has only the gap and the event described above. Returns 0 or a negative errno;
+ * segment in `last`, has no BC_EVENT_END, writes a segment `name` with the next number that has
+ * only the gap and the event described above. Returns 0 or a negative errno;
  * recovered->is_written shows whether anything was written. */
 int bc_recover_end(struct bc_recovered *recovered, int last, int dir_fd, const char *name,
 	const char *boot_id) BC_MUST_CHECK;

@@ -270,7 +270,7 @@ const char *bc_ref_type_name(unsigned type);
 int bc_ref_type_by_name(const char *name);
 
 /* The type reduced to read, write or fetch: BC_REQ_MEMREAD, BC_REQ_MEMWRITE or BC_REQ_FETCH, or -1
- * if it is none of these. A modify counts as a read. */
+ * for other types. A modify counts as a read. */
 int bc_ref_type_plain(unsigned type);
 
 /* "clk", "ns", ...; "" for BC_UNIT_TICK. */

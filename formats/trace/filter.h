@@ -81,7 +81,7 @@ bool bc_filter_page_query(const struct bc_filter *filter, struct bc_page_query *
 
 /* Matches up to BC_FILTER_RECORDS records by address, type and processor only. Returns a bit mask
  * of the matches, with the first record in bit 0. Sets *ticks to the sum of the records' deltas,
- * without those that are BC_TIME_NONE. */
+ * except BC_TIME_NONE. */
 uint64_t bc_filter_records(
 	const struct bc_filter *filter, const uint8_t *records, size_t n, uint64_t *ticks);
 
