@@ -30,7 +30,8 @@ tidy/%:
 	$(Q)clang-tidy --quiet $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=75000) $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
 
 # GCC 12 loses sight of what an array of pointers holds when the array moves.
-$(addprefix analyze/,cli/io/operands.c cli/overview/overview_files.c daemon/store/catalogue.c formats/recording/recording_list.c): \
+$(addprefix analyze/,cli/io/operands.c cli/overview/overview_files.c daemon/store/catalogue.c \
+		formats/recording/recording_list.c formats/trace/name_map.c): \
 	BC_CFLAGS += -Wno-analyzer-malloc-leak
 
 analyze/%:

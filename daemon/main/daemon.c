@@ -871,14 +871,14 @@ static int init_loop(uv_loop_t *loop)
  * its unit passes the id in BUSCAPD_BOOT_ID. */
 static void read_boot_id(char out[BC_BOOT_ID_BYTES])
 {
-	char buffer[64] = "";
+	char buffer[64];
 	const char *text = getenv("BUSCAPD_BOOT_ID");
 	size_t n = 0;
 
 	if (text == NULL) {
 		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-		if (fd >= 0 && read(fd, buffer, sizeof(buffer) - 1) < 0)
-			buffer[0] = '\0';
+		ssize_t bytes = fd >= 0 ? read(fd, buffer, sizeof(buffer) - 1) : 0;
+		buffer[bytes > 0 ? bytes : 0] = '\0';
 		if (fd >= 0)
 			close(fd);
 		text = buffer;

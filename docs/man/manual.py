@@ -90,7 +90,7 @@ def command_section(program, command, rows):
     while re.match(r"Options of |  -|      --", text[options]):
         head = re.match(r"Options of (.*):", text[options])
         of = command if not head else f"{command} {head[1]}"
-        own = [row for row in rows if row[0] == of and (row[1] or row[2]) and row[2] not in ("help", "socket")]
+        own = [row for row in rows if row[0] == of and (row[1] or row[2]) and row[2] not in ("help", "socket", "json" if head else "")]
         if head and head[1] == "all commands":
             own = [row for row in rows if row[0].startswith(command + " ") and row[2] == "json"][:1]
         if own:

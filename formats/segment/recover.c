@@ -574,7 +574,7 @@ static int set_wall(struct recovery *r)
 }
 
 /* Copies the listed chunks. If boot_id is not NULL, adds the recording's end, unless the
- * segment is full: bc_recover_end() then adds it. `options` may be NULL if there is a header. */
+ * segment is full: bc_recover_end() then adds it. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_recover_options *options, const char *boot_id)
 {
@@ -684,6 +684,7 @@ static int read_last_chunk(struct recovery *r, int last)
 int bc_recover_end(
 	struct bc_recovered *recovered, int last, int dir_fd, const char *name, const char *boot_id)
 {
+	const struct bc_recover_options options = {.boot_id = boot_id};
 	struct bc_recording_end end;
 	struct recovery r;
 	int rc = recovery_open(&r, recovered);
@@ -702,7 +703,7 @@ int bc_recover_end(
 		r.header.first_epoch = info->epoch;
 		r.header.wall_ns = end_of_chunk(info, r.header.clock_hz);
 		memcpy(r.lost, info->lost, sizeof(r.lost));
-		rc = write_copy(&r, dir_fd, name, NULL, boot_id);
+		rc = write_copy(&r, dir_fd, name, &options, boot_id);
 	}
 	recovery_close(&r);
 	return rc;
