@@ -7,11 +7,13 @@
  * directory for the changes of others, need no order between them.
  *
  * States: incomplete, until the directory has been listed once, and again after set_dir(): no rule
- * applies. A listing reads the headers of a recording until one has the sequence number, and takes
- * its other sealed segments for ours: a header takes ten times as long as a status, and a start in
- * a large directory would otherwise wait for minutes. Complete: a listing reads the header of each
- * file that is new or has changed. A wrong guess ends where it would do harm: before a file is
- * deleted, its header is read in any case.
+ * applies. A listing then reads the headers of the first files, and of each recording until one has
+ * the sequence number, and assumes that its other sealed segments are ours: a header takes ten
+ * times as long as a status, and a start in a large directory would otherwise wait for minutes.
+ * Complete: a listing reads the header of each file that is new or has changed, and of some that
+ * were assumed to be ours. An assumed file counts in the sums, so a rule may delete others for its
+ * bytes; in a small directory, none is assumed. Before a file is deleted, its header is read in any
+ * case.
  *
  * inotify reports what others change (bc_catalogue_notice()), but not what another host changes on
  * a file server, nor more than its queue holds. So the thread lists again and again, at once after
@@ -63,6 +65,10 @@
 /* The longest listing that bc_catalogue_refresh_small() repeats. */
 #define SMALL_NS UINT64_C(20000000)
 
+/* Headers that a listing reads although it could assume that the files are ours: this many, and one
+ * of this many segments, so that after as many listings each has been read. */
+#define LISTING_READS 64u
+
 /* A listing that took longer is worth a line in the log. */
 #define LONG_NS UINT64_C(1000000000)
 
@@ -72,7 +78,8 @@
 #define SEQUENCE_END (UINT64_C(1) << 63)
 
 struct file {
-	uint64_t bytes : 62;
+	uint64_t bytes : 61;
+	uint64_t is_assumed : 1; /* to be ours: its header was not read */
 	uint64_t is_partial : 1;
 	uint64_t has_links : 1;
 	int64_t changed_ns;
@@ -357,6 +364,7 @@ static void remove_file(struct bc_catalogue *c, const struct bc_segment_name *na
 struct answer {
 	struct stat status;
 	int error; /* as in struct file */
+	bool is_assumed;
 	uint64_t sequence;
 };
 
@@ -387,7 +395,8 @@ static int put_file(
 	bool is_changed = e.file == NULL || file->error != answer->error;
 	count_file(c, r, file, false);
 	*file = (struct file){
-		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 2),
+		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 3),
+		.is_assumed = answer->is_assumed,
 		.changed_ns = changed_ns_of(&answer->status),
 		.number = name->segment,
 		.damaged = (uint16_t)name->damaged,
@@ -513,6 +522,9 @@ static int ask(struct answer *answer, int dir_fd, const char *file,
 		answer->sequence = rc == 0 ? header.sequence : 0;
 	} else if (is_unchanged(&known->file, &answer->status)) {
 		rc = -known->file.error;
+		answer->is_assumed = known->file.is_assumed;
+	} else {
+		answer->is_assumed = known->can_assume;
 	}
 	answer->error = -rc;
 	return rc;
@@ -559,6 +571,7 @@ int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segmen
 struct listing {
 	struct bc_catalogue *c;
 	uint64_t turn_ns;              /* when the current turn began */
+	unsigned reads;                /* left of LISTING_READS */
 	struct bc_segment_name *fresh; /* in the directory, but not in the tables */
 	size_t count;
 	size_t capacity;
@@ -587,10 +600,13 @@ static int compare_with_tables(struct listing *l, const struct bc_segment_name *
 	struct bc_catalogue *c = l->c;
 
 	pthread_mutex_lock(&c->lock);
-	bool is_known = find_file(c, name).file != NULL;
+	const struct file *file = find_file(c, name).file;
+	bool is_known = file != NULL;
+	bool reads = is_known && file->is_assumed && l->reads != 0;
 	pthread_mutex_unlock(&c->lock);
 	if (is_known) {
-		(void)look(c, c->dir_fd, name, LOOK_LISTED, NULL, &c->limits);
+		l->reads -= reads;
+		(void)look(c, c->dir_fd, name, reads ? LOOK_INSIDE : LOOK_LISTED, NULL, &c->limits);
 		return 0;
 	}
 	struct bc_segment_name *fresh = bc_grow(l->fresh, &l->capacity, l->count, sizeof(*fresh));
@@ -629,7 +645,9 @@ static int add_fresh(struct listing *l)
 	for (size_t i = 0; i < l->count; i++) {
 		if (!has_turn(l))
 			return -ECANCELED;
-		if (look(c, c->dir_fd, &l->fresh[i], LOOK_LISTED, NULL, &c->limits) == -ENOMEM)
+		enum look_mode mode = l->reads != 0 ? LOOK_INSIDE : LOOK_LISTED;
+		l->reads -= l->reads != 0;
+		if (look(c, c->dir_fd, &l->fresh[i], mode, NULL, &c->limits) == -ENOMEM)
 			return -ENOMEM;
 	}
 	return 0;
@@ -672,7 +690,9 @@ static int list_directory(struct bc_catalogue *c)
 {
 	int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct listing l = {.c = c, .turn_ns = bc_now_ns()};
+	struct listing l = {.c = c,
+		.turn_ns = bc_now_ns(),
+		.reads = LISTING_READS + (unsigned)(bc_catalogue_sums(c).segments / LISTING_READS)};
 
 	if (dir == NULL) {
 		int rc = -errno;
