@@ -99,6 +99,25 @@ TEST_F(a_pipe_is_read_as_bytes_arrive)
 	}
 }
 
+TEST_F(a_wakeup_has_priority_over_data_and_nothing_is_lost)
+{
+	uint64_t wake = 1;
+	uint8_t out[4];
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], "1234", 4), 4);
+	close(fds[1]);
+	assert_int_equal(write(f->wake_fd, &wake, sizeof(wake)), sizeof(wake));
+	struct bc_input_stream stream = {.fd = fds[0], .wake_fd = f->wake_fd};
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(bc_input_stream_read(stream, out, 4), -ECANCELED);
+	assert_int_equal(read(f->wake_fd, &wake, sizeof(wake)), sizeof(wake));
+	assert_int_equal(bc_input_stream_read(stream, out, 4), 4);
+	assert_memory_equal(out, "1234", 4);
+	close(fds[0]);
+}
+
 struct reading {
 	struct bc_input_stream stream;
 	ssize_t result;
