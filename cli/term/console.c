@@ -1,5 +1,6 @@
 /* What a command says to its user: errors, the progress line and, if a signal kills it, what it
- * leaves behind. Everything goes to standard error, each message with one write. */
+ * leaves behind. Everything goes to standard error, each message with one write, so that lines of
+ * several commands in a pipe do not mix. */
 #include "cli/term/console.h"
 
 #include <errno.h>

@@ -1,5 +1,10 @@
-/* Pages are read by one job at a time; requests wait for it in a queue. If a job is running when
- * the listing is closed, it is cancelled, and then frees the listing. */
+/* Reads pages of recordings, one at a time, in a job on libuv's pool; requests wait for it in a
+ * queue.
+ *
+ * A page is a list of ids from the catalogue; the job summarizes each recording from its files and
+ * makes the JSON. Invariant: at most one job runs, with one request; beside that it uses the
+ * catalogue, which has a lock. If it runs when the listing is closed, it is cancelled, and frees
+ * the listing when it returns. */
 #include "daemon/api/listing.h"
 
 #include <errno.h>

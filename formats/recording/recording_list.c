@@ -1,4 +1,9 @@
-/* Reads names into a table with a row for each file, sorts it, and groups it by recording. */
+/* Reads the names of a directory, and of its subdirectories if asked to, into a table with a row
+ * for each file, sorts it, and groups it by recording.
+ *
+ * Only names are kept, in as few bytes as possible, because a directory may have 100,000
+ * recordings. Invariant: the files of a recording are one range of `files`; the first of each
+ * number that is not damaged is the one to read, the others of that number are copies. */
 #include "formats/recording/recording_list.h"
 
 #include <dirent.h>
