@@ -6,6 +6,7 @@
 #include "tests/support/usb_run.h"
 
 TEST_THREADS;
+TEST_VALGRIND;
 
 /* The same, if the board was wrongly reported as gone: frames that span the break are lost. */
 static void end_of_frames_cut(struct usb_run *run)

@@ -10,6 +10,7 @@
 #include "tests/support/usb_run.h"
 
 TEST_THREADS;
+TEST_VALGRIND;
 
 TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 {

@@ -6,6 +6,7 @@
 #include "tests/support/usb_run.h"
 
 TEST_THREADS;
+TEST_VALGRIND;
 
 /* A clean end: exactly the samples that left the board have arrived. */
 static void check_whole(struct usb_run *run)
