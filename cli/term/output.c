@@ -1,7 +1,7 @@
 /* Text is collected in one buffer and written when that is full, so that a command makes few system
  * calls. The first failed write is kept and all later text is discarded: commands check it where
  * they can stop early, and bc_output_close() reports it. A reader of a pipe that has exited (EPIPE)
- * is no failure. Everything that isn't ours goes through an escaping writer. */
+ * is not a failure. Everything that isn't ours goes through an escaping writer. */
 #include "cli/term/output.h"
 
 #include <assert.h>

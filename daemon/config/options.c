@@ -1,6 +1,6 @@
 /* The command line. Options that set something become overrides, which are applied after the files
- * each time the configuration is loaded, so that a reload keeps them. --once then changes what
- * makes no sense in one recording that starts at once. */
+ * each time the configuration is loaded, so that a reload keeps them. --once then drops what cannot
+ * apply to a single recording that starts immediately. */
 #include "daemon/config/options.h"
 
 #include <limits.h>

@@ -2,7 +2,7 @@
  * viewers and searched for triggers there. The state decides about the rest:
  *
  *     state       a full chunk         a gap         a trigger may     if no slot is free
- *     idle        is discarded         is no loss    start             samples are idle
+ *     idle        is discarded         doesn't count start             samples are idle
  *     flight      enters the ring      is kept       start, snapshot   the oldest chunk is reused
  *                                                    or mark
  *     recording   goes to the encoder  is recorded   stop or mark      the source waits, or samples

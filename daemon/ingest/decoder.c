@@ -59,7 +59,7 @@ struct piece {
 	const uint8_t *at;
 	size_t left;
 	bool has_loss; /* a break with a loss that no frame has reported, */
-	uint64_t lost; /* of at least so many samples */
+	uint64_t lost; /* of at least this many samples */
 };
 
 struct bcp1_state {
