@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/host.h"
 #include "formats/base/text.h"
 #include "formats/codec/input.h"
 #include "formats/segment/sequence_check.h"
@@ -340,8 +341,8 @@ static void deliver(struct file_source *f)
 		uv_mutex_lock(&f->lock);
 		f->first = (f->first + 1) % PIECES;
 		f->ready--;
-		uv_cond_signal(&f->changed);
 		uv_mutex_unlock(&f->lock);
+		uv_cond_signal(&f->changed);
 	}
 }
 
@@ -482,7 +483,7 @@ int bc_file_source_open(struct bc_source **source, uv_loop_t *loop, const char *
 		return fd;
 	struct file_source *f = calloc(1, sizeof(*f));
 	int wake_fd = eventfd(0, EFD_CLOEXEC);
-	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
+	struct piece *pieces = bc_huge_alloc(PIECES * sizeof(*pieces));
 	int rc = wake_fd < 0 ? -errno : -ENOMEM;
 	if (f == NULL || pieces == NULL || wake_fd < 0)
 		goto fail;

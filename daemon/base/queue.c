@@ -39,8 +39,9 @@ void bc_queue_push(struct bc_queue *q, void *item)
 	pthread_mutex_lock(&q->lock);
 	assert(q->count < q->capacity);
 	q->items[(q->first + q->count++) % q->capacity] = item;
-	pthread_cond_signal(&q->changed);
 	pthread_mutex_unlock(&q->lock);
+	/* Now the thread that waits for an item does not also wait for the lock. */
+	pthread_cond_signal(&q->changed);
 }
 
 void *bc_queue_pop_newest(struct bc_queue *q)

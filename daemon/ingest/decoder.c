@@ -1,8 +1,8 @@
 /* Every format is reduced to a run: samples or records that are contiguous in memory. Samples of a
- * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
- * slices; a replayed chunk's records are a run already. drain_run() stamps the run into chunks. So
- * all formats share one loop, with one set of rules for full chunks, limits and drops, and live
- * samples are usually copied only once, by the stamper.
+ * valid bcp1 frame or of raw6 and BYU records are used where they are; records of other dialects
+ * are converted in slices; a replayed chunk's records are a run already. drain_run() stamps the run
+ * into chunks. So all formats share one loop, with one set of rules for full chunks, limits and
+ * drops, and samples are usually copied only once, by the stamper.
  *
  * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
  * same piece again.
@@ -392,13 +392,17 @@ static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 		d->plain.records_read += n;
 		return n;
 	}
-	n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
-	size_t read = bc_dialect_read(d->plain.slice, in, n, d->plain.format);
-	if (read == 0) {
-		leave_out_record(d, in);
-		return 1;
+	size_t read = n;
+	if (d->plain.format != BC_FORMAT_BYU) {
+		n = n < SLICE_RECORDS ? n : SLICE_RECORDS;
+		read = bc_dialect_read(d->plain.slice, in, n, d->plain.format);
+		if (read == 0) {
+			leave_out_record(d, in);
+			return 1;
+		}
+		in = d->plain.slice;
 	}
-	d->run.records = (struct bc_records){.at = d->plain.slice, .count = (uint32_t)read};
+	d->run.records = (struct bc_records){.at = in, .count = (uint32_t)read};
 	d->run.kind = RUN_RECORDS;
 	d->plain.records_read += read;
 	return read;

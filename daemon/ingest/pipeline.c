@@ -18,6 +18,7 @@
 
 #include "daemon/ingest/encoder.h"
 #include "daemon/store/writer.h"
+#include "formats/base/host.h"
 
 /* One being filled, one being encoded, and one to continue with. */
 #define SLOTS_MIN 3u
@@ -221,8 +222,8 @@ static int allocate_pool(struct bc_pipeline *p)
 	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(*p->outputs);
 	p->slots_count = (unsigned)(left / sizeof(*p->slots));
 	p->min_free = p->slots_count;
-	p->slots = malloc(p->slots_count * sizeof(*p->slots));
-	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs));
+	p->slots = bc_huge_alloc(p->slots_count * sizeof(*p->slots));
+	p->outputs = bc_huge_alloc(p->outputs_count * sizeof(*p->outputs));
 	if (p->slots == NULL || p->outputs == NULL ||
 		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
 		bc_queue_init(&p->chunks, p->slots_count) != 0 ||

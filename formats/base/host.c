@@ -1,6 +1,10 @@
 #include "formats/base/host.h"
 
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 struct bc_free_space bc_free_space(int fd)
 {
@@ -16,4 +20,14 @@ struct bc_free_space bc_free_space(int fd)
 	if (space.is_known && __builtin_mul_overflow((uint64_t)fs.f_bavail, unit, &space.bytes))
 		space.bytes = UINT64_MAX;
 	return space;
+}
+
+void *bc_huge_alloc(size_t bytes)
+{
+	size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	void *buffer = aligned_alloc(HUGE_PAGE_BYTES, whole);
+
+	if (buffer != NULL)
+		(void)madvise(buffer, whole, MADV_HUGEPAGE);
+	return buffer;
 }

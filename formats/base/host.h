@@ -1,9 +1,10 @@
-/* What the host has: cores and free space. */
+/* What the host has: cores, free space and huge pages. */
 #ifndef BC_FORMATS_BASE_HOST_H
 #define BC_FORMATS_BASE_HOST_H
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The number of cores that this process may use. */
@@ -24,5 +25,9 @@ struct bc_free_space {
 
 /* Asks the file system of an open file or directory. */
 struct bc_free_space bc_free_space(int fd);
+
+/* Allocates a buffer of many MiB, in huge pages if the host has them: the first touch of each small
+ * page may take longer than filling it. Returns NULL if out of memory; release it with free(). */
+void *bc_huge_alloc(size_t bytes);
 
 #endif

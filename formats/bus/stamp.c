@@ -311,6 +311,28 @@ static struct moment moment_of(
 	return (struct moment){s->tick, false, s->is_inexact || !is_first};
 }
 
+/* Copies up to n plain records: each has a time, and stays below the tick limit. Stops at the first
+ * other record. Returns the number of records copied. */
+static uint32_t copy_stretch(
+	const uint8_t *at, uint32_t n, struct cursor *cursor, uint64_t tick_limit)
+{
+	uint8_t *out = cursor->out;
+	uint64_t tick = cursor->record_tick;
+	uint32_t done = 0;
+
+	for (; done < n; done++, at += BC_RECORD_BYTES, out += BC_RECORD_BYTES) {
+		uint32_t time = bc_le32(at + 8);
+		if (time == BC_TIME_NONE || tick + time >= tick_limit)
+			break;
+		memcpy(out, at, BC_RECORD_BYTES);
+		tick += time;
+	}
+	cursor->out = out;
+	cursor->position += done;
+	cursor->record_tick = tick;
+	return done;
+}
+
 enum bc_stamp_result bc_stamp_records(struct bc_stamper *s, struct bc_records *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped)
 {
@@ -319,7 +341,17 @@ enum bc_stamp_result bc_stamp_records(struct bc_stamper *s, struct bc_records *r
 	enum bc_stamp_result result = BC_STAMP_DONE;
 
 	assert(chunk == NULL || chunk->info.epoch == s->epoch);
-	for (; consumed < run->count; consumed++) {
+	for (;; consumed++) {
+		if (chunk != NULL && !s->is_delta_lost && !cursor.is_first &&
+			cursor.position != 0 && cursor.record_tick == s->tick) {
+			uint32_t room = BC_CHUNK_RECORDS - cursor.position;
+			uint32_t left = run->count - consumed;
+			consumed += copy_stretch(run->at + (size_t)consumed * BC_RECORD_BYTES,
+				left < room ? left : room, &cursor, tick_limit);
+			s->tick = cursor.record_tick;
+		}
+		if (consumed == run->count)
+			break;
 		struct moment moment = moment_of(s, run, consumed, cursor.is_first);
 		/* An anchor can have any tick, even the value of BC_NO_TICK_LIMIT. */
 		if (moment.tick >= tick_limit && tick_limit != BC_NO_TICK_LIMIT) {
