@@ -146,10 +146,10 @@ static inline bool lz4_write_last(struct lz4_block *b, const uint8_t *end)
 /* Fewer records are left to LZ4. */
 #define RECORDS_MIN 16u
 
-/* Records after which the encoder checks that they suit it, and about how many of them it looks at
- * beforehand. Others are left to LZ4. */
-#define TRIAL  1024u
+/* About how many records the encoder looks at beforehand, and after how many it checks that they
+ * suit it. Others are left to LZ4. */
 #define SAMPLE 512u
+#define TRIAL  1024u
 
 /* After this many records without a match, it skips one more each time. */
 #define PATIENCE 16u
@@ -396,9 +396,7 @@ static size_t compress_by_lz4(uint8_t *out, size_t room, const uint8_t *in, size
  * The first record of a recording has no time. */
 static bool has_times(const uint8_t *in, uint32_t count)
 {
-	uint32_t end = count < TRIAL ? count : TRIAL;
-
-	for (uint32_t i = 2; i < end; i += end / SAMPLE + 1)
+	for (uint32_t i = 2; i < count; i += count / SAMPLE + 1)
 		if (bc_le32(in + (size_t)i * R + 8) != bc_le32(in + R + 8))
 			return true;
 	return false;
