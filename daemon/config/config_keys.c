@@ -352,7 +352,7 @@ const struct bc_config_key bc_config_keys[] = {
 		BC_RELOAD_RESTART,
 		"How to compress the records: `lz4` with LZ4's own encoder; `fast`, `default` and "
 		"`dense` with one for records, each smaller and slower than the one before. `fast` "
-		"and `default` are also faster than `lz4`.",
+		"and `default` are also faster than `lz4`; `dense` is about as fast.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment, with its path as the "
