@@ -27,7 +27,6 @@ void bc_config_default(struct bc_config *c)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-	memset(c, 0, sizeof(*c));
 	snprintf(c->dir, sizeof(c->dir), "/var/lib/buscapd");
 	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
 		snprintf(c->host, sizeof(c->host), "unknown");

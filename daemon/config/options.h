@@ -34,9 +34,9 @@ enum bc_daemon_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRON
 enum bc_daemon_options_result bc_daemon_options_read(
 	struct bc_daemon_options *options, int argc, char **argv);
 
-/* Loads the configuration, applies the settings of the command line, and checks the result. Reports
- * all errors; returns true if there were none: config->names then belongs to the caller, else it is
- * NULL. */
+/* Loads the configuration into zeros, applies the settings of the command line, and checks the
+ * result. Reports all errors; returns true if there were none: config->names then belongs to the
+ * caller, else it is NULL. */
 bool bc_daemon_options_config(const struct bc_daemon_options *options, struct bc_config *config,
 	struct bc_config_errors *errors) BC_MUST_CHECK;
 

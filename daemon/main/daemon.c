@@ -508,14 +508,20 @@ static void on_reload_error(void *context, const char *text)
 static bool read_config_again(struct bc_daemon *d)
 {
 	struct bc_config_errors errors = {.on_error = on_reload_error};
-	struct bc_config new;
+	struct bc_config *new = calloc(1, sizeof(*new));
 
-	if (!bc_daemon_options_config(d->options, &new, &errors))
+	if (new == NULL) {
+		on_reload_error(NULL, "out of memory");
 		return false;
-	bc_config_reload(d->config, &new, NULL, log_kept);
-	bc_name_map_close(d->config->names);
-	d->config->names = new.names;
-	return true;
+	}
+	bool is_good = bc_daemon_options_config(d->options, new, &errors);
+	if (is_good) {
+		bc_config_reload(d->config, new, NULL, log_kept);
+		bc_name_map_close(d->config->names);
+		d->config->names = new->names;
+	}
+	free(new);
+	return is_good;
 }
 
 /* Runs from a timer, once for all SIGHUPs of a loop iteration: a flood of signals costs little. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -142,7 +143,6 @@ static enum bc_exit run(const struct bc_daemon_options *options, struct bc_confi
 static enum bc_exit start(int argc, char **argv)
 {
 	struct bc_daemon_options options;
-	struct bc_config config;
 	struct bc_config_errors errors = {.on_error = on_config_error};
 
 	switch (bc_daemon_options_read(&options, argc, argv)) {
@@ -153,10 +153,17 @@ static enum bc_exit start(int argc, char **argv)
 	case BC_OPTIONS_RUN:
 		break;
 	}
-	if (!bc_daemon_options_config(&options, &config, &errors))
-		return BC_EXIT_USAGE;
-	enum bc_exit code = run(&options, &config);
-	bc_name_map_close(config.names);
+	struct bc_config *config = calloc(1, sizeof(*config));
+	if (config == NULL) {
+		bc_log(BC_LOG_ERROR, "out of memory");
+		return BC_EXIT_FAILED;
+	}
+	enum bc_exit code = BC_EXIT_USAGE;
+	if (bc_daemon_options_config(&options, config, &errors)) {
+		code = run(&options, config);
+		bc_name_map_close(config->names);
+	}
+	free(config);
 	return code;
 }
 

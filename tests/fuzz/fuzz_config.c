@@ -19,7 +19,7 @@ static void on_error(void *context, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct bc_config config;
+	struct bc_config config = {.names = NULL};
 	char path[64];
 	struct bc_config_errors errors = {.on_error = on_error};
 	int fd = memfd_create("fuzz", 0);

@@ -597,6 +597,7 @@ static void configure(void)
 		BC_RECORD_ALWAYS, BC_RECORD_ON_DEMAND, BC_RECORD_FLIGHT};
 	struct bc_config *c = w.config;
 
+	memset(c, 0, sizeof(*c));
 	bc_config_default(c);
 	snprintf(c->dir, sizeof(c->dir), "%s", w.path);
 	c->recording.mode = modes[dice_below(&fibers.dice, 3)];

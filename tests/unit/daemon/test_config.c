@@ -19,11 +19,17 @@ struct fixture {
 	struct bc_config config;
 };
 
+static void set_defaults(struct fixture *f)
+{
+	memset(&f->config, 0, sizeof(f->config));
+	bc_config_default(&f->config);
+}
+
 static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	snprintf(f->file, sizeof(f->file), "%s/buscapd.conf", f->dir.path);
-	bc_config_default(&f->config);
+	set_defaults(f);
 }
 
 static void tear_down(struct fixture *f)
@@ -374,7 +380,7 @@ TEST_F(a_byte_order_mark_and_inline_comments_are_accepted)
 /* The defaults in the table of settings, which users read, are those of bc_config_default(). */
 TEST_F(documented_defaults_are_the_defaults)
 {
-	struct bc_config expected;
+	struct bc_config expected = {.names = NULL};
 	unsigned count = 0;
 
 	bc_config_default(&expected);
@@ -418,7 +424,7 @@ TEST_F(what_is_printed_can_be_read)
 		"[socket]\nreserve = mark, record\nmetrics_listen = [::1]:9180\n"
 		"[log]\nlevel = debug\n");
 	for (unsigned i = 0; i < 2; i++) {
-		bc_config_default(&f->config);
+		set_defaults(f);
 		if (!load(f))
 			fail_msg("%s", f->err);
 		FILE *out = open_memstream(&text[i], &bytes);
@@ -447,7 +453,7 @@ TEST_F(what_is_printed_can_be_read)
 
 TEST_F(a_reload_applies_what_may_change_and_names_the_rest)
 {
-	struct bc_config new;
+	struct bc_config new = {.names = NULL};
 
 	bc_config_default(&new);
 	assert_true(bc_config_set(&new, "rotation", "files", "7", f->err, sizeof(f->err)));
@@ -723,6 +729,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	assert_int_equal(bc_daemon_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
 	bc_name_map_close(f->config.names);
+	memset(&f->config, 0, sizeof(f->config));
 	bool is_good = bc_daemon_options_config(&options, &f->config, &errors);
 	while (argc > 0)
 		free(argv[--argc]);
