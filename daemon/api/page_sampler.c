@@ -5,7 +5,8 @@
  * is count / weight. All are scaled down together long before they could overflow.
  *
  * Invariant: of a page in the table, `counts` is at least its requests, and at most `errors` more;
- * a page that is not in the table has had at most the lowest count of its set. */
+ * a page that is not in the table has had at most the lowest count of its set. An unused way is all
+ * zeros, as page 0 without requests; it comes after page 0's own way, if that has one. */
 #include "daemon/api/page_sampler.h"
 
 #include <assert.h>
@@ -80,9 +81,6 @@ int bc_page_sampler_open(struct bc_page_sampler **out)
 	*out = sampler;
 	if (sampler == NULL)
 		return -ENOMEM;
-	for (unsigned s = 0; s < SETS; s++)
-		for (unsigned way = 0; way < BC_PAGE_SAMPLER_WAYS; way++)
-			sampler->sets[s].pages[way] = NO_PAGE;
 	sampler->weight = 1;
 	sampler->sample_start = random_position(sampler);
 	return 0;
@@ -286,7 +284,7 @@ static unsigned collect_hottest(
 			struct hot hot = {.page = set->pages[way],
 				.min = (set->counts[way] - set->errors[way]) / sampler->weight,
 				.max = set->counts[way] / sampler->weight};
-			if (hot.page != NO_PAGE && round_down(hot.min) != 0)
+			if (round_down(hot.min) != 0)
 				n = insert_hottest(hottest, n, &hot);
 		}
 	}
