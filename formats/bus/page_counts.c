@@ -19,7 +19,7 @@
 int bc_page_counts_init(struct bc_page_counts *c, uint32_t capacity)
 {
 	*c = (struct bc_page_counts){
-		.capacity = capacity, .regions = calloc(capacity, sizeof(*c->regions))};
+		.capacity = capacity, .regions = malloc(capacity * sizeof(*c->regions))};
 	return c->regions != NULL ? 0 : -ENOMEM;
 }
 
