@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "capture/usb/board.h"
 #include "daemon/base/log.h"
+#include "daemon/main/systemd.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
@@ -61,10 +61,24 @@ static void send_state(struct bc_service *s, const char *state)
 
 /* Start and end */
 
+/* If this fails, systemd ends the daemon after the watchdog's timeout. */
+static void open_watchdog(struct bc_service *s)
+{
+	uint64_t us;
+	char err[256];
+
+	if (getenv("WATCHDOG_USEC") == NULL)
+		return;
+	const struct bc_systemd *systemd = bc_systemd_load(err, sizeof(err));
+	if (systemd == NULL)
+		bc_log(BC_LOG_WARNING, "can't feed the watchdog: %s", err);
+	else if (systemd->sd_watchdog_enabled(0, &us) > 0)
+		s->watchdog_ns = us * 1000;
+}
+
 void bc_service_open(struct bc_service *s)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
-	uint64_t watchdog_us;
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
@@ -85,8 +99,8 @@ void bc_service_open(struct bc_service *s)
 	s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s->fd < 0)
 		bc_log(BC_LOG_WARNING, "can't notify the service manager: %s", strerror(errno));
-	else if (sd_watchdog_enabled(0, &watchdog_us) > 0)
-		s->watchdog_ns = watchdog_us * 1000;
+	else
+		open_watchdog(s);
 }
 
 void bc_service_close(struct bc_service *s)

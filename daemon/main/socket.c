@@ -9,15 +9,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
+#include "daemon/main/systemd.h"
 #include "formats/base/text.h"
 
 #define PID_OF_SYSTEMD 1
@@ -51,13 +52,14 @@ static bool is_same_node(const char *a, const char *b)
 					    x.st_ino == y.st_ino);
 }
 
-static bool check_passed(int fd, const char *path, char *err, size_t errlen)
+static bool check_passed(
+	const struct bc_systemd *systemd, int fd, const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNSPEC};
 	socklen_t bytes = sizeof(address);
 	char where[sizeof(address.sun_path) + 2];
 
-	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
+	if (systemd->sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
 		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0)
 		return bc_fail(err, errlen,
 			"systemd passed something other than a listening Unix stream socket; the "
@@ -79,10 +81,15 @@ static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 
 int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t errlen)
 {
-	int count = sd_listen_fds(1); /* sets FD_CLOEXEC */
+	const struct bc_systemd *systemd;
 	int fd = SD_LISTEN_FDS_START;
 
 	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
+	if (getenv("LISTEN_FDS") == NULL)
+		return 0;
+	if ((systemd = bc_systemd_load(err, errlen)) == NULL)
+		return -EINVAL;
+	int count = systemd->sd_listen_fds(1); /* sets FD_CLOEXEC */
 	if (count == 0)
 		return 0;
 	if (count < 0) {
@@ -97,7 +104,7 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 			count);
 		return -EINVAL;
 	}
-	if (!check_passed(fd, path, err, errlen))
+	if (!check_passed(systemd, fd, path, err, errlen))
 		return -EINVAL;
 	/* accept() must not block, whatever NonBlocking= in the unit says. */
 	int flags = fcntl(fd, F_GETFL);
@@ -187,10 +194,16 @@ static int replace_stale(
 	return listen_on(s, address, node_fd);
 }
 
+/* sd_booted(3) */
+static bool is_booted_by_systemd(void)
+{
+	return access("/run/systemd/system/", F_OK) == 0;
+}
+
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
 	/* In a container, it may be anything. */
-	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && sd_booted() > 0)
+	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && is_booted_by_systemd())
 		bc_message(err, errlen,
 			"%s: systemd listens on this socket; stop its socket unit, or choose "
 			"another path with --socket",

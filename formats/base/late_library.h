@@ -1,5 +1,6 @@
 /* Shared libraries that are loaded when they are needed, because loading them takes longer than
- * most commands run: libcurl and libmicrohttpd bring a library for TLS with all that it needs.
+ * most commands run: libcurl and libmicrohttpd bring a library for TLS with all that it needs,
+ * libsystemd one for encryption.
  *
  * A macro lists the functions once. They become pointers with the same names, in a struct that
  * holds nothing else:

@@ -184,6 +184,21 @@ def test_the_library_for_http_is_needed_by_a_socket_only(tmp):
     equal(run(BUSCAP, "web", tmp, env=env).stderr.decode(), f"buscap web: {tmp}/{words[0]}; {words[1]}\n")
 
 
+@pytest.mark.single
+@pytest.mark.skipif(harness.is_sanitized(), reason="programs with AddressSanitizer are linked with the library")
+def test_libsystemd_is_needed_by_a_passed_socket_and_a_watchdog_only(tmp):
+    (tmp / "libsystemd.so.0").touch()
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp)}
+    argv = "--once", "--source", "sim:rate=max,count=1"
+    words = "libsystemd.so.0: file too short", "install or update the package libsystemd0"
+    refused(*argv, "-o", tmp / "refused", code=2, words=words, env={**env, "LISTEN_FDS": "1"})
+    watched = {**env, "NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "1000000"}
+    done = run(BUSCAPD, *argv, "-o", tmp / "watched", env=watched)
+    equal(done.returncode, 0)
+    assert all(word in done.stderr.decode() for word in words), done.stderr
+    equal(run(BUSCAPD, *argv, "-o", tmp / "out", env=env).returncode, 0)
+
+
 def test_a_socket_that_was_deleted_is_made_again(tmp):
     """By a cleanup of /tmp, or a logout that removes the user's runtime directory."""
     where = tmp / "run" / "socket"
