@@ -1,4 +1,5 @@
-/* Entries pass through two stages. The converter (formats/codec/format.h) drops or adapts what the
+/* Runs of records go to the printer as they are, if it takes them. Everything else becomes entries,
+ * which pass through two stages. The converter (formats/codec/format.h) drops or adapts what the
  * format can't hold. The format's printer then writes text into the output's buffer, or a segment
  * target takes the entries. Both count what they lose, by trait; --strict makes the first loss an
  * error. The last part has the options and the main loop of the commands that convert. */
@@ -38,6 +39,8 @@ static struct bc_print start_print(struct bc_target *t)
 static void finish_print(struct bc_target *t, const struct bc_print *print)
 {
 	t->output->used += print->used;
+	if (print->same_bytes != 0)
+		bc_output_text(t->output, print->same, print->same_bytes);
 	t->splits += print->splits;
 }
 
@@ -196,6 +199,33 @@ bool bc_target_add(struct bc_target *t, const struct bc_entry *entries, size_t c
 		return false;
 	t->converter.lost = NULL;
 	return true;
+}
+
+/* A record that the printer doesn't take as part of a run is converted to an entry; more than one
+ * at a time while it takes none. With --strict all are, because the first loss must be known. */
+#define RUN_ENTRIES 64u
+
+bool bc_target_add_run(struct bc_target *t, struct bc_record_run run)
+{
+	bool has_runs = t->segment == NULL && t->info->printer->print_run != NULL && !t->is_strict;
+	struct bc_entry entries[RUN_ENTRIES];
+	size_t max = RUN_ENTRIES;
+
+	while (run.count != 0) {
+		size_t before = run.count;
+		if (has_runs) {
+			struct bc_print print = start_print(t);
+			t->info->printer->print_run(t->state, &print, &run);
+			finish_print(t, &print);
+			max = run.count != before     ? 1
+			      : max < RUN_ENTRIES / 2 ? 2 * max
+						      : RUN_ENTRIES;
+		}
+		size_t n = bc_record_run_entries(&run, entries, max);
+		if (!bc_target_add(t, entries, n))
+			return false;
+	}
+	return !bc_output_failed(t->output);
 }
 
 /* Reports the losses of one trait. */

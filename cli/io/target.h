@@ -2,7 +2,7 @@
  * only be written to a new file.
  *
  *     bc_target_open()
- *     bc_target_add() ...       entries, in order
+ *     bc_target_add() ...       entries, in order; bc_target_add_run() for records
  *     bc_target_close()         reports, by kind, what the format could not hold
  */
 #ifndef BC_CLI_IO_TARGET_H
@@ -70,6 +70,9 @@ enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *c
  * exited, an entry does not fit, or --strict forbids a loss. Errors are printed and kept in
  * target->exit. */
 bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, size_t count);
+
+/* Writes the entries of a run in the same way. */
+bool bc_target_add_run(struct bc_target *target, struct bc_record_run run);
 
 /* Passes on the source's exit code at its end. If part of the source could not be read
  * (BC_EXIT_FAILED), the output is incomplete: prints a message, and a segment is not sealed.

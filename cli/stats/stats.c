@@ -165,16 +165,17 @@ static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t
 
 static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 {
-	uint32_t time = bc_le32(batch->records + 8);
-	uint64_t tick = batch->tick + (time != BC_TIME_NONE ? time : 0);
+	uint32_t time = bc_le32(batch->run.records + 8);
+	uint64_t tick = batch->run.tick + (time != BC_TIME_NONE ? time : 0);
 
 	set_hz(s, 0);
 	if (!s->options.is_totals)
-		bc_interval_stats_records(&s->intervals, batch->records, batch->record_count, tick);
+		bc_interval_stats_records(
+			&s->intervals, batch->run.records, batch->run.count, tick);
 	else
 		bc_interval_stats_skip(&s->intervals, tick,
-			bc_records_ticks(batch->records, batch->record_count, batch->tick),
-			batch->record_count);
+			bc_records_ticks(batch->run.records, batch->run.count, batch->run.tick),
+			batch->run.count);
 }
 
 /* Records whose footprint the second thread counts. */
@@ -187,7 +188,7 @@ static void count_footprint(void *context)
 {
 	const struct footprint_work *work = context;
 
-	bc_footprint_records(work->footprint, work->batch->records, work->batch->record_count);
+	bc_footprint_records(work->footprint, work->batch->run.records, work->batch->run.count);
 }
 
 static void add_records(
@@ -196,16 +197,16 @@ static void add_records(
 	struct footprint_work work = {&s->footprint, batch};
 	const struct bc_segment_header *header;
 
-	if (!s->options.is_totals && batch->record_count != 0)
+	if (!s->options.is_totals && batch->run.count != 0)
 		second_thread_start(s->second, count_footprint, &work);
 	if (batch->chunk != NULL) {
 		header = bc_reader_header(trace->reader);
 		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
-	} else if (batch->record_count != 0) {
+	} else if (batch->run.count != 0) {
 		add_plain(s, batch);
 	}
-	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
-	bc_tally_records(&s->tally, batch->records, batch->record_count);
+	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
+	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
 	second_thread_wait(s->second);
 }
 
@@ -225,8 +226,8 @@ static int add_names(struct bc_stats *s, const struct bc_batch *batch)
 {
 	int rc = 0;
 
-	for (size_t i = 0; s->options.names != NULL && i < batch->record_count && rc == 0; i++) {
-		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
+	for (size_t i = 0; s->options.names != NULL && i < batch->run.count && rc == 0; i++) {
+		const uint8_t *record = batch->run.records + i * BC_RECORD_BYTES;
 		rc = add_name(s, record[4], bc_le32(record));
 	}
 	return rc;

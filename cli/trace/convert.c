@@ -1,6 +1,7 @@
 /* buscap convert, which copies a trace to another format, and buscap formats, which lists what it
  * can read, write and lose. Convert is the plain use of cli/io/trace and cli/io/target: batches of
- * entries go from one to the other, and the target counts by kind what its format can't hold. */
+ * entries and runs of records go from one to the other, and the target counts by kind what its
+ * format can't hold. */
 #include "cli/term/commands.h"
 
 #include "cli/io/target.h"
@@ -42,7 +43,8 @@ static bool convert_batch(void *context, const struct bc_batch *batch)
 {
 	struct bc_convert_args *c = context;
 
-	return bc_target_add(&c->output, batch->entries, batch->count);
+	return bc_target_add(&c->output, batch->entries, batch->count) &&
+	       bc_target_add_run(&c->output, batch->run);
 }
 
 int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
@@ -63,6 +65,7 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 			goto out;
 		}
 	}
+	c.reader.as_runs = !c.target.is_strict; /* see bc_target_add_run() */
 	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
 		code = bc_print_usage_error(console, "-O is required: the output format");

@@ -341,10 +341,10 @@ static void cut_records(struct cut *c, const struct bc_batch *batch)
 {
 	const struct bc_filter *f = &c->filter_args.filter;
 	struct bc_filter_bounds bounds = {.numbers = f->numbers, .ticks = f->ticks};
-	struct run run = {.at = batch->records,
-		.left = batch->record_count,
-		.number = batch->first_number,
-		.tick = batch->tick,
+	struct run run = {.at = batch->run.records,
+		.left = batch->run.count,
+		.number = batch->run.number,
+		.tick = batch->run.tick,
 		.bounds = &bounds};
 
 	cut_run(c, &run, run.left);
@@ -381,7 +381,7 @@ static void cut_batch(struct cut *c, const struct bc_batch *batch)
 	}
 	if (batch->chunk != NULL)
 		cut_chunk(c, batch->chunk);
-	else if (batch->records != NULL)
+	else if (batch->run.records != NULL)
 		cut_records(c, batch);
 	else
 		cut_entries(c, batch->entries, batch->count);
@@ -397,7 +397,7 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 		return false;
 	if (batch->count != 0)
 		return batch->entries[batch->count - 1].number > last;
-	return batch->record_count != 0 && batch->first_number + batch->record_count > last;
+	return batch->run.count != 0 && batch->run.number + batch->run.count > last;
 }
 
 static void print_summary(const struct cut *c)

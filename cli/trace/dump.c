@@ -431,15 +431,15 @@ static bool needs_chunk(void *context, const struct bc_chunk_info *info)
 static void print_records(struct dump *dump, const struct bc_batch *batch)
 {
 	const struct bc_filter *f = &dump->args.filter;
-	const uint8_t *record = batch->records;
-	uint64_t number = batch->first_number;
-	uint64_t tick = batch->tick;
+	const uint8_t *record = batch->run.records;
+	uint64_t number = batch->run.number;
+	uint64_t tick = batch->run.tick;
 
 	if (!dump->is_part && !dump->is_by_record) {
-		print_run(dump, record, batch->record_count);
+		print_run(dump, record, batch->run.count);
 		return;
 	}
-	for (size_t i = 0; i < batch->record_count; i++, number++, record += BC_RECORD_BYTES) {
+	for (size_t i = 0; i < batch->run.count; i++, number++, record += BC_RECORD_BYTES) {
 		uint64_t ticks;
 		bool is_match = bc_filter_records(f, record, 1, &ticks) != 0;
 		tick += ticks;
@@ -561,7 +561,7 @@ static bool print_lines(struct dump *dump, const struct bc_batch *batch)
  * selected, because numbers increase. Of a segment, needs_chunk() selects the chunks. */
 static bool print_batch(struct dump *dump, const struct bc_batch *batch)
 {
-	uint64_t end = batch->first_number + batch->record_count;
+	uint64_t end = batch->run.number + batch->run.count;
 
 	if (batch->count != 0) {
 		const struct bc_entry *last = &batch->entries[batch->count - 1];
@@ -569,7 +569,7 @@ static bool print_batch(struct dump *dump, const struct bc_batch *batch)
 	}
 	if (batch->chunk != NULL)
 		print_chunk(dump, batch->chunk);
-	else if (batch->records != NULL)
+	else if (batch->run.records != NULL)
 		print_records(dump, batch);
 	else if (dump->printer == NULL)
 		print_bus_entries(dump, batch);

@@ -363,6 +363,8 @@ static void bus_encoder_next(struct bc_bus_encoder *c, uint64_t *addr, uint8_t *
 
 /* ---- bus printer */
 
+#define BUS_ROW_BITS 11
+
 struct bus {
 	bool is_framed;
 	bool has_map;
@@ -376,6 +378,7 @@ struct bus {
 	uint64_t tick;
 	uint32_t epoch;
 	bool has_epoch;
+	uint64_t rows[1u << BUS_ROW_BITS]; /* see print_record_run() */
 	struct bc_bcp1_writer writer;
 };
 
@@ -606,6 +609,109 @@ static int print_bus(void *state, struct bc_print *p)
 	return 0;
 }
 
+/* ---- runs of records
+ *
+ * Adds records to the frame that is being filled, as open_reference() and bcp1_writer_add() do in
+ * the usual case: the record is one sample, and its processor is in the low nibble. A recording of
+ * bus samples has no others. Begins no frame and ends none: print_bus() does, and writes all other
+ * records.
+ *
+ * How a record is written depends on its type, size and attribute and on the low bits of its
+ * address. Each combination is encoded once, by bus_encoder_start(), and kept in a table, so that
+ * the loop does the same for every record: which one comes next is unpredictable. */
+
+/* A row of the table. The key is the three fields as in a record, then the three bits. */
+enum {
+	KEY_ADDR = 24,
+	IS_ROW = 1 << 27,
+	AT_ALIGNED = 28, /* the address bits that a sample does not have: 7 or 0 */
+	AT_LOSES = 31,   /* 1 if the attribute is lost */
+	AT_SAMPLE = 32,  /* byte enables and control byte */
+	KEY_MASK = (1 << AT_ALIGNED) - 1,
+};
+
+static unsigned row_of(uint32_t key)
+{
+	return key * UINT32_C(0x9E3779B1) >> (32 - BUS_ROW_BITS);
+}
+
+/* Returns the row of a record, or 0 if records like this one are unusual. */
+static __attribute__((noinline)) uint64_t make_row(const uint8_t *record, uint32_t key)
+{
+	struct bc_bus_encoder c;
+	struct bc_entry entry;
+	uint64_t addr;
+	uint8_t enables;
+
+	bc_entry_of_record(&entry, record, 0, 0);
+	if (cycle_row_of(entry.type).cycle == BC_CYCLE_SPECIAL || entry.type >= BC_REQ_INVALID)
+		return 0;
+	entry.addr = key >> KEY_ADDR & 7;
+	if (!bus_encoder_start(&c, &entry))
+		return 0;
+	bool is_split = c.is_split;
+	bool loses = c.lost != 0;
+	bus_encoder_next(&c, &addr, &enables);
+	if (!c.is_over)
+		return 0;
+	return key | (uint64_t)(is_split ? 7 : 0) << AT_ALIGNED | (uint64_t)loses << AT_LOSES |
+	       (uint64_t)(enables | c.control << 8) << AT_SAMPLE;
+}
+
+static bool can_print_run(const struct bus *bus, const struct bc_record_run *run)
+{
+	const struct bc_bcp1_writer *w = &bus->writer;
+
+	return w->samples != 0 && w->is_agents && bus->has_agents && !bus->has_map &&
+	       run->epoch == bus->epoch && run->tick == w->tick &&
+	       run->tick < BC_TICK_END - DELTA_MAX * BC_BCP1_WRITER_SAMPLES;
+}
+
+static void print_record_run(void *state, struct bc_print *p, struct bc_record_run *run)
+{
+	struct bus *bus = state;
+	struct bc_bcp1_writer *w = &bus->writer;
+	uint32_t first_proc = (uint32_t)w->proc << 24;
+	uint32_t procs = 0; /* differences */
+	uint64_t ticks = 0;
+	uint64_t lost = 0;
+	uint32_t n = 0;
+
+	if (!can_print_run(bus, run))
+		return;
+	uint32_t room = BC_BCP1_WRITER_SAMPLES - w->samples;
+	uint32_t max = run->count < room ? (uint32_t)run->count : room;
+	const uint8_t *in = run->records;
+	uint8_t *out = w->frame + BC_BCP1_HEADER_BYTES + (size_t)w->samples * BC_BCP1_SAMPLE_BYTES;
+	for (; n < max; n++, in += BC_RECORD_BYTES, out += BC_BCP1_SAMPLE_BYTES) {
+		uint32_t addr = bc_le32(in);
+		uint32_t meta = bc_le32(in + 4);
+		uint32_t time = bc_le32(in + 8);
+		uint32_t key = (meta & 0xFFFFFF) | (addr & 7) << KEY_ADDR | IS_ROW;
+		uint64_t row = bus->rows[row_of(key)];
+		if ((meta >> 28 | time >> 16) != 0)
+			break;
+		if (((row ^ key) & KEY_MASK) != 0) {
+			row = make_row(in, key);
+			if (row == 0)
+				break;
+			bus->rows[row_of(key)] = row;
+		}
+		bc_write_be32(out, addr & ~(uint32_t)(row >> AT_ALIGNED & 7));
+		bc_write_le32(
+			out + 4, (uint32_t)(row >> AT_SAMPLE) | (meta >> 24) << 8 | time << 16);
+		procs |= meta ^ first_proc;
+		ticks += time;
+		lost += row >> AT_LOSES & 1;
+	}
+	p->reduced[__builtin_ctz(BC_HAS_ATTR)] += lost;
+	w->samples += n;
+	w->is_one_proc &= procs >> 24 == 0;
+	w->has_nibble |= procs >> 24 != 0; /* also if the first is not 0: it has that already */
+	bc_record_run_skip(run, n, ticks);
+	w->tick = bus->tick = run->tick;
+}
+
 static bool print_tail(void *state, struct bc_print *p)
 {
 	struct bus *bus = state;
@@ -620,5 +726,6 @@ const struct bc_printer bc_raw6_printer = {
 const struct bc_printer bc_bcp1_printer = {.state_bytes = sizeof(struct bus),
 	.init = bcp1_init,
 	.print = print_bus,
+	.print_run = print_record_run,
 	.tail = print_tail,
 	.free = bus_free};

@@ -26,6 +26,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/trace/printer.h"
 
@@ -192,20 +193,36 @@ static int print_records(struct bc_byu_clock *clock, struct bc_print *p, enum bc
 	return 0;
 }
 
+/* Records keep their times if nothing was left out before the first. */
+static void print_record_run(void *state, struct bc_print *p, struct bc_record_run *run)
+{
+	struct bc_byu_clock *clock = state;
+
+	if (!clock->has_tick || run->tick != clock->tick || run->epoch != clock->epoch)
+		return;
+	uint64_t ticks = bc_records_ticks(run->records, run->count, 0);
+	p->same = run->records;
+	p->same_bytes = run->count * BC_RECORD_BYTES;
+	bc_record_run_skip(run, run->count, ticks);
+	clock->tick = run->tick;
+	clock->number = run->number - 1;
+}
+
 /* One function per dialect, so that the dialect is a compile-time constant. */
-#define DIALECT(name, format)                                                                      \
+#define DIALECT(name, format, run)                                                                 \
 	static int print_##name(void *state, struct bc_print *p)                                   \
 	{                                                                                          \
 		return print_records(state, p, format);                                            \
 	}                                                                                          \
 	const struct bc_printer bc_##name##_printer = {.state_bytes = sizeof(struct bc_byu_clock), \
 		.init = byu_init,                                                                  \
-		.print = print_##name}
+		.print = print_##name,                                                             \
+		.print_run = (run)}
 
-DIALECT(byu, BC_FORMAT_BYU);
-DIALECT(byu16, BC_FORMAT_BYU16);
-DIALECT(byu24, BC_FORMAT_BYU24);
-DIALECT(byu_be, BC_FORMAT_BYU_BE);
+DIALECT(byu, BC_FORMAT_BYU, print_record_run);
+DIALECT(byu16, BC_FORMAT_BYU16, NULL);
+DIALECT(byu24, BC_FORMAT_BYU24, NULL);
+DIALECT(byu_be, BC_FORMAT_BYU_BE, NULL);
 
 /* ---- rowbinary */
 

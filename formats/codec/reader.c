@@ -1,9 +1,10 @@
 /* Reads traces of three kinds: frames (bcp1), chunks (segments), and blocks of lines or of records
  * of a fixed size. Each kind has a state and the functions of a struct reader_kind.
  *
- * A kind's next() returns a batch as soon as it has entries or a fault. Its state says where to go
- * on, so whatever comes after a fault is found by the next call: entries come in order, and each
- * fault once, where it is. Text in entries points into the state, which only the next call changes.
+ * A kind's next() returns a batch as soon as it has entries, a run or a fault. Its state says where
+ * to go on, so whatever comes after a fault is found by the next call: entries come in order, and
+ * each fault once, where it is. Text in entries points into the state, which only the next call
+ * changes.
  */
 #include "formats/codec/reader.h"
 
@@ -529,7 +530,7 @@ static void apply_anchor(struct chunk_state *c, const struct bc_event *anchor, u
 	c->is_inexact = !anchor->exact;
 }
 
-/* Returns as many records and events of the chunk as fit. */
+/* Returns as many records and events of the chunk as fit, or events up to a run. */
 static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
@@ -542,11 +543,12 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		c->epoch = info->epoch;
 	}
 	batch->chunk_info = info;
-	while (batch->count < READER_ENTRIES) {
+	while (batch->count < READER_ENTRIES && batch->run.count == 0) {
 		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
 		const struct bc_event *event = &c->chunk.events[c->event];
 		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
-		if (c->event < info->events && event->position <= c->next) {
+		bool has_event = c->event < info->events;
+		if (has_event && event->position <= c->next) {
 			c->event++;
 			if (event->kind == BC_EVENT_ANCHOR)
 				apply_anchor(c, event, time);
@@ -558,12 +560,24 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 			c->has_chunk = false;
 			return;
 		}
-		c->tick += c->next != 0 && time != BC_TIME_NONE ? time : 0;
-		struct bc_entry *entry = &r->entries[batch->count++];
-		bc_entry_of_record(entry, record, info->first_record + c->next, c->tick);
-		entry->epoch = info->epoch;
-		entry->is_inexact = c->is_inexact;
-		c->next++;
+		struct bc_record_run run = {.records = record,
+			.count = (has_event ? event->position : info->records) - c->next,
+			.number = info->first_record + c->next,
+			.tick = c->next != 0 ? c->tick : bc_chunk_tick_before(&c->chunk),
+			.epoch = info->epoch,
+			.is_inexact = c->is_inexact};
+		if (r->options.as_runs) {
+			batch->run = run;
+			c->next += (uint32_t)run.count;
+			/* Without an event, nothing needs the tick. */
+			c->tick = has_event ? bc_records_ticks(record, run.count, run.tick) : 0;
+			return;
+		}
+		size_t n = bc_record_run_entries(
+			&run, r->entries + batch->count, READER_ENTRIES - batch->count);
+		batch->count += n;
+		c->next += (uint32_t)n;
+		c->tick = run.tick;
 	}
 }
 
@@ -571,13 +585,14 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 {
 	struct chunk_state *c = r->state;
 
-	while (batch->count == 0) {
+	while (batch->count == 0 && batch->run.count == 0) {
 		if (c->has_chunk && r->options.as_records) {
 			c->has_chunk = false;
-			batch->records = c->chunk.records;
-			batch->record_count = c->chunk.info.records;
-			batch->first_number = c->chunk.info.first_record;
-			batch->tick = bc_chunk_tick_before(&c->chunk);
+			batch->run = (struct bc_record_run){.records = c->chunk.records,
+				.count = c->chunk.info.records,
+				.number = c->chunk.info.first_record,
+				.tick = bc_chunk_tick_before(&c->chunk),
+				.epoch = c->chunk.info.epoch};
 			batch->chunk = &c->chunk;
 			batch->chunk_info = &c->chunk.info;
 			return 1;
@@ -775,15 +790,13 @@ static void next_records(struct bc_reader *r, struct block_state *b, struct bc_b
 	const uint8_t *in = b->bytes + b->start;
 	size_t n = (b->whole - b->start) / BC_RECORD_BYTES;
 
-	batch->first_number = b->number;
-	batch->tick = b->tick;
-	batch->records = in;
 	if (b->records != NULL) {
 		(void)bc_dialect_read(b->records, in, n, r->format);
-		batch->records = b->records;
+		in = b->records;
 	}
-	batch->record_count = n;
-	b->tick = bc_records_ticks(batch->records, n, b->tick);
+	batch->run = (struct bc_record_run){
+		.records = in, .count = n, .number = b->number, .tick = b->tick};
+	b->tick = bc_records_ticks(in, n, b->tick);
 	b->number += n;
 	b->start += n * BC_RECORD_BYTES;
 }
@@ -842,7 +855,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 			next_records(r, b, batch);
 		else
 			parse_block(r, b, batch);
-		if (batch->count != 0 || batch->record_count != 0 || batch->fault != NULL)
+		if (batch->count != 0 || batch->run.count != 0 || batch->fault != NULL)
 			return 1;
 	}
 	int error = b->error;

@@ -31,20 +31,17 @@ struct bc_fault {
 	char what[200];  /* description, a phrase */
 };
 
-/* Valid until the next call to bc_reader_next(). */
+/* The entries come first, then the run, then the fault. Valid until the next call to
+ * bc_reader_next(). */
 struct bc_batch {
 	const struct bc_entry *entries;
 	size_t count;
-	const struct bc_fault *fault; /* comes after the entries; NULL: none */
+	struct bc_record_run run;     /* only with as_records or as_runs; count 0: none */
+	const struct bc_fault *fault; /* NULL: none */
 
-	/* Instead of entries, if the reader was opened with as_records: BYU records. */
-	const uint8_t *records;
-	size_t record_count;
-	uint64_t first_number;        /* of the first record */
-	uint64_t tick;                /* of the record before the first, or 0 */
-	const struct bc_chunk *chunk; /* the chunk with the records; NULL: not from a segment */
-
-	/* For segments: the header of the chunk that contains the entries or records; otherwise
+	/* For segments: the chunk of the run, with as_records; otherwise NULL. */
+	const struct bc_chunk *chunk;
+	/* For segments: the header of the chunk that contains the entries or the run; otherwise
 	 * NULL. */
 	const struct bc_chunk_info *chunk_info;
 };
@@ -52,8 +49,12 @@ struct bc_batch {
 struct bc_reader_options {
 	struct bc_format_options format;
 	/* Return the records of segments, byu and byu-be directly, without converting them to
-	 * entries. Other formats are not affected. */
+	 * entries: those of a chunk as one run, with the events left in the chunk. Other formats
+	 * are not affected. */
 	bool as_records;
+	/* Return the records of segments between two events as a run, the events as entries. Other
+	 * formats are not affected. */
+	bool as_runs;
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
 	 * all. It is called when the header has been read, possibly several times for a chunk. With
 	 * index_fd, chunks that are not needed are skipped without being read. It is also called

@@ -241,6 +241,21 @@ void bc_entry_of_record(
 	entry->tick = tick;
 }
 
+size_t bc_record_run_entries(struct bc_record_run *run, struct bc_entry *entries, size_t max)
+{
+	size_t n = run->count < max ? run->count : max;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t time = bc_le32(run->records + 8);
+		uint64_t ticks = time != BC_TIME_NONE ? time : 0;
+		bc_entry_of_record(&entries[i], run->records, run->number, run->tick + ticks);
+		entries[i].epoch = run->epoch;
+		entries[i].is_inexact = run->is_inexact;
+		bc_record_run_skip(run, 1, ticks);
+	}
+	return n;
+}
+
 void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
 	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick)
 {

@@ -229,6 +229,29 @@ static inline void bc_entry_reference(
 void bc_entry_of_record(
 	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick);
 
+/* BYU records in a row, with no event between them. The tick of each is `tick` plus the `time` of
+ * the records up to it, where BC_TIME_NONE counts as 0. */
+struct bc_record_run {
+	const uint8_t *records;
+	size_t count;
+	uint64_t number; /* of the first record */
+	uint64_t tick;   /* before the first record */
+	uint32_t epoch;
+	bool is_inexact; /* the ticks are lower bounds */
+};
+
+/* Drops the first n records, which take `ticks`. */
+static inline void bc_record_run_skip(struct bc_record_run *run, size_t n, uint64_t ticks)
+{
+	run->records += n * BC_RECORD_BYTES;
+	run->count -= n;
+	run->number += n;
+	run->tick += ticks;
+}
+
+/* Moves the first records of a run, at most `max`, to entries. Returns their number. */
+size_t bc_record_run_entries(struct bc_record_run *run, struct bc_entry *entries, size_t max);
+
 /* Converts a bus sample to an entry: the record that `mapping` produces, plus the sample itself. */
 void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
 	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick);

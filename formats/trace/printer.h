@@ -30,6 +30,9 @@ struct bc_print {
 	uint32_t lost;
 	const struct bc_entry *loser;
 	uint64_t splits; /* entries that were written as several */
+	/* print_run(): output after out[0, used) that is the same as bytes of the run, or 0. */
+	const uint8_t *same;
+	size_t same_bytes;
 	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits of a
 	 * BYU record". */
 	char err[160];
@@ -44,6 +47,11 @@ struct bc_printer {
 	/* Prints entries until none are left or fewer than BC_PRINT_MAX bytes are free. Returns 0;
 	 * -ERANGE if entries[0] cannot be written, or -ENOMEM, both with `err` set. */
 	int (*print)(void *state, struct bc_print *print);
+	/* Prints the first records of a run, all that it can, as the converter and print() would
+	 * print their entries, and advances the run. Leaves to them records that the format can't
+	 * hold, and any others. Counts losses without setting `lost` and `loser`. NULL: the format
+	 * has no faster way for runs. */
+	void (*print_run)(void *state, struct bc_print *print, struct bc_record_run *run);
 	/* Writes what comes after the last entry, including anything held back; NULL if nothing
 	 * does. Call until it returns true. */
 	bool (*tail)(void *state, struct bc_print *print);

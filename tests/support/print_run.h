@@ -21,6 +21,7 @@ struct printed {
 	char err[160];
 	uint64_t reduced[BC_TRAIT_BITS];
 	uint64_t left_out[BC_TRAIT_BITS];
+	uint64_t splits;
 };
 
 struct print_run {
@@ -43,9 +44,9 @@ static inline void print_run_start(struct print_run *run, struct printed *to, en
 	assert_non_null(run->state);
 }
 
-static inline struct bc_print print_run_buffer(struct print_run *run)
+static inline struct bc_print print_run_buffer(struct print_run *run, size_t same_bytes)
 {
-	size_t need = run->to->trace.n + BC_PRINT_MAX + run->slack;
+	size_t need = run->to->trace.n + BC_PRINT_MAX + run->slack + same_bytes;
 
 	if (need > run->capacity) {
 		run->capacity = 2 * need;
@@ -64,12 +65,13 @@ static inline void print_run_add(struct print_run *run, const struct bc_entry *e
 	bc_entry_convert_batch(&run->fit, entries, n);
 	while ((n = bc_entry_converter_next(&run->fit, &part)) != 0) {
 		while (n != 0 && run->to->rc == 0) {
-			struct bc_print print = print_run_buffer(run);
+			struct bc_print print = print_run_buffer(run, 0);
 			print.entries = part;
 			print.count = n;
 			run->to->rc = run->info->printer->print(run->state, &print);
 			assert_true(print.used <= print.capacity);
 			run->to->trace.n += print.used;
+			run->to->splits += print.splits;
 			part = print.entries;
 			n = print.count;
 			if (run->to->rc == 0)
@@ -81,10 +83,33 @@ static inline void print_run_add(struct print_run *run, const struct bc_entry *e
 	}
 }
 
+/* Prints records as the printer takes them. Returns how many it took as a run. */
+static inline size_t print_run_add_records(struct print_run *run, struct bc_record_run records)
+{
+	size_t taken = 0;
+	struct bc_entry entry;
+
+	while (records.count != 0 && run->to->rc == 0) {
+		struct bc_print print = print_run_buffer(run, records.count * BC_RECORD_BYTES);
+		taken += records.count;
+		run->info->printer->print_run(run->state, &print, &records);
+		taken -= records.count;
+		assert_true(print.used <= print.capacity);
+		run->to->trace.n += print.used;
+		run->to->splits += print.splits;
+		if (print.same_bytes != 0)
+			memcpy(run->to->trace.bytes + run->to->trace.n, print.same,
+				print.same_bytes);
+		run->to->trace.n += print.same_bytes;
+		print_run_add(run, &entry, bc_record_run_entries(&records, &entry, 1));
+	}
+	return taken;
+}
+
 static inline void print_run_finish(struct print_run *run)
 {
 	for (bool is_over = run->info->printer->tail == NULL; !is_over;) {
-		struct bc_print print = print_run_buffer(run);
+		struct bc_print print = print_run_buffer(run, 0);
 		is_over = run->info->printer->tail(run->state, &print);
 		run->to->trace.n += print.used;
 	}

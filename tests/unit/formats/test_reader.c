@@ -17,6 +17,7 @@ static struct bc_chunk_pages chunk_pages;
 struct read_options {
 	const char *format_options;
 	bool as_records;
+	bool as_runs;
 	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
 	int index_fd; /* 0: none */
@@ -33,7 +34,8 @@ static void show_entry(FILE *out, const struct bc_entry *e)
 	fprintf(out,
 		"%" PRIu64 ": kind %u type %x addr %" PRIx64 " has %x size %u attr %u proc %u ",
 		e->number, e->kind, e->type, e->addr, e->has, e->size, e->attr, e->proc);
-	fprintf(out, "tick %" PRIu64 " delta %" PRIx64 " epoch %u", e->tick, e->delta, e->epoch);
+	fprintf(out, "tick %" PRIu64 " delta %" PRIx64 " epoch %u%s", e->tick, e->delta, e->epoch,
+		e->is_inexact ? " inexact" : "");
 	if (e->kind == BC_ENTRY_UOP) {
 		show_text(out, e->uop.macro);
 		show_text(out, e->uop.micro);
@@ -50,18 +52,14 @@ static void show_entry(FILE *out, const struct bc_entry *e)
 
 static void show_batch(FILE *out, const struct bc_batch *batch)
 {
-	uint64_t tick = batch->tick;
+	struct bc_record_run run = batch->run;
+	struct bc_entry entry;
 
 	for (size_t i = 0; i < batch->count; i++)
 		show_entry(out, &batch->entries[i]);
 	/* Print single records, because runs end wherever the reads did. */
-	for (size_t i = 0; i < batch->record_count; i++) {
-		struct bc_entry entry;
-		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
-		tick = bc_records_ticks(record, 1, tick);
-		bc_entry_of_record(&entry, record, batch->first_number + i, tick);
+	while (bc_record_run_entries(&run, &entry, 1) != 0)
 		show_entry(out, &entry);
-	}
 	if (batch->fault == NULL)
 		return;
 	const struct bc_fault *f = batch->fault;
@@ -74,6 +72,7 @@ static char *read_all(int fd, enum bc_format format, const struct read_options *
 {
 	struct bc_reader_options reader_options = {.format = bc_format_options_default(),
 		.as_records = options->as_records,
+		.as_runs = options->as_runs,
 		.needs_chunk = options->needs_chunk,
 		.context = options->context,
 		.index_fd = options->index_fd != 0 ? options->index_fd : -1,
@@ -97,7 +96,7 @@ static char *read_all(int fd, enum bc_format format, const struct read_options *
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, format, &reader_options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
-		assert_true(batch.count != 0 || batch.record_count != 0 || batch.fault != NULL ||
+		assert_true(batch.count != 0 || batch.run.count != 0 || batch.fault != NULL ||
 			    batch.chunk != NULL);
 		show_batch(out, &batch);
 	}
@@ -626,6 +625,39 @@ TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
 	free(entries);
 }
 
+static bool needs_even_chunk(void *context, const struct bc_chunk_info *info)
+{
+	(void)context;
+	return info->number % 2 == 0;
+}
+
+/* Reads with and without runs, all chunks or some. */
+static void assert_same_in_runs(const uint8_t *bytes, size_t n)
+{
+	for (int is_some = 0; is_some < 2; is_some++) {
+		struct read_options options = {.needs_chunk = is_some ? needs_even_chunk : NULL};
+		char *expected = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
+		options.as_runs = true;
+		char *text = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
+		assert_string_equal(text, expected);
+		free(text);
+		free(expected);
+	}
+}
+
+TEST_WITH(segments, s, runs_have_the_same_entries_and_faults_also_after_damage)
+{
+	size_t bits = 8 * s->one.size;
+
+	for (size_t n = 0; n <= s->one.size; n = test_next(n, 37, &s->one.edges))
+		assert_same_in_runs(s->one.bytes, n);
+	for (size_t bit = 0; bit < bits; bit = test_next_bit(bit, 331, &s->one.edges)) {
+		s->one.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_same_in_runs(s->one.bytes, s->one.size);
+		s->one.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
 /* docs/segment-format.md, section 7. */
 TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 {
@@ -641,7 +673,7 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 		/* Anchors of records other than the third have no effect. */
 		struct bc_event anchor = {.position = i,
 			.kind = BC_EVENT_ANCHOR,
-			.exact = i == 2,
+			.exact = i != 2,
 			.value = i == 2 ? 9000 : 5000};
 		bc_record_store(chunk.records + (size_t)i * BC_RECORD_BYTES, &record);
 		if (i != 0)
@@ -652,10 +684,13 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 	size_t n = bc_chunk_encode(encoded, &chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
 	const char *at = text;
+	assert_same_in_runs(encoded, n);
 	for (unsigned i = 0; i < 4; i++) {
 		at = strstr(at, " tick ");
 		assert_non_null(at);
 		assert_int_equal(strtoull(at += 6, NULL, 10), ticks[i]);
+		const char *inexact = strstr(at, " inexact");
+		assert_int_equal(inexact != NULL && inexact < strchr(at, '\n'), i >= 2);
 	}
 	free(text);
 }
