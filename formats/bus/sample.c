@@ -81,43 +81,50 @@ struct bc_mapping_options bc_mapping_options_default(void)
 	};
 }
 
-static uint32_t special_entry(uint8_t be)
+static uint64_t fields_entry(uint8_t reqtype, uint32_t size)
+{
+	return (uint64_t)(reqtype | size << 8) << 32;
+}
+
+static uint64_t special_entry(uint8_t be)
 {
 	switch (be) {
 	case BC_SPECIAL_SHUTDOWN:
-		return BC_REQ_SHUTDOWN;
+		return fields_entry(BC_REQ_SHUTDOWN, 0);
 	case BC_SPECIAL_FLUSH:
-		return BC_REQ_FLUSH;
+		return fields_entry(BC_REQ_FLUSH, 0);
 	case BC_SPECIAL_HALT:
-		return BC_REQ_HALT | BC_MAP_HALT;
+		return fields_entry(BC_REQ_HALT, 0) | BC_MAP_HALT | BC_MAP_RARE;
 	case BC_SPECIAL_WRITE_BACK:
-		return BC_REQ_SYNC;
+		return fields_entry(BC_REQ_SYNC, 0);
 	case BC_SPECIAL_FLUSH_ACK:
-		return BC_REQ_FLUSHACK;
+		return fields_entry(BC_REQ_FLUSHACK, 0);
 	case BC_SPECIAL_BRANCH_TRACE:
-		return BC_REQ_BRTRACEREC;
+		return fields_entry(BC_REQ_BRTRACEREC, 0);
 	default:
-		return BC_REQ_CNTRLAGNTRES | BC_MAP_UNKNOWN;
+		return fields_entry(BC_REQ_CNTRLAGNTRES, 0) | BC_MAP_UNKNOWN | BC_MAP_RARE;
 	}
 }
 
-static uint32_t bytes_entry(uint8_t reqtype, uint8_t be)
+/* The address becomes that of the lowest enabled byte: 7 ^ its number clears what BC_MAP_ALIGN
+ * sets. */
+static uint64_t bytes_entry(uint8_t reqtype, uint8_t be)
 {
 	uint32_t size = 0;
-	uint32_t flags = 0;
+	uint64_t lowest = 0;
 
-	for (uint32_t byte = 8; byte-- > 0;) {
+	for (unsigned byte = 8; byte-- > 0;) {
 		if ((be >> byte & 1) == 0) {
 			size++;
-			flags = BC_MAP_ALIGN | byte << 24;
+			lowest = BC_MAP_ALIGN | (7 ^ byte);
 		}
 	}
-	return reqtype | size << 8 | flags;
+	return fields_entry(reqtype, size) | lowest;
 }
 
-static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_options *options)
+static uint64_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_options *options)
 {
-	uint32_t burst_size = (options->size_v1_0 ? 8u : 32u) << 8;
+	uint32_t burst_bytes = options->size_v1_0 ? 8 : 32;
 
 	switch (cycle) {
 	case BC_CYCLE_INT_ACK:
@@ -129,28 +136,28 @@ static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_opt
 	case BC_CYCLE_IO_WRITE:
 		return bytes_entry(BC_REQ_IOWRITE, be);
 	case BC_CYCLE_I_FETCH:
-		return BC_REQ_FETCH | burst_size;
+		return fields_entry(BC_REQ_FETCH, burst_bytes);
 	case BC_CYCLE_NC_I_FETCH:
 		return bytes_entry(BC_REQ_FETCH, be);
 	case BC_CYCLE_D_READ:
-		return BC_REQ_MEMREAD | burst_size;
+		return fields_entry(BC_REQ_MEMREAD, burst_bytes);
 	case BC_CYCLE_NC_D_READ:
 		return bytes_entry(BC_REQ_MEMREAD, be);
 	case BC_CYCLE_WRITE_BACK:
-		return BC_REQ_MEMWRITE | burst_size;
+		return fields_entry(BC_REQ_MEMWRITE, burst_bytes);
 	case BC_CYCLE_D_WRITE:
 		return bytes_entry(BC_REQ_MEMWRITE, be);
 	default:
 		return bytes_entry((uint8_t)(BC_REQ_INVALID + cycle), be) |
-		       (options->keep_invalid ? 0 : BC_MAP_DROP);
+		       (options->keep_invalid ? 0 : BC_MAP_DROP | BC_MAP_RARE);
 	}
 }
 
 void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options)
 {
 	mapping->options = *options;
-	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
-		for (unsigned be = 0; be < 256; be++)
-			mapping->entry[cycle << 8 | be] = entry_of(cycle, (uint8_t)be, options) |
-							  (uint32_t)options->attr[cycle] << 16;
+	for (unsigned be = 0; be < 256; be++)
+		for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
+			mapping->entry[be << 4 | cycle] = entry_of(cycle, (uint8_t)be, options) |
+							  (uint64_t)options->attr[cycle] << 48;
 }

@@ -60,7 +60,7 @@ size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAM
 
 /* ---- mapping to records
  *
- * Maps Pentium bus samples to BYU records with a table of 4096 entries: cycle type x byte enables.
+ * Maps Pentium bus samples to BYU records with a table of 4096 entries: byte enables x cycle type.
  *
  * Set a struct bc_mapping_options, build the table once with bc_mapping_init(), and look up each
  * sample with bc_map_entry() and bc_map_sample(). The table is then read-only, so threads can share
@@ -90,17 +90,16 @@ struct bc_mapping_options {
 	bool keep_invalid;            /* make records of invalid cycles instead of dropping them */
 };
 
-/* Table entry: reqtype in bits 0..7, size 8..15, attr 16..23, and these: */
-enum bc_map_flag {
-	BC_MAP_BYTE = 7 << 24,    /* number of the lowest enabled byte; 0 without BC_MAP_ALIGN */
-	BC_MAP_ALIGN = 1 << 27,   /* align the address to 8 and add that number */
-	BC_MAP_DROP = 1 << 28,    /* drop: an invalid cycle */
-	BC_MAP_UNKNOWN = 1 << 29, /* an undocumented special cycle */
-	BC_MAP_HALT = 1 << 30,    /* HALT, or STOPCLKACK if address bit 4 is set */
-};
+/* A table entry: what XORed with the address gives the record's first seven bytes (bits 0..2: the
+ * address's low bits; 32..55: reqtype, size, attr), and these: */
+#define BC_MAP_DROP    (UINT64_C(1) << 56) /* drop: an invalid cycle */
+#define BC_MAP_UNKNOWN (UINT64_C(1) << 57) /* an undocumented special cycle */
+#define BC_MAP_HALT    (UINT64_C(1) << 58) /* HALT, or STOPCLKACK if address bit 4 is set */
+#define BC_MAP_ALIGN   (UINT64_C(7) << 60) /* first set the address's low bits */
+#define BC_MAP_RARE    (UINT64_C(1) << 63) /* one of the first three */
 
 struct bc_mapping {
-	uint32_t entry[BC_CYCLE_TYPES * 256];
+	uint64_t entry[256 * BC_CYCLE_TYPES];
 	struct bc_mapping_options options;
 };
 
@@ -108,26 +107,29 @@ struct bc_mapping_options bc_mapping_options_default(void);
 
 void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options);
 
-static inline uint32_t bc_map_entry(
+static inline uint64_t bc_map_entry(
 	const struct bc_mapping *mapping, const uint8_t sample[BC_SAMPLE_BYTES])
 {
-	return mapping->entry[(unsigned)(sample[5] >> 4) << 8 | sample[4]];
+	return mapping->entry[(uint16_t)(sample[4] << 8 | sample[5]) >> 4];
 }
 
-/* Writes a sample's record without its time (8 bytes). `entry` is bc_map_entry() of the sample. */
-static inline void bc_map_sample(
-	uint8_t *out, uint32_t entry, const uint8_t sample[BC_SAMPLE_BYTES], uint8_t proc)
+/* Writes a sample's record without its time (8 bytes). `entry` is bc_map_entry() of the sample,
+ * without BC_MAP_RARE. */
+static inline void bc_map_plain_sample(
+	uint8_t *out, uint64_t entry, const uint8_t sample[BC_SAMPLE_BYTES], uint8_t proc)
 {
-	uint32_t addr = bc_be32(sample);
-	uint32_t meta = (entry & 0xFFFFFF) | (uint32_t)proc << 24;
-
-	if ((entry & BC_MAP_HALT) != 0 && (addr & 0x10) != 0)
-		meta = (meta & ~0xFFu) | BC_REQ_STOPCLKACK;
 	/* Branch-free: the order of bursts and single transfers is unpredictable. */
-	uint32_t low = (0u - (entry >> 27 & 1)) & 7;
-	addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
-	bc_write_le32(out, addr);
-	bc_write_le32(out + 4, meta);
+	bc_write_le64(out, (bc_be32(sample) | entry >> 60) ^ entry);
+	out[7] = proc;
+}
+
+/* The same for any entry. */
+static inline void bc_map_sample(
+	uint8_t *out, uint64_t entry, const uint8_t sample[BC_SAMPLE_BYTES], uint8_t proc)
+{
+	bc_map_plain_sample(out, entry & ~BC_MAP_RARE, sample, proc);
+	if ((entry & BC_MAP_HALT) != 0 && (sample[3] & 0x10) != 0)
+		out[4] = BC_REQ_STOPCLKACK;
 }
 
 #endif

@@ -150,24 +150,18 @@ static inline __attribute__((always_inline)) bool append_record(
  * its delta. Stops at the first other sample. Returns the number of samples stamped. */
 static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 	const struct bc_mapping *mapping, const uint8_t *at, uint32_t n, struct cursor *cursor,
-	uint32_t proc, const bool has_agent)
+	uint8_t proc, const bool has_agent)
 {
 	uint8_t *out = cursor->out;
 	uint64_t tick = cursor->record_tick;
 	uint32_t done = 0;
 
 	for (; done < n; done++, at += BC_BCP1_SAMPLE_BYTES, out += BC_RECORD_BYTES) {
-		uint64_t sample = bc_le64(at);
-		uint32_t entry = mapping->entry[(sample >> 36 & 0xF00) | (sample >> 32 & 0xFF)];
-		if (__builtin_expect(
-			    (entry & (BC_MAP_DROP | BC_MAP_UNKNOWN | BC_MAP_HALT)) != 0, 0))
+		uint64_t entry = bc_map_entry(mapping, at);
+		uint32_t ticks = bc_le16(at + BC_SAMPLE_BYTES);
+		if (__builtin_expect((entry & BC_MAP_RARE) != 0, 0))
 			break;
-		uint32_t low = (0u - (entry >> 27 & 1)) & 7;
-		uint32_t addr = __builtin_bswap32((uint32_t)sample);
-		uint32_t ticks = (uint32_t)(sample >> 48);
-		uint64_t agent = has_agent ? sample >> 40 & 15 : proc;
-		addr = (addr & ~low) | (entry & BC_MAP_BYTE) >> 24;
-		bc_write_le64(out, addr | (uint64_t)(entry & 0xFFFFFF) << 32 | agent << 56);
+		bc_map_plain_sample(out, entry, at, has_agent ? at[5] & 15 : proc);
 		bc_write_le32(out + 8, ticks);
 		tick += ticks;
 	}
@@ -229,7 +223,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_result stamp_samples(
 			result = BC_STAMP_LIMIT;
 			break;
 		}
-		uint32_t entry = bc_map_entry(mapping, at);
+		uint64_t entry = bc_map_entry(mapping, at);
 		if (__builtin_expect((entry & BC_MAP_DROP) != 0, 0)) {
 			invalid++;
 			tick = next;

@@ -104,7 +104,7 @@ static inline struct trace trace_to_byu(const struct trace *bcp1, enum bc_format
 		const uint8_t *p = bcp1->bytes + at + BC_BCP1_HEADER_BYTES;
 		uint64_t tick = header.tick;
 		for (uint32_t i = 0; i < header.samples; i++, p += BC_BCP1_SAMPLE_BYTES) {
-			uint32_t entry = bc_map_entry(mapping, p);
+			uint64_t entry = bc_map_entry(mapping, p);
 			uint8_t record[BC_RECORD_BYTES];
 			tick += bc_le16(p + 6);
 			if ((entry & BC_MAP_DROP) != 0)

@@ -113,7 +113,7 @@ static void assert_maps(const struct bc_mapping *mapping, const struct bc_mappin
 				(uint8_t)(address >> 16), (uint8_t)(address >> 8), (uint8_t)address,
 				(uint8_t)enables, (uint8_t)(cycle << 4 | (enables & 15))};
 			struct expected e = expect(address, enables, cycle, proc, options);
-			uint32_t entry = bc_map_entry(mapping, sample);
+			uint64_t entry = bc_map_entry(mapping, sample);
 			uint8_t out[BC_RECORD_BYTES + 1];
 			uint8_t expected[BC_RECORD_BYTES + 1];
 

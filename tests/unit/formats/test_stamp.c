@@ -479,7 +479,7 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 		p[-4] = (uint8_t)(is_odd ? ~(1u << dice_below(dice, 8)) : dice_roll(dice));
 		since += bc_le16(at + 6);
 		tick += bc_le16(at + 6);
-		uint32_t entry = bc_map_entry(&f->mapping, at);
+		uint64_t entry = bc_map_entry(&f->mapping, at);
 		if ((entry & BC_MAP_DROP) != 0)
 			continue;
 		*unknown += (entry & BC_MAP_UNKNOWN) != 0;
