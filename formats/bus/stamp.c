@@ -8,13 +8,17 @@
  * Each sample is looked up in the mapping's table, which gives everything but processor and time.
  * stamp_samples() handles every case: dropped cycles, anchors, limits, skipping. Nearly all samples
  * need none of this, so stamp_stretch() handles runs of plain samples in a loop with one
- * predictable branch per sample; it stops at the first sample that needs more. stretch_max()
- * computes in advance how many samples fit the chunk and stay below the tick limit, so the loop
- * checks neither. */
+ * predictable branch per sample (with AVX2, per four samples); it stops at the first sample that
+ * needs more. stretch_max() computes in advance how many samples fit the chunk and stay below the
+ * tick limit, so the loop checks neither. */
 #include "formats/bus/stamp.h"
 
 #include <assert.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(BC_NO_SIMD)
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#include <immintrin.h>
+#endif
 
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping)
 {
@@ -146,6 +150,49 @@ static inline __attribute__((always_inline)) bool append_record(
 	return true;
 }
 
+#ifdef HAS_AVX2
+/* Stamps plain samples by four, while another follows: each record is written with four bytes of
+ * the next. Adds their ticks to *tick. Returns their number. */
+static __attribute__((target("avx2"))) uint32_t stamp_fours(const struct bc_mapping *mapping,
+	const uint8_t *at, uint32_t n, uint8_t *out, uint64_t *tick, uint8_t proc, bool has_agent)
+{
+	/* Of each sample, the address, and its control byte where the record has the processor. */
+	const __m256i order = _mm256_broadcastsi128_si256(
+		_mm_set_epi8(13, -1, -1, -1, 8, 9, 10, 11, 5, -1, -1, -1, 0, 1, 2, 3));
+	const __m256i kept = _mm256_set1_epi64x(INT64_MAX >> (has_agent ? 3 : 7));
+	const __m256i procs = _mm256_slli_epi64(_mm256_set1_epi64x(has_agent ? 0 : proc), 56);
+	__m256i sum = _mm256_setzero_si256();
+	uint32_t done = 0;
+
+	for (; done + 4 < n; done += 4) {
+		__m256i entries = _mm256_setr_epi64x((int64_t)bc_map_entry(mapping, at),
+			(int64_t)bc_map_entry(mapping, at + 8),
+			(int64_t)bc_map_entry(mapping, at + 16),
+			(int64_t)bc_map_entry(mapping, at + 24));
+		if (__builtin_expect(_mm256_movemask_pd(_mm256_castsi256_pd(entries)) != 0, 0))
+			break;
+		__m256i samples = _mm256_loadu_si256((const __m256i *)at);
+		__m256i ticks = _mm256_srli_epi64(samples, 48);
+		__m256i records = _mm256_or_si256(
+			_mm256_shuffle_epi8(samples, order), _mm256_srli_epi64(entries, 60));
+		records = _mm256_and_si256(_mm256_xor_si256(records, entries), kept);
+		records = _mm256_or_si256(records, procs);
+		sum = _mm256_add_epi64(sum, ticks);
+		__m256i even = _mm256_unpacklo_epi64(records, ticks);
+		__m256i odd = _mm256_unpackhi_epi64(records, ticks);
+		_mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(even));
+		_mm_storeu_si128((__m128i *)(out + 12), _mm256_castsi256_si128(odd));
+		_mm_storeu_si128((__m128i *)(out + 24), _mm256_extracti128_si256(even, 1));
+		_mm_storeu_si128((__m128i *)(out + 36), _mm256_extracti128_si256(odd, 1));
+		at += (size_t)4 * BC_BCP1_SAMPLE_BYTES;
+		out += (size_t)4 * BC_RECORD_BYTES;
+	}
+	__m128i pair = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+	*tick += (uint64_t)_mm_cvtsi128_si64(pair) + (uint64_t)_mm_extract_epi64(pair, 1);
+	return done;
+}
+#endif
+
 /* Stamps up to n plain samples: each is kept, and so was the one before it, so its own ticks are
  * its delta. Stops at the first other sample. Returns the number of samples stamped. */
 static inline __attribute__((always_inline)) uint32_t stamp_stretch(
@@ -156,6 +203,12 @@ static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 	uint64_t tick = cursor->record_tick;
 	uint32_t done = 0;
 
+#ifdef HAS_AVX2
+	if (HAS_AVX2)
+		done = stamp_fours(mapping, at, n, out, &tick, proc, has_agent);
+	at += (size_t)done * BC_BCP1_SAMPLE_BYTES;
+	out += (size_t)done * BC_RECORD_BYTES;
+#endif
 	for (; done < n; done++, at += BC_BCP1_SAMPLE_BYTES, out += BC_RECORD_BYTES) {
 		uint64_t entry = bc_map_entry(mapping, at);
 		uint32_t ticks = bc_le16(at + BC_SAMPLE_BYTES);

@@ -553,6 +553,8 @@ TEST_F(a_long_run_split_at_random_gives_the_same_records)
 		assert_int_equal(sum.kept, kept);
 		assert_int_equal(sum.unknown, unknown);
 		assert_int_equal(got, kept);
+		/* Nothing is written beyond the chunk. */
+		assert_int_equal(f->next.info.recording_tag, UINT64_C(0xCCCCCCCCCCCCCCCC));
 	}
 	free(ticks);
 	free(records);
