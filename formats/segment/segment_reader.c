@@ -4,8 +4,9 @@
  * a magic and a header with a checksum; parse_item() reads it as a whole and accepts it only if the
  * checksum matches. If it does not, resynchronise() searches byte by byte for the next place where
  * an item is valid. Random bytes pass neither magic nor checksum, and the search costs nothing
- * unless the file is damaged. Memory is constant: the buffer holds the largest item, and the index
- * is checked against a running hash of the rows derived from the chunks.
+ * unless the file is damaged. The frame of a chunk that other threads have decoded is skipped.
+ * Memory is constant: the buffer holds the largest item, and the index is checked against a running
+ * hash of the rows derived from the chunks.
  *
  * The search must be linear even where a magic is at every place. So each item has fields that are
  * checked before its checksum is computed: the text of a file header has no control characters, and
@@ -32,6 +33,11 @@
 #define BUFFER_BYTES (2 * BC_CHUNK_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
 
+/* What is read at a time, if no more is needed: enough to make few calls, and little enough to stay
+ * in the cache. Where the frames are skipped, what most chunk headers have. */
+#define READ_BYTES   (256u << 10)
+#define HEADER_BYTES (16u << 10)
+
 /* Bytes that may be examined in vain before the stream is polled: some milliseconds. */
 #define WORK_BYTES (8u << 20)
 
@@ -46,6 +52,7 @@ struct read_buffer {
 	uint64_t offset;   /* of bytes[start] in the stream */
 	size_t start;      /* the buffered bytes: bytes[start .. end) */
 	size_t end;
+	size_t at_once; /* how much is read, if no more is needed */
 	size_t capacity;
 	uint8_t *bytes; /* owned by the caller */
 };
@@ -66,6 +73,20 @@ static inline void buffer_consume(struct read_buffer *buffer, size_t bytes)
 	buffer->offset += bytes;
 }
 
+/* Consumes bytes that need not be buffered, of a regular file. Returns 0 or a negative errno. */
+static int buffer_skip(struct read_buffer *b, size_t bytes)
+{
+	size_t buffered = buffer_bytes(b) < bytes ? buffer_bytes(b) : bytes;
+	size_t rest = bytes - buffered;
+
+	buffer_consume(b, buffered);
+	if (rest == 0)
+		return 0;
+	b->start = b->end = 0;
+	b->offset += rest;
+	return lseek(b->stream.fd, (off_t)rest, SEEK_CUR) >= 0 ? 0 : -errno;
+}
+
 /* Reads until `need` bytes are buffered, at most the capacity. Returns 1, 0 if the stream ends
  * first, or a negative errno. */
 static int buffer_fill(struct read_buffer *b, size_t need)
@@ -77,7 +98,9 @@ static int buffer_fill(struct read_buffer *b, size_t need)
 		b->start = 0;
 	}
 	while (buffer_bytes(b) < need && !b->at_end) {
-		size_t room = b->capacity - b->end;
+		size_t missing = need - buffer_bytes(b);
+		size_t most = missing > b->at_once ? missing : b->at_once;
+		size_t room = b->capacity - b->end < most ? b->capacity - b->end : most;
 		uint64_t left = b->read_end - (b->offset + buffer_bytes(b));
 		ssize_t n = left == 0 ? 0
 				      : bc_input_stream_read(b->stream, b->bytes + b->end,
@@ -158,6 +181,7 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_st
 	r->in = (struct read_buffer){.stream = stream,
 		.read_end = UINT64_MAX,
 		.end = head_bytes,
+		.at_once = READ_BYTES,
 		.capacity = BUFFER_BYTES,
 		.bytes = r->bytes};
 	if (head_bytes != 0)
@@ -181,6 +205,8 @@ void bc_segment_reader_decode_ahead(struct bc_segment_reader *r, int fd,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
 {
 	r->ahead = bc_decode_ahead_open(fd, needs, context);
+	if (r->ahead != NULL)
+		r->in.at_once = HEADER_BYTES;
 }
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
@@ -406,15 +432,6 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 	return rc;
 }
 
-static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint8_t *frame)
-{
-	struct bc_chunk *chunk = r->chunk;
-
-	if (r->ahead != NULL && bc_decode_ahead_pop(r->ahead, offset, &chunk->info, chunk->records))
-		return 0;
-	return bc_chunk_frame_read(chunk, frame);
-}
-
 /* Returns 1 if the buffered bytes are followed by the end of the stream or the magic of an item
  * that may follow a chunk, else 0, or a negative errno. A segment header can't follow directly: an
  * empty frame comes before it. */
@@ -430,18 +447,15 @@ static int has_next(struct bc_segment_reader *r, size_t bytes)
 	       (magic != BC_MAGIC_SEGMENT_HEADER && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
 }
 
-/* Reads the rest of a chunk whose header is buffered here and parsed. A frame is skipped
- * only if an item follows: where a torn file precedes another one, the frame's length is too large.
- */
-static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
+/* Buffers and decodes the frame of a chunk. A frame is skipped only if an item follows: where a
+ * torn file precedes another one, the frame's length is too large. Returns 0, BC_FOUND_DAMAGE or a
+ * negative errno. */
+static int read_frame(struct bc_segment_reader *r, size_t header_bytes)
 {
 	size_t frame_bytes = r->chunk->info.frame_bytes;
 	uint64_t offset = r->in.offset;
-	uint8_t row[BC_INDEX_ROW_BYTES];
-	int rc;
+	int rc = buffer_fill(&r->in, header_bytes + frame_bytes);
 
-	bc_index_row_write(row, offset - r->segment_at, buffer_data(&r->in));
-	rc = buffer_fill(&r->in, header_bytes + frame_bytes);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
@@ -450,7 +464,7 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
-		rc = decode_chunk(r, offset, buffer_data(&r->in) + header_bytes);
+		rc = bc_chunk_frame_read(r->chunk, buffer_data(&r->in) + header_bytes);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
@@ -458,7 +472,25 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	}
 	r->encoded_at = r->in.start;
 	r->encoded_header_bytes = header_bytes;
-	buffer_consume(&r->in, header_bytes + frame_bytes);
+	return 0;
+}
+
+/* Reads the rest of a chunk whose header is buffered here and parsed. Its frame need not be read if
+ * it was decoded ahead. */
+static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
+{
+	struct bc_chunk *chunk = r->chunk;
+	uint64_t offset = r->in.offset;
+	uint8_t row[BC_INDEX_ROW_BYTES];
+
+	bc_index_row_write(row, offset - r->segment_at, buffer_data(&r->in));
+	bool is_decoded = r->ahead != NULL &&
+			  bc_decode_ahead_pop(r->ahead, offset, &chunk->info, chunk->records);
+	int rc = is_decoded ? 0 : read_frame(r, header_bytes);
+	if (rc == 0)
+		rc = buffer_skip(&r->in, header_bytes + chunk->info.frame_bytes);
+	if (rc != 0)
+		return rc;
 	r->is_sealed = false;
 	r->rows++;
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));

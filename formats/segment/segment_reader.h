@@ -55,8 +55,8 @@ void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
 /* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed
  * segment, which is read from its start. `fd` is a descriptor of the regular file. The results are
- * the same; what can't be decoded ahead is decoded when its turn comes. Call it at most once,
- * before the first chunk is read. */
+ * the same; what can't be decoded ahead is decoded when its turn comes. Frames that
+ * were are not read again. Call it at most once, before the first chunk is read. */
 void bc_segment_reader_decode_ahead(struct bc_segment_reader *reader, int fd,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
 
@@ -76,8 +76,8 @@ const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment
 /* After BC_FOUND_DAMAGE. Valid until the next read. */
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK: the chunk as in the file, header and frame. After
- * BC_FOUND_SEGMENT: the header's frame. Valid until the next read. */
+/* After BC_FOUND_CHUNK, without bc_segment_reader_decode_ahead(): the chunk as in the file, header
+ * and frame. After BC_FOUND_SEGMENT: the header's frame. Valid until the next read. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
 

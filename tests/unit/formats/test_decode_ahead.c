@@ -1,5 +1,7 @@
 /* A reader with threads that decode ahead finds the same as one without. */
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "formats/base/bytes.h"
@@ -166,6 +168,65 @@ TEST_F(only_chunks_that_are_needed_are_decoded)
 			assert_true(is_chunk(&info, f->chunk->records, number));
 	}
 	bc_decode_ahead_close(ahead);
+}
+
+/* Everything that a reader finds, as text. */
+static char *read_segment(struct fixture *f, bool is_ahead)
+{
+	struct bc_input_stream stream = {.fd = f->fd, .wake_fd = -1};
+	struct bc_segment_reader *reader;
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	int found;
+
+	assert_non_null(out);
+	assert_int_equal(lseek(f->fd, 0, SEEK_SET), 0);
+	assert_int_equal(bc_segment_reader_open(&reader, stream, NULL, 0), 0);
+	if (is_ahead)
+		bc_segment_reader_decode_ahead(reader, f->fd, NULL, NULL);
+	do {
+		found = bc_segment_read(reader, f->chunk);
+		fprintf(out, "%d at %" PRIu64, found, bc_segment_reader_offset(reader));
+		if (found == BC_FOUND_CHUNK)
+			fprintf(out, ": %" PRIu32 ", %d", f->chunk->info.number,
+				is_chunk(
+					&f->chunk->info, f->chunk->records, f->chunk->info.number));
+		if (found == BC_FOUND_DAMAGE)
+			fprintf(out, ": %s", bc_segment_reader_damage(reader)->what);
+		fprintf(out, "\n");
+	} while (found > BC_FOUND_END);
+	fprintf(out, "%d\n", bc_segment_reader_is_sealed(reader));
+	bc_segment_reader_close(reader);
+	fclose(out);
+	return text;
+}
+
+static void assert_reads_the_same(struct fixture *f)
+{
+	char *expected = read_segment(f, false);
+	char *text = read_segment(f, true);
+
+	assert_string_equal(text, expected);
+	free(text);
+	free(expected);
+}
+
+TEST_F(a_reader_finds_the_same_in_a_whole_and_in_a_damaged_segment)
+{
+	struct dice dice = {.state = 6};
+	off_t size = lseek(f->fd, 0, SEEK_END);
+
+	assert_reads_the_same(f);
+	for (unsigned run = 0; run < 300; run += test_stride(5)) {
+		off_t at = dice_below(&dice, (uint32_t)size);
+		uint8_t byte;
+		assert_int_equal(pread(f->fd, &byte, 1, at), 1);
+		uint8_t flipped = (uint8_t)(byte ^ 1 << dice_below(&dice, 8));
+		assert_int_equal(pwrite(f->fd, &flipped, 1, at), 1);
+		assert_reads_the_same(f);
+		assert_int_equal(pwrite(f->fd, &byte, 1, at), 1);
+	}
 }
 
 TEST_F(without_an_index_there_are_no_threads)
