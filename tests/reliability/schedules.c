@@ -96,6 +96,7 @@ static int64_t allocated;
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *block);
 
 void *malloc(size_t bytes)
@@ -119,6 +120,14 @@ void *realloc(void *old, size_t bytes)
 	void *block = __libc_realloc(old, bytes);
 
 	allocated += block != NULL && old == NULL;
+	return block;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+	void *block = __libc_memalign(alignment, bytes);
+
+	allocated += block != NULL;
 	return block;
 }
 
