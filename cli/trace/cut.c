@@ -1,6 +1,6 @@
 /* buscap cut: writes the entries that a filter selects. Segments and BYU files are filtered as
- * records, 64 at a time; only those that match become entries. Everything else is filtered entry by
- * entry.
+ * records, 64 at a time; only those that match become entries, unless all up to the next event do:
+ * they stay records. Everything else is filtered entry by entry.
  *
  * Invariant: the sum of the deltas written up to an entry is its absolute tick. A kept entry after
  * dropped ones (has_skipped) therefore gets the ticks since the last kept one. If the ticks of a
@@ -221,6 +221,46 @@ static bool has_no_delta(const uint8_t *records, size_t n)
 	return false;
 }
 
+/* Passes on n records of a segment if all of them match: the first alone, if it needs another
+ * delta, and the others as a run. Returns false, and does nothing, if some may not match. With
+ * --strict, the first loss must be found. */
+static bool pass_run(struct cut *c, struct run *run, size_t n)
+{
+	const struct bc_filter *f = &c->filter_args.filter;
+	uint32_t time = n != 0 ? bc_le32(run->at + 8) : 0;
+	uint64_t first_tick = run->tick + (time != BC_TIME_NONE ? time : 0);
+
+	if (n == 0 || f->has_addr || f->has_types || f->has_procs || c->args.target.is_strict ||
+		c->args.source.format != BC_FORMAT_SEGMENT ||
+		!in_bounds(run->bounds, run->number, first_tick) ||
+		!bc_span_has(run->bounds->numbers, run->number + n - 1))
+		return false;
+	uint64_t tick = bc_records_ticks(run->at, n, run->tick);
+	if (!bc_span_has(run->bounds->ticks, tick))
+		return false;
+	if (c->has_skipped) {
+		cut_some(c, run, 1, 1);
+		n--;
+	}
+	flush_entries(c);
+	c->is_over = c->is_over ||
+		     !bc_target_add_run(&c->args.output, (struct bc_record_run){.records = run->at,
+								 .count = n,
+								 .number = run->number,
+								 .tick = run->tick,
+								 .epoch = run->epoch,
+								 .is_inexact = c->is_inexact});
+	c->has_last = true;
+	c->last_tick = tick;
+	c->last_epoch = run->epoch;
+	c->kept += n;
+	run->at += n * BC_RECORD_BYTES;
+	run->left -= n;
+	run->number += n;
+	run->tick = tick;
+	return true;
+}
+
 /* Filters n records, 64 at a time: bc_filter_records() returns a bitmap of those that match. In a
  * segment only the first record of a run can lack a delta; its tick is known from the anchor. */
 static void cut_run(struct cut *c, struct run *run, size_t n)
@@ -228,6 +268,8 @@ static void cut_run(struct cut *c, struct run *run, size_t n)
 	const struct bc_filter *f = &c->filter_args.filter;
 	bool is_plain = c->args.source.format != BC_FORMAT_SEGMENT;
 
+	if (pass_run(c, run, n))
+		return;
 	while (n != 0 && !c->is_over) {
 		size_t part = n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS;
 		uint64_t ticks;
