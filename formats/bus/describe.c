@@ -1,9 +1,8 @@
 /* Every recorded sample goes through this loop, so it does as little as possible per record.
  *
  * Records are counted in a hash table by page (or port) and request type: linear probing, at most
- * half full. With AVX2, the keys and slots of eight records are computed at once; then each needs
- * only a comparison with its slot's key and an addition to its count. Accesses to ports, and
- * records that may reach into the next page, are rare and take a path of their own. A chunk touches
+ * half full. The keys and slots of a batch are found first, with AVX2 eight at once; then each
+ * record needs only a comparison with its slot's key and an addition to its count. A chunk touches
  * some hundred pages: the slots in use stay in the processor's first cache. What follows from the
  * key alone (the type and, except at a port, the limits of the address) is recorded only when a key
  * is new.
@@ -29,12 +28,17 @@
 
 _Static_assert(BC_CHUNK_REGIONS >= USED_MAX, "the counts have room for a table");
 
-/* Records counted in one step. */
+/* Records whose keys AVX2 finds at once. */
 #define TOGETHER 8u
 
+/* Records whose keys are found before they are counted: whole groups for AVX2, and for lanes. */
+#define BATCH 192u
+
 /* Counts in a slot. Records next to each other use different ones: an addition would wait for the
- * one before it if that was to the same count. */
-#define LANES 3u
+ * one before it if that was to the same count. Each gets at most 3 of 8 records of a chunk. */
+#define LANES 6u
+
+_Static_assert(BATCH % TOGETHER == 0 && BATCH % LANES == 0, "a batch has whole groups");
 
 /* Another core has written the records, so they come from memory shared by the cores. Asking for
  * those this many bytes ahead halves the time. */
@@ -58,7 +62,7 @@ struct used {
 /* A slot is never in two cache lines. */
 struct slot {
 	_Alignas(16) uint32_t key;
-	uint32_t counts[LANES];
+	uint16_t counts[LANES];
 };
 
 struct counter {
@@ -70,6 +74,8 @@ struct counter {
 	uint32_t high;
 	bool has_type[256];
 	bool has_proc[256];
+	uint32_t keys[BATCH];    /* of a batch of records, */
+	uint32_t offsets[BATCH]; /* and where their slots are, in bytes */
 	uint32_t used;
 	struct slot slots[SLOTS];
 	struct used list[USED_MAX];
@@ -110,13 +116,13 @@ static inline void note_limits(struct counter *c, uint32_t addr, uint32_t mask)
 
 /* Returns the slot of a key that is not in the slot of its hash, or is new. */
 static __attribute__((noinline)) struct slot *find_slot(
-	struct counter *c, struct slot *slot, uint32_t key, uint32_t addr)
+	struct counter *c, struct slot *slot, uint32_t key)
 {
 	for (; slot->key != FREE_SLOT; slot = &c->slots[(slot - c->slots + 1) % SLOTS])
 		if (slot->key == key)
 			return slot;
 	if ((key & KEY_PORT) == 0)
-		note_limits(c, addr, c->page_mask);
+		note_limits(c, key, c->page_mask);
 	c->has_type[key & UINT8_MAX] = true;
 	*slot = (struct slot){.key = key};
 	c->list[c->used++].slot = (uint32_t)(slot - c->slots);
@@ -137,43 +143,27 @@ static uint32_t hash_key(uint32_t key)
 	return (uint32_t)hash >> HASH_SHIFT & OFFSET_MASK;
 }
 
-/* Counts a record by its key. */
-static inline void count_key(
-	struct counter *c, uint32_t key, uint32_t offset, unsigned lane, const uint8_t *p)
+/* Finds the keys of n records, the first of which has number `first` in the batch, and notes what
+ * does not follow from a key. */
+static void find_keys(struct counter *c, const uint8_t *p, uint32_t first, uint32_t n)
 {
-	struct slot *slot = (struct slot *)(void *)((uint8_t *)c->slots + offset);
-
-	c->has_proc[p[7]] = true;
-	if (__builtin_expect(slot->key != key, 0))
-		slot = find_slot(c, slot, key, bc_le32(p));
-	slot->counts[lane]++;
-}
-
-/* Counts any record. */
-static void count_record(struct counter *c, const uint8_t *p)
-{
-	uint32_t addr = bc_le32(p);
-	uint8_t type = p[4];
-	uint8_t size = p[5];
-	uint32_t key = (addr & c->page_mask) | type;
-
-	if (bc_is_port_access(type)) {
-		key = (addr & c->port_mask) << BC_PAGE_BITS | KEY_PORT | type;
-		/* The key lacks the upper half of the address. */
-		note_limits(c, addr, c->port_mask | ~(BC_PORTS - 1));
-		c->is_crossed = c->is_crossed || size > BC_PORT_REACH;
-	} else if ((addr ^ (addr + c->reach[size])) >= BC_PAGE_BYTES) {
-		c->is_crossed = true;
+	for (uint32_t i = first; i < first + n; i++, p += BC_RECORD_BYTES) {
+		uint32_t addr = bc_le32(p);
+		uint8_t type = p[4];
+		uint8_t size = p[5];
+		uint32_t key = (addr & c->page_mask) | type;
+		if (bc_is_port_access(type)) {
+			key = (addr & c->port_mask) << BC_PAGE_BITS | KEY_PORT | type;
+			/* The key lacks the upper half of the address. */
+			note_limits(c, addr, c->port_mask | ~(BC_PORTS - 1));
+			c->is_crossed = c->is_crossed || size > BC_PORT_REACH;
+		} else if ((addr ^ (addr + c->reach[size])) >= BC_PAGE_BYTES) {
+			c->is_crossed = true;
+		}
+		c->has_proc[p[7]] = true;
+		c->keys[i] = key;
+		c->offsets[i] = hash_key(key);
 	}
-	count_key(c, key, hash_key(key), 0, p);
-}
-
-/* Counts records until the table is full. Returns the first that is not counted. */
-static const uint8_t *count_records(struct counter *c, const uint8_t *p, const uint8_t *end)
-{
-	for (; p < end && c->used < USED_MAX; p += BC_RECORD_BYTES)
-		count_record(c, p);
-	return p;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(BC_NO_SIMD)
@@ -188,69 +178,119 @@ static inline AVX2 __m256 load_words(const uint8_t *p)
 	return _mm256_castsi256_ps(_mm256_inserti128_si256(low, high, 1));
 }
 
-/* Counts eight records. Returns false, with none counted, if one of them is at a port or may reach
- * into the next page. */
-static inline AVX2 bool count_together(struct counter *c, const uint8_t *p)
+/* The same as find_keys() for the n records of a batch. */
+static AVX2 void find_keys_avx2(struct counter *c, const uint8_t *p, uint32_t n)
 {
-	/* The records have three words each, of which the first two, A and B, are needed. In each
-	 * half: A0 B0 C0 A1 - B1 C1 A2 B2 - C2 A3 B3 C3. */
-	__builtin_prefetch(p + AHEAD);
-	__builtin_prefetch(p + AHEAD + 64);
-	__m256 first = load_words(p);
-	__m256 second = load_words(p + 16);
-	__m256 third = load_words(p + 32);
-	__m256 a23 = _mm256_shuffle_ps(second, third, _MM_SHUFFLE(1, 1, 2, 2));
-	__m256 b01 = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(0, 0, 1, 1));
-	__m256 b23 = _mm256_shuffle_ps(second, third, _MM_SHUFFLE(2, 2, 3, 3));
-	__m256i addrs = _mm256_castps_si256(_mm256_shuffle_ps(first, a23, _MM_SHUFFLE(2, 0, 3, 0)));
-	__m256i fields = _mm256_castps_si256(_mm256_shuffle_ps(b01, b23, _MM_SHUFFLE(2, 0, 2, 0)));
+	const __m256i page_mask = _mm256_set1_epi32((int)c->page_mask);
+	__m256i is_crossed = _mm256_setzero_si256();
+	__m256i proc = _mm256_set1_epi32(-1);
+	uint32_t i = 0;
 
-	__m256i types = _mm256_and_si256(fields, _mm256_set1_epi32(UINT8_MAX));
-	__m256i sizes = _mm256_srli_epi32(_mm256_slli_epi32(fields, 16), 24);
-	__m256i ends = _mm256_add_epi32(
-		_mm256_and_si256(addrs, _mm256_set1_epi32(BC_PAGE_BYTES - 1)), sizes);
-	__m256i is_far = _mm256_cmpgt_epi32(ends, _mm256_set1_epi32(BC_PAGE_BYTES));
-	__m256i is_port = _mm256_cmpeq_epi32(_mm256_and_si256(fields, _mm256_set1_epi32(0xFE)),
-		_mm256_set1_epi32(BC_REQ_IOREAD));
-	if (_mm256_movemask_epi8(_mm256_or_si256(is_far, is_port)) != 0)
-		return false;
+	for (; i + TOGETHER <= n; i += TOGETHER, p += (size_t)TOGETHER * BC_RECORD_BYTES) {
+		/* The records have three words each, of which the first two, A and B, are needed.
+		 * In each half: A0 B0 C0 A1 - B1 C1 A2 B2 - C2 A3 B3 C3. */
+		__builtin_prefetch(p + AHEAD);
+		__builtin_prefetch(p + AHEAD + 64);
+		__m256 one = load_words(p);
+		__m256 two = load_words(p + 16);
+		__m256 three = load_words(p + 32);
+		__m256 a23 = _mm256_shuffle_ps(two, three, _MM_SHUFFLE(1, 1, 2, 2));
+		__m256 b01 = _mm256_shuffle_ps(one, two, _MM_SHUFFLE(0, 0, 1, 1));
+		__m256 b23 = _mm256_shuffle_ps(two, three, _MM_SHUFFLE(2, 2, 3, 3));
+		__m256i addrs = _mm256_castps_si256(
+			_mm256_shuffle_ps(one, a23, _MM_SHUFFLE(2, 0, 3, 0)));
+		__m256i fields = _mm256_castps_si256(
+			_mm256_shuffle_ps(b01, b23, _MM_SHUFFLE(2, 0, 2, 0)));
 
-	uint32_t keys[TOGETHER];
-	uint32_t offsets[TOGETHER];
-	__m256i page_mask = _mm256_set1_epi32((int)c->page_mask);
-	__m256i key = _mm256_or_si256(_mm256_and_si256(addrs, page_mask), types);
-	__m256i hash = _mm256_madd_epi16(key, _mm256_set1_epi32(HIGH_FACTOR << 16 | LOW_FACTOR));
-	__m256i offset = _mm256_and_si256(
-		_mm256_srli_epi32(hash, HASH_SHIFT), _mm256_set1_epi32((int)OFFSET_MASK));
-	_mm256_storeu_si256((__m256i *)keys, key);
-	_mm256_storeu_si256((__m256i *)offsets, offset);
-	count_key(c, keys[0], offsets[0], 0, p);
-	count_key(c, keys[1], offsets[1], 1, p + BC_RECORD_BYTES);
-	count_key(c, keys[2], offsets[2], 2, p + BC_RECORD_BYTES * 2);
-	count_key(c, keys[3], offsets[3], 0, p + BC_RECORD_BYTES * 3);
-	count_key(c, keys[4], offsets[4], 1, p + BC_RECORD_BYTES * 4);
-	count_key(c, keys[5], offsets[5], 2, p + BC_RECORD_BYTES * 5);
-	count_key(c, keys[6], offsets[6], 0, p + BC_RECORD_BYTES * 6);
-	count_key(c, keys[7], offsets[7], 1, p + BC_RECORD_BYTES * 7);
-	return true;
-}
+		__m256i is_port = _mm256_cmpeq_epi32(
+			_mm256_and_si256(fields, _mm256_set1_epi32(0xFE)),
+			_mm256_set1_epi32(BC_REQ_IOREAD));
+		if (_mm256_movemask_epi8(is_port) != 0) {
+			find_keys(c, p, i, TOGETHER);
+			continue;
+		}
+		__m256i is_same = _mm256_cmpeq_epi32(_mm256_srli_epi32(fields, 24), proc);
+		if (_mm256_movemask_epi8(is_same) != -1) {
+			for (unsigned r = 0; r < TOGETHER; r++)
+				c->has_proc[p[r * BC_RECORD_BYTES + 7]] = true;
+			proc = _mm256_set1_epi32(p[7]);
+		}
+		/* Only sizes of 16 and 32, bursts, stay in their page always. */
+		__m256i sizes = _mm256_srli_epi32(_mm256_slli_epi32(fields, 16), 24);
+		__m256i ends = _mm256_add_epi32(
+			_mm256_and_si256(addrs, _mm256_set1_epi32(BC_PAGE_BYTES - 1)), sizes);
+		__m256i is_burst = _mm256_or_si256(_mm256_cmpeq_epi32(sizes, _mm256_set1_epi32(16)),
+			_mm256_cmpeq_epi32(sizes, _mm256_set1_epi32(32)));
+		is_crossed = _mm256_or_si256(is_crossed,
+			_mm256_andnot_si256(is_burst,
+				_mm256_cmpgt_epi32(ends, _mm256_set1_epi32(BC_PAGE_BYTES))));
 
-/* The same as count_records(), for processors with AVX2. */
-static AVX2 const uint8_t *count_records_avx2(
-	struct counter *c, const uint8_t *p, const uint8_t *end)
-{
-	const size_t step = (size_t)TOGETHER * BC_RECORD_BYTES;
-
-	while ((size_t)(end - p) >= step && c->used <= USED_MAX - TOGETHER) {
-		if (!count_together(c, p))
-			count_records(c, p, p + step);
-		p += step;
+		__m256i keys = _mm256_or_si256(_mm256_and_si256(addrs, page_mask),
+			_mm256_and_si256(fields, _mm256_set1_epi32(UINT8_MAX)));
+		__m256i hashes = _mm256_madd_epi16(
+			keys, _mm256_set1_epi32(HIGH_FACTOR << 16 | LOW_FACTOR));
+		__m256i offsets = _mm256_and_si256(
+			_mm256_srli_epi32(hashes, HASH_SHIFT), _mm256_set1_epi32((int)OFFSET_MASK));
+		_mm256_storeu_si256((__m256i *)(c->keys + i), keys);
+		_mm256_storeu_si256((__m256i *)(c->offsets + i), offsets);
 	}
-	return (size_t)(end - p) < step ? count_records(c, p, end) : p;
+	c->is_crossed = c->is_crossed || _mm256_movemask_epi8(is_crossed) != 0;
+	find_keys(c, p, i, n - i);
 }
 #else
-#define count_records_avx2 count_records
+#define find_keys_avx2(c, p, n) find_keys(c, p, 0, n)
 #endif
+
+/* Counts record i of the batch. */
+static inline void count_key(struct counter *c, uint32_t i, unsigned lane)
+{
+	struct slot *slot = (struct slot *)(void *)((uint8_t *)c->slots + c->offsets[i]);
+
+	if (__builtin_expect(slot->key != c->keys[i], 0))
+		slot = find_slot(c, slot, c->keys[i]);
+	slot->counts[lane]++;
+}
+
+static void count_batch(struct counter *c, uint32_t n)
+{
+	uint32_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		count_key(c, i, 0);
+		count_key(c, i + 1, 1);
+		count_key(c, i + 2, 2);
+		count_key(c, i + 3, 3);
+		count_key(c, i + 4, 4);
+		count_key(c, i + 5, 5);
+	}
+	for (; i < n; i++)
+		count_key(c, i, 0);
+}
+
+/* How many records can be counted next, of `left`: each may need a slot. */
+static uint32_t batch_records(const struct counter *c, size_t left)
+{
+	uint32_t n = USED_MAX - c->used < BATCH ? USED_MAX - c->used : BATCH;
+
+	n = n < left ? n : (uint32_t)left;
+	return left < TOGETHER ? n : n / TOGETHER * TOGETHER;
+}
+
+/* Counts records until the table is full. Returns the first that is not counted. */
+static const uint8_t *count_records(struct counter *c, const uint8_t *p, const uint8_t *end)
+{
+	uint32_t n;
+
+	for (; (n = batch_records(c, (size_t)(end - p) / BC_RECORD_BYTES)) != 0;
+		p += (size_t)n * BC_RECORD_BYTES) {
+		if (HAS_AVX2)
+			find_keys_avx2(c, p, n);
+		else
+			find_keys(c, p, 0, n);
+		count_batch(c, n);
+	}
+	return p;
+}
 
 static void sort_pass(struct used *out, const struct used *in, uint32_t n, unsigned shift)
 {
@@ -306,7 +346,7 @@ void bc_chunk_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages)
 		if (p != chunk->records) /* Otherwise random pages would fill it again and again. */
 			bc_page_counts_limit(pages, USED_MAX / 4);
 		clear_table(&c, pages);
-		p = HAS_AVX2 ? count_records_avx2(&c, p, end) : count_records(&c, p, end);
+		p = count_records(&c, p, end);
 		add_table(&c, pages);
 	}
 	pages->is_crossed = c.is_crossed;

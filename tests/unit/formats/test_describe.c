@@ -52,9 +52,11 @@ TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 		uint64_t procs[4] = {0};
 
 		bc_chunk_reset(chunk, 0, 0);
-		append_record(chunk,
-			(struct bc_record){.reqtype = (uint8_t)value, .proc = (uint8_t)~value});
-		append_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
+		for (unsigned i = 0; i < 9; i++) /* eight are looked at together */
+			append_record(chunk,
+				i == value % 9 ? (struct bc_record){.reqtype = (uint8_t)value,
+							 .proc = (uint8_t)~value}
+					       : (struct bc_record){.reqtype = 3, .proc = 200});
 		bc_chunk_describe(chunk, &chunk_pages);
 		types[value / 64] |= UINT64_C(1) << value % 64;
 		types[0] |= 1 << 3;
@@ -200,6 +202,7 @@ static const struct crossing {
 	{"the last byte of a page", {.addr = 0x1FFF, .reqtype = 0, .size = 1}, false},
 	{"without a size", {.addr = 0x1FFF, .reqtype = 0, .size = 0}, false},
 	{"a burst, last part first", {.addr = 0x1FF8, .reqtype = 0, .size = 32}, false},
+	{"half a burst, last part first", {.addr = 0x1FF8, .reqtype = 0, .size = 16}, false},
 	{"almost a page", {.addr = 0x1F02, .reqtype = 0x20, .size = 255}, true},
 	{"four ports", {.addr = 0xCFC, .reqtype = 0x10, .size = 4}, false},
 	{"four ports at the end of a page", {.addr = 0x0FFE, .reqtype = 0x11, .size = 4}, false},
@@ -212,7 +215,7 @@ TEST_CASES(records_beyond_their_page_are_noticed, crossings)
 	struct bc_chunk *chunk = calloc(1, sizeof(*chunk));
 
 	assert_non_null(chunk);
-	for (unsigned records = 1; records <= 9; records++) /* four are looked at together */
+	for (unsigned records = 1; records <= 9; records++) /* eight are looked at together */
 		for (unsigned at = 0; at < records; at++) {
 			bc_chunk_reset(chunk, 0, 0);
 			for (unsigned i = 0; i < records; i++)
