@@ -42,7 +42,7 @@ static void finish_print(struct writer *w, const struct bc_print *print, int rc)
 	w->is_over = rc != 0 || w->printed > OUTPUT_MAX;
 }
 
-static void print_run(struct writer *w, const struct bc_entry *run, size_t n)
+static void print_entries(struct writer *w, const struct bc_entry *run, size_t n)
 {
 	while (n != 0 && !w->is_over) {
 		struct bc_print print = start_print(w);
@@ -54,6 +54,32 @@ static void print_run(struct writer *w, const struct bc_entry *run, size_t n)
 			abort(); /* there was room for at least one entry */
 		run = print.entries;
 		n = print.count;
+	}
+}
+
+static void add_entries(struct writer *w, const struct bc_entry *entries, size_t n)
+{
+	const struct bc_entry *run;
+
+	bc_entry_convert_batch(&w->converter, entries, n);
+	while ((n = bc_entry_converter_next(&w->converter, &run)) != 0)
+		print_entries(w, run, n);
+}
+
+static void add_records(struct writer *w, struct bc_record_run run)
+{
+	struct bc_entry entry;
+
+	while (run.count != 0 && !w->is_over) {
+		if (w->printer->print_run != NULL) {
+			const uint8_t *end = run.records + run.count * BC_RECORD_BYTES;
+			struct bc_print print = start_print(w);
+			w->printer->print_run(w->state, &print, &run);
+			finish_print(w, &print, 0);
+			if (run.records + run.count * BC_RECORD_BYTES != end)
+				abort();
+		}
+		add_entries(w, &entry, bc_record_run_entries(&run, &entry, 1));
 	}
 }
 
@@ -72,19 +98,16 @@ static void write_all(struct writer *w, struct bc_reader *reader)
 		finish_print(w, &print, 0);
 	}
 	while (bc_reader_next(reader, &batch) > 0) {
-		const struct bc_entry *run;
 		size_t n;
 		if (batch.fault != NULL && batch.fault->what[0] == '\0')
 			abort();
 		for (size_t i = 0; i < batch.count; i += n) {
 			for (n = 0; i + n < batch.count && selects(w, &batch.entries[i + n]); n++)
 				continue;
-			bc_entry_convert_batch(&w->converter, batch.entries + i, n);
-			size_t converted;
-			while ((converted = bc_entry_converter_next(&w->converter, &run)) != 0)
-				print_run(w, run, converted);
+			add_entries(w, batch.entries + i, n);
 			n += n == 0; /* skips one that is not selected */
 		}
+		add_records(w, batch.run);
 	}
 	for (bool is_over = w->printer->tail == NULL || w->is_over; !is_over;) {
 		struct bc_print print = start_print(w);
@@ -96,7 +119,8 @@ static void write_all(struct writer *w, struct bc_reader *reader)
 static void convert(struct bc_input *input, enum bc_format from, enum bc_format to, unsigned filter)
 {
 	static const char *const filters[] = {NULL, "type=read,write", "addr=1000-1fff proc=0-3"};
-	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_reader_options options = {
+		.format = bc_format_options_default(), .index_fd = -1, .as_runs = filter % 3 == 0};
 	struct writer w = {.printer = bc_format_info(to)->printer};
 	struct bc_reader *reader;
 
@@ -108,7 +132,8 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 		!bc_filter_parse(&w.filter, NULL, filters[filter % 3], err, sizeof(err)))
 		abort();
 	options.format.source_holds = bc_format_info(from)->holds;
-	options.format.map_pages = true;
+	options.format.map_pages = from !=
+				   BC_FORMAT_SEGMENT; /* with it, there are no runs of bcp1 */
 	bc_entry_converter_init(&w.converter, to, &options.format);
 	w.state = bc_printer_start(w.printer, &options.format);
 	w.out = malloc(BC_PRINT_MAX);
