@@ -5,6 +5,8 @@
  * (on_same(), on_differ(), ...), where one difference at a time is collected: it opens with the
  * first entry that differs and is printed (cli/diff/diff_print.c) as soon as an entry matches
  * again. So memory is bounded by --lookahead, --show and --context, however long the traces are.
+ * Where the bytes of both traces are equal, on_skip() counts the entries without making them,
+ * except the last ones, which are the context of a difference that may follow.
  *
  * On the same clock, two kinds of entries are explained instead of reported one by one: gaps, and
  * entries that the other trace lacks only because `cut` left them out. */
@@ -277,6 +279,48 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 out:
 	d->is_stopped = d->limit != 0 && d->differences >= d->limit && d->after == 0;
 	return goes_on && !d->is_stopped;
+}
+
+/* The entries before a difference are its context, so that many are not skipped. With more context
+ * than this, nothing is skipped. */
+#define SKIP_CONTEXT_MAX 1024u
+
+/* Returns how many entries have equal bytes. */
+static size_t count_same_bytes(const struct bc_reader_run *a, const struct bc_reader_run *b)
+{
+	const size_t piece = 4096;
+	size_t end = (a->count < b->count ? a->count : b->count) * a->each;
+	size_t at = 0;
+
+	while (end - at >= piece && memcmp(a->bytes + at, b->bytes + at, piece) == 0)
+		at += piece;
+	while (at < end && a->bytes[at] == b->bytes[at])
+		at++;
+	return at / a->each;
+}
+
+static size_t on_skip(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
+{
+	struct bc_diff *d = context;
+	size_t kept = d->context != 0 ? d->context : 1;
+	struct bc_reader_run x;
+	struct bc_reader_run y;
+
+	/* Traces of one layout have the same traits, so no entry was converted. */
+	if (d->is_open || d->after != 0 || kept > SKIP_CONTEXT_MAX || d->only != BC_DIFF_CLASSES ||
+		d->a.left + d->b.left != 0 || !bc_reader_run(d->a.trace.reader, a, &x) ||
+		!bc_reader_run(d->b.trace.reader, b, &y) || x.layout != y.layout)
+		return 0;
+	size_t same = count_same_bytes(&x, &y);
+	if (same <= n + kept)
+		return 0;
+	same -= kept;
+	bc_reader_skip(d->a.trace.reader, a, same);
+	bc_reader_skip(d->b.trace.reader, b, same);
+	d->a.entries += same;
+	d->b.entries += same;
+	d->same += same;
+	return same;
 }
 
 static void on_reordered(void *context, bool is_a, const struct bc_entry *entry)
@@ -563,6 +607,7 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 	struct bc_match_source b = {.next = next_run, .again = read_again, .context = &d->b};
 	struct bc_match_sink sink = {.context = d,
 		.same = on_same,
+		.skip = on_skip,
 		.reordered = on_reordered,
 		.differ = on_differ,
 		.moved = on_moved,

@@ -294,7 +294,7 @@ bool bc_diff_read_options(struct bc_diff *d, int argc, char **argv, enum bc_exit
 	int letter;
 
 	d->a.reader = d->b.reader = (struct bc_reader_options){
-		.format = bc_format_options_default(), .index_fd = -1};
+		.format = bc_format_options_default(), .is_one_of_many = true, .index_fd = -1};
 	d->how.window = 1;
 	d->how.lookahead = 16384;
 	d->show = 20;

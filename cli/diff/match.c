@@ -1,9 +1,10 @@
 /* Compares two traces: reads both side by side, and reports each entry once.
  *
- * As long as entries are equal, bc_match_run() takes them from the sources without a copy. At the
- * first difference, resolve() fills the windows, has them aligned (plan.c explains how, and how
- * much of an alignment is used), and reports blocks of matches and the hunks between them. What is
- * reported leaves the windows; entries beyond the used part stay for the next round.
+ * As long as entries are equal, bc_match_run() takes them from the sources without a copy, or skips
+ * them where the sink finds their bytes equal. At the first difference, resolve() fills the
+ * windows, has them aligned (plan.c explains how, and how much of an alignment is used), and
+ * reports blocks of matches and the hunks between them. What is reported leaves the windows;
+ * entries beyond the used part stay for the next round.
  *
  * Invariants: windows hold at most --lookahead entries; the skew is B's clock against A's, as of
  * the last match; plan.blocks is valid only within resolve(). */
@@ -576,6 +577,22 @@ static size_t count_same(
 	return i;
 }
 
+/* Skips matches beyond the n and k entries from a and b on, which match as far as both go. Returns
+ * false if the sink could not. */
+static bool skip_same(
+	struct bc_match *m, const struct bc_entry *a, size_t n, const struct bc_entry *b, size_t k)
+{
+	if (m->sink.skip == NULL || bc_window_count(&m->a) != 0 || bc_window_count(&m->b) != 0)
+		return false;
+	size_t skipped = m->sink.skip(m->sink.context, a, b, n > k ? n : k);
+	if (skipped == 0)
+		return false;
+	bc_window_skip(&m->a, skipped);
+	bc_window_skip(&m->b, skipped);
+	m->has_differed = m->is_origin_open = false;
+	return true;
+}
+
 int bc_match_run(struct bc_match *m)
 {
 	for (;;) {
@@ -587,7 +604,10 @@ int bc_match_run(struct bc_match *m)
 			return (int)(n < 0 ? n : k);
 		if (n == 0 || k == 0)
 			return m->options.ignores_rest ? 0 : report_rest(m, n != 0, UINT64_MAX);
-		size_t same = count_same(m, a, b, (size_t)(n < k ? n : k));
+		size_t both = (size_t)(n < k ? n : k);
+		size_t same = count_same(m, a, b, both);
+		if (same == both && skip_same(m, a, (size_t)n, b, (size_t)k))
+			continue;
 		if (same != 0) {
 			m->has_differed = m->is_origin_open = false;
 			if (!m->sink.same(m->sink.context, a, b, same))

@@ -41,13 +41,18 @@ struct bc_match_options {
 
 struct bc_match;
 
-/* Receives all entries of both traces, each exactly once. The entries of one trace come in order,
- * except that reordered entries come before the difference around them. A callback that returns
- * false stops the comparison. */
+/* Receives or skips all entries of both traces, each exactly once. The entries of one trace come in
+ * order, except that reordered entries come before the difference around them. A callback that
+ * returns false stops the comparison. */
 struct bc_match_sink {
 	void *context;
 	/* a[i] and b[i] match. */
 	bool (*same)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
+	/* a and b match, and begin what next() returned last, at most n entries of each trace.
+	 * Skips matches from them on in both sources: more than n, but not the last one. Returns
+	 * how many; they are not received, and next() returns what follows. Or does nothing and
+	 * returns 0. NULL: nothing can be skipped. */
+	size_t (*skip)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
 	/* This entry of A (or B) has a match within the window, in a different order. */
 	void (*reordered)(void *context, bool is_a, const struct bc_entry *entry);
 	/* These entries differ. Either one trace has them at a place where the other has none, or

@@ -69,6 +69,10 @@ int bc_window_hold(struct bc_window *window, size_t need) BC_MUST_CHECK;
 /* Removes the first n entries of the span. */
 void bc_window_pass(struct bc_window *window, size_t n);
 
+/* After the source has skipped n entries, from the first of the span on. The window must be empty.
+ * bc_window_before() is wrong until at least one more entry is removed. */
+void bc_window_skip(struct bc_window *window, size_t n);
+
 /* True if the trace ends after the window. */
 static inline bool bc_window_is_last(const struct bc_window *window)
 {

@@ -226,6 +226,13 @@ void bc_window_pass(struct bc_window *w, size_t n)
 		w->begin = w->end = w->text_end = 0;
 }
 
+void bc_window_skip(struct bc_window *w, size_t n)
+{
+	assert(bc_window_count(w) == 0 && n > w->left);
+	w->position += n;
+	w->left = 0;
+}
+
 struct bc_predecessor bc_window_before(const struct bc_window *w, size_t i)
 {
 	return i == 0 ? w->last : predecessor_of(&w->entries[w->begin + i - 1]);

@@ -105,13 +105,27 @@ const char *bc_gap_cause_name(unsigned cause)
 	return names[cause < BC_GAP_CAUSES ? cause : 0];
 }
 
+static inline uint32_t ticks_of(const uint8_t *record)
+{
+	uint32_t time = bc_le32(record + 8);
+
+	return time != BC_TIME_NONE ? time : 0;
+}
+
 uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick)
 {
-	for (size_t i = 0; i < n; i++) {
-		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
-		tick += time != BC_TIME_NONE ? time : 0;
+	const uint8_t *end = records + n * BC_RECORD_BYTES;
+	uint64_t other = 0; /* two sums, because each waits for its last addition */
+
+	if (n % 2 != 0) {
+		tick += ticks_of(records);
+		records += BC_RECORD_BYTES;
 	}
-	return tick;
+	for (; records != end; records += 2 * BC_RECORD_BYTES) {
+		tick += ticks_of(records);
+		other += ticks_of(records + BC_RECORD_BYTES);
+	}
+	return tick + other;
 }
 
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS])

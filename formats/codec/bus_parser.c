@@ -72,16 +72,29 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 	return BC_PARSE_DONE;
 }
 
+static void skip_byu(void *state, const uint8_t *records, size_t n)
+{
+	struct byu *byu = state;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
+		byu->tick += time != BC_TIME_NONE ? time : 0;
+		byu->is_inexact |= time == BC_TIME_NONE;
+	}
+}
+
 /* One function per dialect, so that the dialect is a compile-time constant. */
-#define DIALECT(name, format, bytes)                                           \
+#define DIALECT(name, format, bytes, skip_records)                             \
 	static enum bc_parse_end parse_##name(void *state, struct bc_parse *p) \
 	{                                                                      \
 		return parse_records(state, p, format);                        \
 	}                                                                      \
-	const struct bc_parser bc_##name##_parser = {                          \
-		.record_bytes = (bytes), .state_bytes = sizeof(struct byu), .parse = parse_##name}
+	const struct bc_parser bc_##name##_parser = {.record_bytes = (bytes),  \
+		.state_bytes = sizeof(struct byu),                             \
+		.parse = parse_##name,                                         \
+		.skip = (skip_records)}
 
-DIALECT(byu, BC_FORMAT_BYU, 12);
-DIALECT(byu16, BC_FORMAT_BYU16, 16);
-DIALECT(byu24, BC_FORMAT_BYU24, 24);
-DIALECT(byu_be, BC_FORMAT_BYU_BE, 12);
+DIALECT(byu, BC_FORMAT_BYU, 12, skip_byu);
+DIALECT(byu16, BC_FORMAT_BYU16, 16, NULL);
+DIALECT(byu24, BC_FORMAT_BYU24, 24, NULL);
+DIALECT(byu_be, BC_FORMAT_BYU_BE, 12, NULL);

@@ -32,6 +32,9 @@
 struct reader_kind {
 	int (*open)(struct bc_reader *reader); /* sets reader->state */
 	int (*next)(struct bc_reader *reader, struct bc_batch *batch);
+	/* As bc_reader_run(), from the reference with this number on. */
+	bool (*run)(const struct bc_reader *reader, uint64_t number, struct bc_reader_run *run);
+	void (*skip)(struct bc_reader *reader, const struct bc_entry *entry, size_t n);
 	void (*notes)(const struct bc_reader *reader, struct bc_parse_notes *notes); /* or NULL */
 	void (*close)(struct bc_reader *reader); /* state may be NULL */
 };
@@ -191,8 +194,38 @@ static int next_frame(struct bc_reader *r, struct bc_batch *batch)
 	return 1;
 }
 
-static const struct reader_kind frame_reader = {
-	.open = open_frames, .next = next_frame, .close = close_frames};
+static bool run_in_frame(const struct bc_reader *r, uint64_t number, struct bc_reader_run *run)
+{
+	const struct frame_state *f = r->state;
+	uint64_t first = number - (f->number - f->next); /* in the frame */
+
+	if (!f->has_frame || first >= f->next)
+		return false;
+	*run = (struct bc_reader_run){
+		.bytes = f->frames->frame.samples + first * BC_BCP1_SAMPLE_BYTES,
+		.count = f->frames->frame.header.samples - first,
+		.each = BC_BCP1_SAMPLE_BYTES,
+		.layout = BC_FORMAT_BCP1 << 8 | (f->frames->frame.header.flags & BC_BCP1_AGENT)};
+	return true;
+}
+
+static void skip_in_frame(struct bc_reader *r, const struct bc_entry *entry, size_t n)
+{
+	struct frame_state *f = r->state;
+	uint32_t end = f->next + (uint32_t)(entry->number + n - f->number);
+
+	for (; f->next < end; f->next++)
+		f->tick += bc_le16(f->frames->frame.samples +
+				   (size_t)f->next * BC_BCP1_SAMPLE_BYTES + BC_SAMPLE_BYTES);
+	f->number = entry->number + n;
+	f->has_frame = end < f->frames->frame.header.samples;
+}
+
+static const struct reader_kind frame_reader = {.open = open_frames,
+	.next = next_frame,
+	.run = run_in_frame,
+	.skip = skip_in_frame,
+	.close = close_frames};
 
 /* ---- chunks
  *
@@ -610,8 +643,39 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 	return 1;
 }
 
-static const struct reader_kind chunk_reader = {
-	.open = open_chunks, .next = next_chunk, .close = close_chunks};
+/* A run ends before the next event, which has not been returned. */
+static bool run_in_chunk(const struct bc_reader *r, uint64_t number, struct bc_reader_run *run)
+{
+	const struct chunk_state *c = r->state;
+	const struct bc_chunk_info *info = &c->chunk.info;
+	uint64_t first = number - info->first_record;
+
+	if (!c->has_chunk || first >= c->next ||
+		(c->event != 0 && c->chunk.events[c->event - 1].position > first))
+		return false;
+	uint32_t end = c->event < info->events ? c->chunk.events[c->event].position : info->records;
+	*run = (struct bc_reader_run){.bytes = c->chunk.records + first * BC_RECORD_BYTES,
+		.count = end - first,
+		.each = BC_RECORD_BYTES,
+		.layout = BC_FORMAT_BYU << 8};
+	return true;
+}
+
+static void skip_in_chunk(struct bc_reader *r, const struct bc_entry *entry, size_t n)
+{
+	struct chunk_state *c = r->state;
+	size_t end = (size_t)(entry->number - c->chunk.info.first_record) + n;
+
+	c->tick = bc_records_ticks(
+		c->chunk.records + (size_t)c->next * BC_RECORD_BYTES, end - c->next, c->tick);
+	c->next = (uint32_t)end;
+}
+
+static const struct reader_kind chunk_reader = {.open = open_chunks,
+	.next = next_chunk,
+	.run = run_in_chunk,
+	.skip = skip_in_chunk,
+	.close = close_chunks};
 
 /* ---- blocks */
 
@@ -866,6 +930,31 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		"the compressed data is damaged or torn here; the rest cannot be read");
 }
 
+static bool run_in_block(const struct bc_reader *r, uint64_t number, struct bc_reader_run *run)
+{
+	const struct block_state *b = r->state;
+	size_t each = r->info->parser->record_bytes;
+
+	if (r->info->parser->skip == NULL || number >= b->number)
+		return false;
+	size_t first = b->start - (size_t)(b->number - number) * each;
+	*run = (struct bc_reader_run){.bytes = b->bytes + first,
+		.count = (b->whole - first) / each,
+		.each = each,
+		.layout = r->format << 8};
+	return true;
+}
+
+static void skip_in_block(struct bc_reader *r, const struct bc_entry *entry, size_t n)
+{
+	struct block_state *b = r->state;
+	size_t more = (size_t)(entry->number + n - b->number);
+
+	r->info->parser->skip(b->parser, b->bytes + b->start, more);
+	b->start += more * r->info->parser->record_bytes;
+	b->number += more;
+}
+
 static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
 {
 	const struct block_state *b = r->state;
@@ -874,8 +963,12 @@ static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
 		r->info->parser->notes(b->parser, notes);
 }
 
-static const struct reader_kind block_reader = {
-	.open = open_blocks, .next = next_block, .notes = get_notes, .close = close_blocks};
+static const struct reader_kind block_reader = {.open = open_blocks,
+	.next = next_block,
+	.run = run_in_block,
+	.skip = skip_in_block,
+	.notes = get_notes,
+	.close = close_blocks};
 
 /* ---- any */
 
@@ -928,6 +1021,19 @@ int bc_reader_next(struct bc_reader *r, struct bc_batch *batch)
 {
 	*batch = (struct bc_batch){.entries = r->entries};
 	return r->kind->next(r, batch);
+}
+
+bool bc_reader_run(
+	const struct bc_reader *r, const struct bc_entry *entry, struct bc_reader_run *run)
+{
+	/* Otherwise it is not a record, or its tick is so large that a sum might overflow. */
+	return entry->kind == BC_ENTRY_REFERENCE && entry->tick < BC_TICK_END &&
+	       r->kind->run(r, entry->number, run);
+}
+
+void bc_reader_skip(struct bc_reader *r, const struct bc_entry *entry, size_t n)
+{
+	r->kind->skip(r, entry, n);
 }
 
 void bc_reader_notes(const struct bc_reader *r, struct bc_parse_notes *notes)

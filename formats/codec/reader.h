@@ -46,6 +46,16 @@ struct bc_batch {
 	const struct bc_chunk_info *chunk_info;
 };
 
+/* Successive entries as they are in the trace: BYU records or bcp1 samples, with nothing between
+ * them. If bytes and layouts of two runs are equal, all entries match in the fields in which the
+ * first ones do, and their ticks are as far apart. */
+struct bc_reader_run {
+	const uint8_t *bytes;
+	size_t count;
+	size_t each;     /* bytes of an entry */
+	unsigned layout; /* what the bytes mean */
+};
+
 struct bc_reader_options {
 	struct bc_format_options format;
 	/* Return the records of segments, byu and byu-be directly, without converting them to
@@ -62,7 +72,7 @@ struct bc_reader_options {
 	bc_needs_chunk *needs_chunk;
 	void *context;
 	bool is_partial;     /* a segment that is still open: it has no index yet */
-	bool is_one_of_many; /* the caller reads many files at a time: no threads for this one */
+	bool is_one_of_many; /* the caller reads several files at a time: no threads for this one */
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
 			 none */
 	/* For segments: kept from file to file, so that missing and duplicate chunks between files
@@ -82,6 +92,15 @@ void bc_reader_close(struct bc_reader *reader);
 /* Returns 1 with the next batch (which may be only a fault), 0 at the end, or a negative errno if
  * reading failed: -EBADMSG if the compressed data around a segment is damaged here. */
 int bc_reader_next(struct bc_reader *reader, struct bc_batch *batch) BC_MUST_CHECK;
+
+/* Sets *run to the entries from `entry` on, which is in the last batch. Returns false if they are
+ * not at hand as bytes. The run is valid until the next call to bc_reader_next(). */
+bool bc_reader_run(const struct bc_reader *reader, const struct bc_entry *entry,
+	struct bc_reader_run *run) BC_MUST_CHECK;
+
+/* Skips entries up to the n-th of that run, which must be beyond the batch: it is the first of the
+ * next batch. */
+void bc_reader_skip(struct bc_reader *reader, const struct bc_entry *entry, size_t n);
 
 /* What was left out or decided so far: see formats/trace/parser.h. */
 void bc_reader_notes(const struct bc_reader *reader, struct bc_parse_notes *notes);

@@ -251,6 +251,59 @@ def test_traces_on_the_same_clock_are_joined_by_time(tmp):
     equal([d["fields"] for d in differences], [["size"]], "a field at the same time")
 
 
+# ---- equal bytes, which are not parsed
+
+
+def damaged(dice, data):
+    """Some bytes differ, are missing or are there twice."""
+    data = bytearray(data)
+    for _ in range(dice.choice((0, 1, 1, 3, 20))):
+        at, count = dice.randrange(len(data)), dice.choice((1, 12, 1200, 12000))
+        edit = dice.choice(("flip", "flip", "none", "delete", "repeat"))
+        if edit == "flip":
+            data[at] ^= 1 << dice.randrange(8)
+        elif edit == "none":
+            data[at // 12 * 12 + 8 : at // 12 * 12 + 12] = b"\xff" * 4
+        elif edit == "delete":
+            del data[at : at + count]
+        else:
+            data[at:at] = data[max(0, at - count) : at]
+    return bytes(data)
+
+
+def variant(dice, directory, number, trace, kind):
+    """A trace with differences and damage, and perhaps other chunks. Returns its files."""
+    source = write_file(directory / f"{number}.{kind}", damaged(dice, trace))
+    if dice.random() < 0.4:
+        return [source]
+    out = directory / f"{number}"
+    out.mkdir()
+    rotation = ["-b", f"filesize:{dice.choice((64, 150, 9999))}K"]
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{source},format={kind}", "-o", out, *rotation)
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    files = harness.segments(out)
+    if dice.random() < 0.4:
+        hit = dice.choice(files)
+        hit.chmod(0o600)
+        write_file(hit, damaged(dice, hit.read_bytes()))
+    return files
+
+
+def test_skipping_equal_bytes_changes_nothing(tmp):
+    # With so much context, every entry is read (SKIP_CONTEXT_MAX); JSON does not contain it.
+    kinds = {kind: simulate(tmp / f"sim.{kind}", kind, count="30k").read_bytes() for kind in ("byu", "bcp1")}
+    for seed in harness.some(range(100), 10):
+        dice = random.Random(seed)
+        kind = dice.choice(sorted(kinds))
+        directory = tmp / f"{seed}"
+        directory.mkdir()
+        (a, *_), b = (variant(dice, directory, n, kinds[kind], kind) for n in range(2))
+        options = [x for f, n in ((a, "a"), (b[0], "b")) if f.suffix == ".byu" for x in (f"--format-{n}", "byu")]
+        for more in ([], ["--ignore", "time"], ["--same-clock", "--window", "0"], ["--relative"]):
+            done = [run(need(BUSCAP), "diff", "--json", *options, *more, *context, a, *b) for context in ([], ["-U", "2000"])]
+            equal(*[(d.returncode, d.stdout, d.stderr) for d in done], f"seed {seed} {more}")
+
+
 # ---- moved blocks, long prefixes, parts
 
 

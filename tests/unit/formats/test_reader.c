@@ -22,6 +22,7 @@ struct read_options {
 	void *context;
 	int index_fd; /* 0: none */
 	struct bc_sequence_check *sequence;
+	struct dice *skips; /* skip entries at random */
 };
 
 static void show_text(FILE *out, struct bc_text text)
@@ -67,6 +68,34 @@ static void show_batch(FILE *out, const struct bc_batch *batch)
 		f->line, f->column, f->offset, f->bytes, f->what);
 }
 
+/* Skips part of a run that begins within the batch, which then ends there. Writes "skip N". */
+static void skip_some(
+	FILE *out, struct bc_reader *reader, struct bc_batch *batch, struct dice *dice)
+{
+	struct bc_reader_run run;
+	size_t at = dice_below(dice, (uint32_t)batch->count);
+	size_t rest = batch->count - at;
+
+	if (!bc_reader_run(reader, &batch->entries[at], &run) || run.count <= rest)
+		return;
+	const struct bc_entry *entry = &batch->entries[at];
+	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+	assert_int_equal(run.each, is_sample ? BC_BCP1_SAMPLE_BYTES : BC_RECORD_BYTES);
+	if (is_sample)
+		assert_memory_equal(run.bytes, entry->sample, BC_SAMPLE_BYTES);
+	else
+		assert_true(bc_le32(run.bytes) == entry->addr &&
+			    bc_le32(run.bytes + 8) == entry->delta);
+	size_t n = dice_below(dice, 4) == 0
+			   ? run.count
+			   : rest + 1 + dice_below(dice, (uint32_t)(run.count - rest));
+	bc_reader_skip(reader, entry, n);
+	batch->count = at;
+	show_batch(out, batch);
+	fprintf(out, "skip %zu\n", n);
+	batch->count = 0;
+}
+
 /* Reads everything from the descriptor and closes it. */
 static char *read_all(int fd, enum bc_format format, const struct read_options *options)
 {
@@ -98,6 +127,8 @@ static char *read_all(int fd, enum bc_format format, const struct read_options *
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
 		assert_true(batch.count != 0 || batch.run.count != 0 || batch.fault != NULL ||
 			    batch.chunk != NULL);
+		if (options->skips != NULL && batch.count != 0)
+			skip_some(out, reader, &batch, options->skips);
 		show_batch(out, &batch);
 	}
 	/* The end is permanent. */
@@ -656,6 +687,90 @@ TEST_WITH(segments, s, runs_have_the_same_entries_and_faults_also_after_damage)
 		assert_same_in_runs(s->one.bytes, s->one.size);
 		s->one.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
+}
+
+/* Compares with a text in which each "skip N" stands for N references. Returns their number.
+ * (Checked string functions would look for the end of the text at each line.) */
+static size_t check_skipped(const char *whole, const char *text)
+{
+	size_t skipped = 0;
+
+	while (*text != '\0') {
+		const char *next = (const char *)rawmemchr(text, '\n') + 1;
+		if (*text != 's') {
+			assert_memory_equal(whole, text, (size_t)(next - text));
+			whole += next - text;
+		} else {
+			for (size_t n = strtoul(text + 5, NULL, 10); n != 0; n--, skipped++) {
+				whole = rawmemchr(whole, ':');
+				assert_memory_equal(whole, ": kind 0 ", 9);
+				whole = (const char *)rawmemchr(whole, '\n') + 1;
+			}
+		}
+		text = next;
+	}
+	assert_string_equal(whole, "");
+	return skipped;
+}
+
+/* A chunk with marks, with anchors where there is no delta, and with records without either. */
+static size_t make_eventful_chunk(uint8_t *out, struct dice *dice)
+{
+	static struct bc_chunk chunk;
+	size_t header_bytes;
+
+	bc_chunk_reset(&chunk, 1000, 0);
+	for (uint32_t i = 0; i < 20000; i++) {
+		bool has_event = dice_below(dice, 2000) == 0;
+		bool has_time = !has_event && dice_below(dice, 500) != 0;
+		struct bc_record record = {.addr = dice_below(dice, 1 << 20),
+			.reqtype = BC_REQ_MEMREAD,
+			.time = has_time ? dice_below(dice, 100) : BC_TIME_NONE};
+		struct bc_event event = {.position = i,
+			.kind = dice_below(dice, 2) == 0 ? BC_EVENT_MARK : BC_EVENT_ANCHOR,
+			.exact = true,
+			.value = UINT64_C(1) << 40 | i << 20};
+		bc_record_store(bc_chunk_record(&chunk, i), &record);
+		if (has_event)
+			assert_true(bc_chunk_add_event(&chunk, &event, NULL));
+	}
+	chunk.info.records = 20000;
+	return bc_chunk_encode(out, &chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+}
+
+TEST(skipped_entries_change_nothing_of_those_that_follow)
+{
+	static uint8_t segment[BC_CHUNK_ENCODED_MAX];
+	struct dice dice = {.state = 35};
+	struct trace bcp1 = trace_of_sim(3, 30000, 2);
+	struct trace byu = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+	size_t n = make_eventful_chunk(segment, &dice);
+	const struct {
+		enum bc_format format;
+		const uint8_t *bytes;
+		size_t n;
+	} traces[] = {{BC_FORMAT_SEGMENT, segment, n}, {BC_FORMAT_BCP1, bcp1.bytes, bcp1.n},
+		{BC_FORMAT_BYU, byu.bytes, byu.n}};
+
+	/* A frame and a record in the middle that say something else. */
+	memset(bcp1.bytes + bcp1.n / 2, 0, 4);
+	memset(byu.bytes + byu.n / 24 * 12 + 8, 0xFF, 4);
+	for (size_t i = 0; i < COUNT_OF(traces); i++) {
+		size_t skipped = 0;
+		char *whole = read_all(
+			fd_of(traces[i].bytes, traces[i].n), traces[i].format, &nothing_special);
+		for (unsigned round = 0; round < 5; round++) {
+			struct read_options options = {.skips = &dice};
+			char *text = read_all(
+				fd_of(traces[i].bytes, traces[i].n), traces[i].format, &options);
+			skipped += check_skipped(whole, text);
+			free(text);
+		}
+		assert_true(skipped > 5 * 10000);
+		free(whole);
+	}
+	trace_free(&byu);
+	trace_free(&bcp1);
 }
 
 /* docs/segment-format.md, section 7. */
