@@ -7,7 +7,8 @@
  * neighbours are joined (join_windows()).
  *
  * Nearly all records follow a known one within the current windows: add_plain_records() counts
- * those in registers, and leaves the others to bc_interval_stats_tick(). */
+ * those in registers, and leaves the others to bc_interval_stats_tick(). It counts short intervals
+ * by their length; bc_interval_stats_start() adds these counts to the results. */
 #include "cli/stats/interval_stats.h"
 
 #include <math.h>
@@ -37,10 +38,37 @@ static void end_span(struct bc_interval_stats *c)
 	c->has_clock = false;
 }
 
+/* Adds n intervals of the same length, but not to a burst. */
+static void add_intervals(struct bc_interval_stats *c, uint64_t ticks, uint64_t n)
+{
+	c->intervals += n;
+	c->interval_ticks += ticks * n;
+	c->interval_min = ticks < c->interval_min ? ticks : c->interval_min;
+	c->interval_max = ticks > c->interval_max ? ticks : c->interval_max;
+	c->interval_buckets[ticks != 0 ? 64 - __builtin_clzll(ticks) : 0] += n;
+	if (ticks > c->idle_ticks) {
+		c->idles += n;
+		c->idle_sum_ticks += ticks * n;
+	}
+}
+
+/* Adds the counts of short intervals, and clears them. */
+static void settle_intervals(struct bc_interval_stats *c)
+{
+	for (uint32_t ticks = 0; ticks < BC_INTERVAL_STATS_SHORT; ticks++) {
+		uint64_t n = c->short_intervals[0][ticks] + c->short_intervals[1][ticks];
+		if (n == 0)
+			continue;
+		c->short_intervals[0][ticks] = c->short_intervals[1][ticks] = 0;
+		add_intervals(c, ticks, n);
+	}
+}
+
 void bc_interval_stats_start(struct bc_interval_stats *c)
 {
 	end_run(c);
 	end_span(c);
+	settle_intervals(c);
 }
 
 void bc_interval_stats_break(struct bc_interval_stats *c)
@@ -77,22 +105,6 @@ static inline void advance_time(struct bc_interval_stats *c, uint64_t ticks)
 	c->windows[c->elapsed >> c->window_shift]++;
 }
 
-static inline void add_interval(struct bc_interval_stats *c, uint64_t ticks)
-{
-	c->intervals++;
-	c->interval_ticks += ticks;
-	c->interval_min = ticks < c->interval_min ? ticks : c->interval_min;
-	c->interval_max = ticks > c->interval_max ? ticks : c->interval_max;
-	c->interval_buckets[ticks != 0 ? 64 - __builtin_clzll(ticks) : 0]++;
-	if (ticks > c->idle_ticks) {
-		c->idles++;
-		c->idle_sum_ticks += ticks;
-	}
-	if (ticks > c->burst_ticks)
-		end_run(c);
-	c->run++;
-}
-
 void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 {
 	if (!c->has_clock)
@@ -107,7 +119,10 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 		end_run(c);
 		c->run = 1;
 	} else {
-		add_interval(c, ticks);
+		add_intervals(c, ticks, 1);
+		if (ticks > c->burst_ticks)
+			end_run(c);
+		c->run++;
 	}
 	/* After a step back, continue from there: the clock has wrapped or was restarted. */
 	c->span.last_tick = tick;
@@ -116,60 +131,66 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 
 /* Adds records that follow one at span.last_tick, as bc_interval_stats_tick() would, up to the
  * first that has no time, passes the last window, or overflows. Returns their number. Nearly all
- * records are added here: what changes with each is kept in registers, and what can be computed at
- * the end is.
- */
+ * records are added here, so what changes with each is in registers, and no branch depends on
+ * whether an interval belongs to a burst: that is as good as random. */
 static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *records, size_t n)
 {
 	uint64_t elapsed = c->elapsed;
 	uint64_t end = (uint64_t)BC_INTERVAL_STATS_WINDOWS << c->window_shift;
-	uint64_t window = elapsed >> c->window_shift;
-	uint64_t in_window = 0;
-	uint64_t shortest = c->interval_min;
-	uint64_t longest = c->interval_max;
-	uint32_t buckets[2][33] = {{0}}; /* in turn: the next increment needn't wait for this one */
+	uint64_t window_end = 0; /* of the current window */
+	uint64_t *window = NULL; /* set by the first record */
+	uint64_t burst_ticks = c->burst_ticks;
+	uint64_t run = c->run;
+	uint64_t longest = c->burst_longest > 1 ? c->burst_longest : 1;
+	uint64_t starts = 0; /* bursts that start here */
+	uint64_t within = 0; /* intervals in bursts */
 	size_t i = 0;
+	size_t window_at = 0; /* first record of the current window */
 
 	/* Only a crafted trace has a tick that overflows. */
 	if (end - elapsed > UINT64_MAX - c->span.last_tick)
 		end = elapsed + (UINT64_MAX - c->span.last_tick);
 	for (; i < n; i++) {
 		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
-		if (time == BC_TIME_NONE || elapsed + time >= end)
+		if (__builtin_expect(elapsed + time >= window_end, 0)) {
+			if (time == BC_TIME_NONE || elapsed + time >= end)
+				break;
+			if (window != NULL)
+				*window += i - window_at;
+			window = &c->windows[(elapsed + time) >> c->window_shift];
+			window_at = i;
+			window_end = (((elapsed + time) >> c->window_shift) + 1) << c->window_shift;
+			window_end = window_end < end ? window_end : end;
+		}
+		if (__builtin_expect(time < BC_INTERVAL_STATS_SHORT, 1))
+			c->short_intervals[i & 1][time]++;
+		else if (time != BC_TIME_NONE)
+			add_intervals(c, time, 1);
+		else
 			break;
 		elapsed += time;
-		if (elapsed >> c->window_shift != window) {
-			c->windows[window] += in_window;
-			window = elapsed >> c->window_shift;
-			in_window = 0;
-		}
-		in_window++;
-		shortest = time < shortest ? time : shortest;
-		longest = time > longest ? time : longest;
-		buckets[i & 1][63 - __builtin_clzll((uint64_t)time << 1 | 1)]++;
-		if (time > c->idle_ticks) {
-			c->idles++;
-			c->idle_sum_ticks += time;
-		}
-		if (time > c->burst_ticks)
-			end_run(c);
-		c->run++;
+		uint64_t is_within = time <= burst_ticks;
+		within += is_within;
+		starts += is_within & (run == 1);
+		run = (run & -is_within) + 1;
+		if (__builtin_expect(run > longest, 0))
+			longest = run;
 	}
 	if (i == 0)
 		return 0;
+	*window += i - window_at;
 	uint64_t ticks = elapsed - c->elapsed;
 	c->elapsed = elapsed;
-	c->windows[window] += in_window;
-	c->interval_min = shortest;
-	c->interval_max = longest;
-	c->interval_ticks += ticks;
-	c->intervals += i;
+	/* The bursts that have ended are those that were open or have started, without the one that
+	 * is open now. Each has one reference more than intervals. */
+	c->bursts += starts + (c->run >= 2) - (run >= 2);
+	c->burst_references += within + starts + (c->run >= 2 ? c->run : 0) - (run >= 2 ? run : 0);
+	c->burst_longest = longest > 1 ? longest : 0;
+	c->run = run;
 	c->references += i;
 	c->span.references += i;
 	c->span.last_tick += ticks;
 	c->ticks += ticks;
-	for (unsigned bucket = 0; bucket < 33; bucket++)
-		c->interval_buckets[bucket] += buckets[0][bucket] + buckets[1][bucket];
 	return i;
 }
 

@@ -21,6 +21,7 @@
 #define BC_INTERVAL_STATS_WINDOWS 1024u
 #define BC_INTERVAL_STATS_EPOCHS  64u
 #define BC_INTERVAL_STATS_BUCKETS 65u
+#define BC_INTERVAL_STATS_SHORT   1024u
 
 /* The time covered by one clock: an epoch, or a file that is not a segment. */
 struct bc_epoch_span {
@@ -46,6 +47,9 @@ struct bc_interval_stats {
 	uint64_t interval_max;
 	/* Buckets: 0; 1; 2 to 3; 4 to 7; ... */
 	uint64_t interval_buckets[BC_INTERVAL_STATS_BUCKETS];
+	/* Short intervals that are not in the results yet: the number of each length. The records
+	 * use the two arrays in turn, so that an increment needn't wait for the previous one. */
+	uint64_t short_intervals[2][BC_INTERVAL_STATS_SHORT];
 	uint64_t idles;
 	uint64_t idle_sum_ticks;
 	uint64_t bursts;

@@ -178,6 +178,38 @@ TEST(a_record_without_a_delta_has_no_interval)
 	assert_int_equal(c.idles, 1);
 }
 
+TEST(records_and_ticks_count_the_same)
+{
+	static uint8_t records[5000 * BC_RECORD_BYTES];
+	static struct bc_interval_stats a, b;
+	struct dice dice = {9};
+
+	for (unsigned round = 0; round < 40; round++) {
+		/* Bits of the longest interval; in half of the rounds, idle times and bursts have
+		 * more ticks than the intervals that are counted by length. */
+		unsigned bits = 1 + round % 20;
+		uint64_t scale = round < 20 ? 1 : BC_INTERVAL_STATS_SHORT;
+		uint64_t tick = 7;
+		bc_interval_stats_init(&a, IDLE * scale, BURST * scale);
+		bc_interval_stats_init(&b, IDLE * scale, BURST * scale);
+		for (size_t i = 0; i < 5000; i++) {
+			uint32_t time = dice_below(&dice, 1u << (1 + dice_below(&dice, bits)));
+			bool is_none = i != 0 && dice_below(&dice, 50) == 0;
+			bc_write_le32(
+				records + i * BC_RECORD_BYTES + 8, is_none ? BC_TIME_NONE : time);
+			if (is_none)
+				bc_interval_stats_break(&b);
+			else if (i != 0)
+				tick += time;
+			bc_interval_stats_tick(&b, tick);
+		}
+		bc_interval_stats_records(&a, records, 5000, 7);
+		bc_interval_stats_start(&a);
+		bc_interval_stats_start(&b);
+		assert_memory_equal(&a, &b, sizeof(a));
+	}
+}
+
 static struct bc_chunk *make_chunk(const uint32_t *times, uint32_t n, uint64_t first_tick)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
