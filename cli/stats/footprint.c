@@ -1,19 +1,29 @@
-/* Open addressing with linear probing, at most 3/4 full; the top bits of a multiplicative hash
- * choose the first slot. A lookup is made for each reference of a trace, and its cost is the cache
- * miss. One slot of 16 bytes therefore has all of a block's state, and a probe usually stays in one
- * cache line, which the caller can prefetch. Blocks are never removed, so there are no tombstones.
+/* Open addressing with linear probing, at most half full, or 3/4 at the memory limit; the top bits
+ * of a multiplicative hash choose a block's home, the first slot. A block that is found elsewhere
+ * changes places with the one in its home, so that the latest blocks are at home, where the fast
+ * path looks for them. Blocks are never removed, so there are no tombstones. Invariant: all slots
+ * from a block's home to its own are used.
  *
- * A touch is O(1) on average: doubling the table moves every slot once. A block takes 21 to 43
- * bytes, and 64 while the table grows. Blocks are counted by their set of touches, so reading the
+ * A lookup is made for each reference of a trace, and its cost is the cache miss. One slot of 16
+ * bytes therefore has all of a block's state, and the homes of a batch of records are prefetched.
+ * Large tables are in huge pages, because page faults are slow.
+ *
+ * A touch is O(1) on average: doubling the table moves every slot once. A block takes 32 to 64
+ * bytes, and 96 while the table grows. Blocks are counted by their set of touches, so reading the
  * counts does not scan the table. */
 #include "cli/stats/footprint.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "formats/base/host.h"
 #include "formats/bus/record.h"
 
 #define FIRST_SLOTS 32u
+
+/* Larger tables are in huge pages. */
+#define SMALL_TABLE_BYTES ((size_t)1 << 20)
 
 enum line_touch {
 	LINE_FULL,      /* the block is new and does not fit */
@@ -21,16 +31,23 @@ enum line_touch {
 	LINE_UNCHANGED, /* the block had been touched in this way before */
 };
 
-static inline size_t line_table_hash(
-	const struct bc_line_table *table, uint64_t block, uint64_t space)
+/* The index of a block's first slot. */
+static inline size_t home_of(unsigned shift, uint64_t block, uint64_t space)
 {
-	return (size_t)(((block ^ space << 48) * UINT64_C(0x9E3779B97F4A7C15)) >> table->shift);
+	return (size_t)(((block ^ space << 48) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
 }
 
-static inline void line_table_prefetch(
-	const struct bc_line_table *table, uint64_t block, uint64_t space)
+/* Returns free slots, or NULL if out of memory. */
+static struct bc_line_slot *alloc_slots(size_t count)
 {
-	__builtin_prefetch(&table->slots[line_table_hash(table, block, space)], 1);
+	size_t bytes = count * sizeof(struct bc_line_slot);
+
+	if (bytes <= SMALL_TABLE_BYTES)
+		return calloc(1, bytes);
+	struct bc_line_slot *slots = bc_huge_alloc(bytes);
+	if (slots != NULL)
+		memset(slots, 0, bytes);
+	return slots;
 }
 
 /* The table grows up to max_bytes, counting both the old and the new table while it grows. The
@@ -43,7 +60,7 @@ static int line_table_open(struct bc_line_table *t, uint64_t max_bytes)
 		t->slots_max * 2 + t->slots_max <= max_bytes / sizeof(*t->slots))
 		t->slots_max *= 2;
 	t->shift = 64 - (unsigned)__builtin_ctzll(FIRST_SLOTS);
-	t->slots = calloc(FIRST_SLOTS, sizeof(*t->slots));
+	t->slots = alloc_slots(FIRST_SLOTS);
 	return t->slots != NULL ? 0 : -ENOMEM;
 }
 
@@ -62,7 +79,7 @@ static bool is_slot_of(const struct bc_line_slot *slot, uint64_t block, uint64_t
 static struct bc_line_slot *find_slot(const struct bc_line_table *t, uint64_t block, uint64_t space)
 {
 	size_t mask = t->slot_count - 1;
-	size_t at = line_table_hash(t, block, space);
+	size_t at = home_of(t->shift, block, space);
 
 	while (t->slots[at].state != 0 && !is_slot_of(&t->slots[at], block, space))
 		at = (at + 1) & mask;
@@ -76,7 +93,7 @@ static bool grow_table(struct bc_line_table *t)
 
 	if (t->slot_count == t->slots_max)
 		return false;
-	t->slots = calloc(old.slot_count * 2, sizeof(*t->slots));
+	t->slots = alloc_slots(old.slot_count * 2);
 	if (t->slots == NULL) {
 		t->slots = old.slots;
 		t->slots_max = t->slot_count;
@@ -101,48 +118,31 @@ static enum line_touch line_table_touch(struct bc_line_table *t, uint64_t block,
 	unsigned touch, uint64_t number, uint64_t *before)
 {
 	struct bc_line_slot *slot = find_slot(t, block, space);
+	struct bc_line_slot *home = &t->slots[home_of(t->shift, block, space)];
 	unsigned old = (unsigned)slot->state & BC_TOUCH_ALL;
 	bool is_new = slot->state == 0;
 
 	*before = slot->state >> BC_LINE_NUMBER_AT;
 	if (is_new) {
-		if (t->count >= t->slot_count / 4 * 3) {
-			if (!grow_table(t))
+		if (t->count >= t->slot_count / 2) {
+			if (!grow_table(t) && t->count >= t->slot_count / 4 * 3)
 				return LINE_FULL;
 			slot = find_slot(t, block, space);
 		}
 		slot->block = block;
 		t->count++;
 		t->touched[touch]++;
-	} else if ((old | touch) != old) {
+	} else {
+		struct bc_line_slot other = *home;
+		*home = *slot;
+		*slot = other;
+		slot = home;
 		t->touched[old]--;
 		t->touched[old | touch]++;
 	}
 	slot->state = number << BC_LINE_NUMBER_AT | (uint64_t)space << BC_LINE_TOUCH_BITS | old |
 		      touch;
 	return is_new || (old | touch) != old ? LINE_CHANGED : LINE_UNCHANGED;
-}
-
-/* The same for the usual case: a block of space 0 that was touched in this way before. Returns
- * false in any other case, and changes nothing. */
-static inline bool line_table_touch_again(struct bc_line_table *table, uint64_t block,
-	unsigned touch, uint64_t number, uint64_t *before)
-{
-	const uint64_t low_bits = (UINT64_C(1) << BC_LINE_NUMBER_AT) - 1;
-	size_t at = line_table_hash(table, block, 0);
-	struct bc_line_slot *slot = &table->slots[at];
-
-	while (slot->block != block && slot->state != 0) {
-		at = (at + 1) & (table->slot_count - 1);
-		slot = &table->slots[at];
-	}
-	/* The state of a free slot, and of a block of another space, differs. */
-	uint64_t state = slot->state;
-	if ((state & low_bits) > BC_TOUCH_ALL || (state & touch) != touch || state == 0)
-		return false;
-	*before = state >> BC_LINE_NUMBER_AT;
-	slot->state = number << BC_LINE_NUMBER_AT | (state & low_bits);
-	return true;
 }
 
 uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
@@ -156,8 +156,8 @@ uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
 
 /* ---- footprint */
 
-/* Records to prefetch ahead, so that a line's slot is in the cache when it is needed. */
-#define PREFETCH_AHEAD 16
+/* Records whose lines are prefetched before they are counted. */
+#define BATCH_RECORDS 64u
 
 #define NO_MEMORY 0xFF
 
@@ -273,46 +273,85 @@ static inline void touch_range(
 		touch_line(f, line + i, space, how);
 }
 
-/* Most records touch one line, which was touched in this way before. They are counted here; the
- * others are left to touch_range(). */
-void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t n)
+/* What the fast path must know of a record's type and size. */
+struct record_kinds {
+	uint64_t needs[256];     /* touch_of() a type; all bits, which no line has, for NO_MEMORY */
+	uint32_t addr_mask[256]; /* of bc_burst_start(), by size */
+};
+
+static void set_kinds(struct record_kinds *kinds)
 {
-	uint8_t touches[256]; /* touch_of() */
+	for (unsigned i = 0; i < 256; i++) {
+		kinds->needs[i] = touch_of(i) != NO_MEMORY ? touch_of(i) : UINT64_MAX;
+		kinds->addr_mask[i] = (uint32_t)bc_burst_start(UINT32_MAX, i);
+	}
+}
+
+/* Counts up to BATCH_RECORDS records, and fewer if the table grows. Returns their number.
+ *
+ * Most records touch one line, which is at home in space 0, and was touched in this way before.
+ * They are counted here; the others are left to touch_range(). */
+static size_t count_batch(
+	struct bc_footprint *f, const struct record_kinds *kinds, const uint8_t *records, size_t n)
+{
+	const uint64_t low_bits = (UINT64_C(1) << BC_LINE_NUMBER_AT) - 1;
+	struct bc_line_slot *homes[BATCH_RECORDS];
+	struct bc_line_slot *slots = f->lines.slots;
+	unsigned table_shift = f->lines.shift;
+	unsigned line_shift = f->line_shift;
+	uint64_t references = f->references;
 	uint64_t low = f->addr_low;
 	uint64_t high = f->addr_high;
-	bool is_countable = f->references + n < BC_LINE_TOUCHES;
+	uint64_t others = 0;
+	const uint8_t *p = records;
+	size_t i;
 
-	for (unsigned type = 0; type < 256; type++)
-		touches[type] = (uint8_t)touch_of(type);
-	for (size_t i = 0; i < n; i++) {
-		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		unsigned how = touches[p[4]];
-		uint64_t before;
-		if (i + PREFETCH_AHEAD < n)
-			line_table_prefetch(&f->lines,
-				(uint64_t)bc_le32(p + PREFETCH_AHEAD * BC_RECORD_BYTES) >>
-					f->line_shift,
-				0);
-		if (how == NO_MEMORY) {
+	for (i = 0; i < n; i++, p += BC_RECORD_BYTES) {
+		uint64_t line = (bc_le32(p) & kinds->addr_mask[p[5]]) >> line_shift;
+		homes[i] = &slots[home_of(table_shift, line, 0)];
+		__builtin_prefetch(homes[i], 1);
+	}
+	p = records;
+	for (i = 0; i < n && slots == f->lines.slots; i++, p += BC_RECORD_BYTES) {
+		uint64_t need = kinds->needs[p[4]];
+		uint64_t addr = bc_le32(p) & kinds->addr_mask[p[5]];
+		uint64_t last = addr + p[5] - (p[5] != 0);
+		uint64_t line = addr >> line_shift;
+		uint64_t state = homes[i]->state;
+		/* The state of a free slot, and of a block of another space, differs. */
+		if (references < BC_LINE_TOUCHES - 1 && line == last >> line_shift &&
+			line == homes[i]->block &&
+			(state & ((low_bits & ~(uint64_t)BC_TOUCH_ALL) | need)) == need) {
+			low = addr < low ? addr : low;
+			high = last > high ? last : high;
+			references++;
+			homes[i]->state = references << BC_LINE_NUMBER_AT | (state & low_bits);
+			f->reuse[log2_up(references - (state >> BC_LINE_NUMBER_AT))]++;
+			continue;
+		}
+		others++;
+		if (need > BC_TOUCH_ALL) {
 			f->others++;
 			continue;
 		}
-		uint64_t addr = bc_burst_start(bc_le32(p), p[5]);
-		uint64_t last = addr + p[5] - (p[5] != 0);
-		uint64_t line = addr >> f->line_shift;
-		if (line != last >> f->line_shift || !is_countable ||
-			!line_table_touch_again(&f->lines, line, how, f->references + 1, &before)) {
-			touch_range(f, addr, p[5], 0, how);
-			continue;
-		}
-		low = addr < low ? addr : low;
-		high = last > high ? last : high;
-		f->references++;
-		f->touches++;
-		f->reuse[log2_up(f->references - before)]++;
+		f->references = references;
+		touch_range(f, addr, p[5], 0, (unsigned)need);
+		references = f->references;
 	}
+	f->references = references;
+	f->touches += i - others;
 	f->addr_low = low < f->addr_low ? low : f->addr_low;
 	f->addr_high = high > f->addr_high ? high : f->addr_high;
+	return i;
+}
+
+void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t n)
+{
+	struct record_kinds kinds;
+
+	set_kinds(&kinds);
+	for (size_t done; n != 0; n -= done, records += done * BC_RECORD_BYTES)
+		done = count_batch(f, &kinds, records, n < BATCH_RECORDS ? n : BATCH_RECORDS);
 }
 
 /* Finds or assigns the number of an address space, the count at its only touch. Returns false if

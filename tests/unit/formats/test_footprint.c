@@ -145,7 +145,6 @@ TEST(address_spaces_up_to_the_limit_are_counted_separately)
 }
 
 #define SMALL_LINES  3
-#define SMALL_LINES  3
 #define SMALL_LENGTH 6
 
 /* Finds by looking back how many references ago each line was touched. */
@@ -187,6 +186,131 @@ TEST(reuse_of_every_small_trace_matches_a_search)
 			check_small(lines, n);
 		}
 	}
+}
+
+#define SET_RECORDS 1500
+
+/* Blocks that were touched, in a list: an independent count. */
+struct block_set {
+	struct {
+		uint64_t block;
+		uint64_t last;
+		unsigned touch;
+	} blocks[2 * SET_RECORDS];
+	size_t count;
+};
+
+/* Adds a touch. Returns the number of the block's previous touch, or 0. */
+static uint64_t set_touch(struct block_set *set, uint64_t block, unsigned touch, uint64_t number)
+{
+	size_t i = 0;
+
+	while (i < set->count && set->blocks[i].block != block)
+		i++;
+	if (i == set->count) {
+		assert_true(i < COUNT_OF(set->blocks));
+		memset(&set->blocks[set->count++], 0, sizeof(set->blocks[0]));
+	}
+	uint64_t before = set->blocks[i].last;
+	set->blocks[i].block = block;
+	set->blocks[i].last = number;
+	set->blocks[i].touch |= touch;
+	return before;
+}
+
+static void assert_set(const struct block_set *set, const struct bc_line_table *table)
+{
+	uint64_t touched[BC_TOUCH_ALL + 1] = {0};
+
+	for (size_t i = 0; i < set->count; i++)
+		touched[set->blocks[i].touch]++;
+	assert_int_equal(table->count, set->count);
+	assert_memory_equal(table->touched, touched, sizeof(touched));
+}
+
+enum { RANDOM, SEQUENTIAL, SPARSE, WRAPPING, PATTERNS };
+
+static uint32_t addr_of(unsigned pattern, unsigned i, struct dice *dice)
+{
+	switch (pattern) {
+	case SEQUENTIAL:
+		return 0x10000 + i / 2 * 8;
+	case SPARSE:
+		return i % 700 * 0x00400000 + i % 3 * 4;
+	case WRAPPING:
+		return 0xFFFFF000u + i * 24; /* goes on at 0 */
+	default:
+		return dice_below(dice, 1u << 14);
+	}
+}
+
+static void check_set(unsigned pattern, unsigned line_shift, unsigned page_shift)
+{
+	static struct block_set lines, pages;
+	static uint8_t records[SET_RECORDS * BC_RECORD_BYTES];
+	struct bc_footprint f = open_footprint(
+		UINT64_C(1) << line_shift, UINT64_C(1) << page_shift, 64 << 20);
+	uint64_t reuse[BC_REUSE_BUCKETS] = {0};
+	uint64_t touches = 0;
+	struct dice dice = {pattern + 1};
+
+	lines.count = pages.count = 0;
+	for (unsigned i = 0; i < SET_RECORDS; i++) {
+		static const uint8_t types[] = {BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE};
+		static const unsigned ways[] = {BC_TOUCH_FETCH, BC_TOUCH_READ, BC_TOUCH_WRITE};
+		static const uint8_t sizes[] = {0, 1, 4, 8, 16, 32};
+		unsigned type = dice_below(&dice, 3);
+		uint32_t addr = addr_of(pattern, i, &dice);
+		/* A byte per line takes a list that is too long. */
+		uint8_t size = line_shift == 0 ? 1 : sizes[dice_below(&dice, 6)];
+		struct bc_record record = {.addr = addr, .reqtype = types[type], .size = size};
+		bc_record_store(records + i * BC_RECORD_BYTES, &record);
+		if (size >= 16)
+			addr -= addr % size;
+		uint64_t last = (uint64_t)addr + (size > 1 ? size - 1 : 0);
+		for (uint64_t line = addr >> line_shift; line <= last >> line_shift; line++) {
+			uint64_t before = set_touch(&lines, line, ways[type], i + 1);
+			unsigned bucket = 0;
+			while (before != 0 && (UINT64_C(1) << bucket) < i + 1 - before)
+				bucket++;
+			reuse[bucket] += before != 0;
+			touches++;
+			set_touch(&pages, line >> (page_shift - line_shift), ways[type], 1);
+		}
+	}
+	bc_footprint_records(&f, records, SET_RECORDS);
+	assert_int_equal(f.references, SET_RECORDS);
+	assert_int_equal(f.touches, touches);
+	assert_int_equal(f.first, lines.count);
+	assert_memory_equal(f.reuse, reuse, sizeof(reuse));
+	assert_set(&lines, &f.lines);
+	assert_set(&pages, &f.pages);
+	bc_footprint_close(&f);
+}
+
+TEST(footprint_and_reuse_match_a_list_of_blocks)
+{
+	for (unsigned pattern = 0; pattern < PATTERNS; pattern++)
+		for (unsigned line = 0; line <= 12; line += line < 4 ? 4 : 1)
+			for (unsigned page = line; page <= 31; page += 9)
+				check_set(pattern, line, page);
+}
+
+TEST(records_beyond_the_last_number_of_a_touch_are_untracked)
+{
+	struct bc_footprint f = open_footprint(32, 4096, 1 << 20);
+	struct bc_record record = {.addr = 0x1000, .reqtype = BC_REQ_MEMREAD, .size = 8};
+	uint8_t bytes[4 * BC_RECORD_BYTES];
+
+	for (size_t i = 0; i < 4; i++)
+		bc_record_store(bytes + i * BC_RECORD_BYTES, &record);
+	f.references = BC_LINE_TOUCHES - 3;
+	bc_footprint_records(&f, bytes, 4);
+	assert_int_equal(f.references, BC_LINE_TOUCHES + 1);
+	assert_int_equal(f.touches, 4);
+	assert_int_equal(f.reuse[0], 1);
+	assert_int_equal(f.untracked, 2);
+	bc_footprint_close(&f);
 }
 
 TEST(records_and_entries_count_the_same)
