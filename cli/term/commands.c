@@ -4,11 +4,11 @@
 #include "cli/term/commands.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/term/options.h"
+#include "formats/base/suggest.h"
 
 static const struct {
 	const struct bc_usage *usage;
@@ -41,9 +41,6 @@ static const struct {
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-/* Longer words are not compared with the command names. */
-#define NAME_MAX_BYTES 15u
 
 enum { OPTION_OPTIONS = 1000 };
 
@@ -98,62 +95,93 @@ static void print_version(FILE *out, const void *context)
 	fprintf(out, "buscap %s\n", BC_VERSION);
 }
 
-/* The Levenshtein distance of two names: the number of letters to insert, delete or replace. Only
- * one row of the table is kept. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[NAME_MAX_BYTES + 1];
-	size_t n = strlen(b);
+/* Other words for commands: those of other tools, and what a command does. */
+static const struct {
+	const char *word;
+	const char *command;
+} synonyms[] = {
+	{"annotate", "mark"},
+	{"capture", "record start"},
+	{"cat", "dump"},
+	{"check", "verify"},
+	{"cmp", "diff"},
+	{"compare", "diff"},
+	{"concat", "merge"},
+	{"count", "stats"},
+	{"export", "convert"},
+	{"extract", "cut"},
+	{"filter", "cut"},
+	{"fix", "recover"},
+	{"follow", "tail"},
+	{"gaps", "marks"},
+	{"generate", "sim"},
+	{"grep", "find"},
+	{"gui", "web"},
+	{"head", "dump"},
+	{"import", "convert"},
+	{"join", "merge"},
+	{"live", "top"},
+	{"log", "events"},
+	{"ls", "info"},
+	{"monitor", "top"},
+	{"plot", "report"},
+	{"print", "dump"},
+	{"repair", "recover"},
+	{"save", "snapshot"},
+	{"search", "find"},
+	{"serve", "web"},
+	{"show", "info"},
+	{"simulate", "sim"},
+	{"slice", "cut"},
+	{"summary", "stats"},
+	{"test", "verify"},
+	{"view", "web"},
+	{"watch", "top"},
+};
 
-	if (n > NAME_MAX_BYTES)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i] != '\0'; i++) {
-		size_t corner = row[0];
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			size_t best = corner + (a[i] != b[j]);
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			best = row[j + 1] + 1 < best ? row[j + 1] + 1 : best;
-			corner = row[j + 1];
-			row[j + 1] = best;
+/* Returns the command that is meant by `name`, or NULL if that can't be told. A verb of a command
+ * may be meant too: "record stop" for "stop". */
+static const char *guess_command(const char *name)
+{
+	struct bc_suggestion s = bc_suggestion_start(name);
+	const size_t synonym_count = sizeof(synonyms) / sizeof(synonyms[0]);
+	const char *meant;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		bc_suggestion_add(&s, commands[i].usage->name);
+	bc_suggestion_add(&s, help_usage.name);
+	for (size_t i = 0; i < synonym_count; i++)
+		bc_suggestion_add(&s, synonyms[i].word);
+	meant = s.nearest;
+	for (size_t i = 0; i < synonym_count; i++)
+		if (meant == synonyms[i].word)
+			meant = synonyms[i].command;
+	for (size_t i = 0; i < COMMANDS; i++) {
+		const struct bc_usage *const *verb = commands[i].usage->verbs;
+		for (; verb != NULL && *verb != NULL; verb++) {
+			const char *known = strchr((*verb)->name, ' ') + 1;
+			bc_suggestion_add(&s, known);
+			meant = s.nearest == known ? (*verb)->name : meant;
 		}
 	}
-	return row[n];
-}
-
-/* Returns the command most similar to `name`, or NULL if none is similar. */
-static const char *find_nearest(const char *name)
-{
-	const char *nearest = NULL;
-	size_t best = 3;
-
-	for (size_t i = 0; i < COMMANDS; i++) {
-		const char *candidate = commands[i].usage->name;
-		bool is_prefix = name[0] != '\0' && strncmp(name, candidate, strlen(name)) == 0;
-		size_t edits = is_prefix ? 0 : edit_distance(candidate, name);
-		/* Not similar: half of the letters differ, and the first one does too. */
-		if (edits >= best || (2 * edits >= strlen(name) && name[0] != candidate[0]))
-			continue;
-		best = edits;
-		nearest = candidate;
-	}
-	return nearest;
+	return meant;
 }
 
 static int print_unknown_command(const struct bc_console *console, const char *name)
 {
-	const char *nearest = find_nearest(name);
+	const char *meant = guess_command(name);
 
-	if (name[0] == '-')
-		bc_print_error(console, NULL, "unknown option %.200s; see buscap --help", name);
-	else if (nearest != NULL)
+	char err[BC_USAGE_ERROR_MAX];
+
+	if (name[0] == '-') {
+		bc_usage_unknown_option(err, "buscap", &usage, name);
+		bc_print_error(console, NULL, "%s", err);
+	} else if (meant != NULL) {
 		bc_print_error(console, NULL,
-			"no such command: %.200s; did you mean %s? See buscap --help", name,
-			nearest);
-	else
+			"no such command: %.200s; did you mean %s? See buscap --help", name, meant);
+	} else {
 		bc_print_error(console, NULL, "no such command: %.200s; see buscap --help", name);
+	}
 	return BC_EXIT_USAGE;
 }
 

@@ -37,9 +37,9 @@ int bc_options_next(struct bc_options *o)
 	}
 	if (letter != '?' && letter != ':')
 		return letter;
-	char err[256];
-	bc_usage_format_error(err, sizeof(err), &o->getopt, letter, o->argv, before);
-	bc_print_error(o->console, NULL, "%s; see buscap %s --help", err, o->usage->name);
+	char err[BC_USAGE_ERROR_MAX];
+	bc_usage_format_error(err, "buscap", o->usage, letter, o->argv, before);
+	bc_print_error(o->console, NULL, "%s", err);
 	return '?';
 }
 
@@ -126,8 +126,8 @@ static bool read_format(const struct bc_console *console, const char *option,
 	char err[160];
 
 	if (*format == BC_FORMAT_UNKNOWN) {
-		bc_print_error(
-			console, NULL, "%s %s: no such format; see buscap formats", option, optarg);
+		bc_format_unknown(err, sizeof(err), optarg);
+		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 		return false;
 	}
 	if (is_output ? !info->can_write : !info->can_read) {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/config/config_types.h"
+#include "formats/base/suggest.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
@@ -584,26 +585,70 @@ static bool is_named(const char *name, const char *section, const char *key)
 	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
 }
 
-bool bc_config_check_section(const char *section, char *err, size_t errlen)
+/* Appends the sections to a message. */
+static void append_sections(char *err, size_t errlen)
 {
-	size_t n = strlen(section);
 	const char *last = "";
-	size_t used;
+	size_t used = strlen(err);
 
-	if (strncmp(section, "trigger ", 8) == 0)
-		return true;
-	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
-		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
-			return true;
-	used = (size_t)snprintf(err, errlen, "[%.60s]: no such section; the sections are", section);
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		n = strcspn(k->name, ".");
+		size_t n = strcspn(k->name, ".");
 		if (strncmp(k->name, last, n + 1) != 0 && used < errlen)
 			used += (size_t)snprintf(err + used, errlen - used, "%s [%.*s]",
 				last[0] != '\0' ? "," : "", (int)n, k->name);
 		last = k->name;
 	}
+}
+
+bool bc_config_check_section(const char *section, char *err, size_t errlen)
+{
+	struct bc_suggestion s = bc_suggestion_start(section);
+	char known[BC_SUGGESTION_BYTES + 1];
+	char nearest[BC_SUGGESTION_BYTES + 1] = "";
+	size_t n = strlen(section);
+
+	if (strncmp(section, "trigger ", 8) == 0)
+		return true;
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
+			return true;
+		snprintf(known, sizeof(known), "%.*s", (int)strcspn(k->name, "."), k->name);
+		size_t edits = s.edits;
+		bc_suggestion_add(&s, known);
+		if (s.edits < edits)
+			memcpy(nearest, known, sizeof(known));
+	}
+	if (nearest[0] != '\0')
+		return bc_fail(err, errlen, "[%.60s]: no such section; did you mean [%s]?", section,
+			nearest);
+	bc_message(err, errlen, "[%.60s]: no such section; the sections are", section);
+	append_sections(err, errlen);
 	return false;
+}
+
+/* Reports a key that the section doesn't have: another section may have it, or the section one
+ * that is similar. */
+static bool fail_key(const char *section, const char *key, char *err, size_t errlen)
+{
+	struct bc_suggestion s = bc_suggestion_start(key);
+	const char *other = NULL;
+	size_t n = strlen(section);
+
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		const char *name = strchr(k->name, '.') + 1;
+		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
+			bc_suggestion_add(&s, name);
+		else if (strcmp(name, key) == 0)
+			other = k->name;
+	}
+	if (other != NULL)
+		return bc_fail(err, errlen, "[%s] %s: no such key; did you mean %s in [%.*s]?",
+			section, key, key, (int)strcspn(other, "."), other);
+	if (s.nearest != NULL)
+		return bc_fail(err, errlen, "[%s] %s: no such key; did you mean %s?", section, key,
+			s.nearest);
+	return bc_fail(
+		err, errlen, "[%s] %s: no such key; see buscapd --list-settings", section, key);
 }
 
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
@@ -629,8 +674,7 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	}
 	if (section[0] == '\0')
 		return bc_fail(err, errlen, "%s: key outside of a [section]", key);
-	return bc_config_check_section(section, err, errlen) &&
-	       bc_fail(err, errlen, "[%s] %s: no such key", section, key);
+	return bc_config_check_section(section, err, errlen) && fail_key(section, key, err, errlen);
 }
 
 /* Settings of a board in a source, "key=value,key=value" */

@@ -239,7 +239,7 @@ enum bc_daemon_options_result bc_daemon_options_read(
 	struct bc_daemon_options *o, int argc, char **argv)
 {
 	struct bc_usage_getopt all;
-	char what[256];
+	char what[BC_USAGE_ERROR_MAX];
 	int before = 1;
 	int option;
 
@@ -251,8 +251,8 @@ enum bc_daemon_options_result bc_daemon_options_read(
 		if (print_info(option))
 			return BC_OPTIONS_EXIT;
 		if (option == '?' || option == ':') {
-			bc_usage_format_error(what, sizeof(what), &all, option, argv, before);
-			fprintf(stderr, "buscapd: %s; see buscapd --help\n", what);
+			bc_usage_format_error(what, "buscapd", &usage, option, argv, before);
+			fprintf(stderr, "buscapd: %s\n", what);
 			return BC_OPTIONS_WRONG;
 		}
 		if (!apply_option(o, option))

@@ -386,7 +386,7 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 			return true;
 		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
 	}
-	return bc_fail(err, errlen, "[filter] %.60s: no such key", key);
+	return bc_fail(err, errlen, "[filter] %.60s: no such key; use keep or leave_out", key);
 }
 
 bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)

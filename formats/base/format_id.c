@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/suggest.h"
 #include "formats/base/text.h"
 
 static const char *const names[] = {"unknown",
@@ -22,6 +23,42 @@ enum bc_format bc_format_by_name(const char *name)
 		if (strcmp(names[format], name) == 0)
 			return (enum bc_format)format;
 	return BC_FORMAT_UNKNOWN;
+}
+
+/* Words for formats that have another name. */
+static const struct {
+	const char *word;
+	enum bc_format format;
+} synonyms[] = {
+	{"dinero", BC_FORMAT_DIN},
+	{"json", BC_FORMAT_NDJSON},
+	{"jsonl", BC_FORMAT_NDJSON},
+	{"lz4", BC_FORMAT_SEGMENT},
+	{"clickhouse", BC_FORMAT_ROWBINARY},
+	{"valgrind", BC_FORMAT_LACKEY},
+	{"gtkwave", BC_FORMAT_VCD},
+};
+
+#define SYNONYMS (sizeof(synonyms) / sizeof(synonyms[0]))
+
+void bc_format_unknown(char *err, size_t errlen, const char *name)
+{
+	char word[BC_SUGGESTION_BYTES + 2];
+
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, ":"), name);
+	struct bc_suggestion s = bc_suggestion_start(word);
+	for (unsigned format = 1; format < BC_FORMATS; format++)
+		bc_suggestion_add(&s, names[format]);
+	for (size_t i = 0; i < SYNONYMS; i++)
+		bc_suggestion_add(&s, synonyms[i].word);
+	for (size_t i = 0; i < SYNONYMS; i++)
+		if (s.nearest == synonyms[i].word)
+			s.nearest = names[synonyms[i].format];
+	if (s.nearest != NULL)
+		bc_message(err, errlen, "no such format; did you mean %s? See buscap formats",
+			s.nearest);
+	else
+		bc_message(err, errlen, "no such format; see buscap formats");
 }
 
 /* ---- options of formats */

@@ -47,6 +47,9 @@ const char *bc_format_name(enum bc_format format);
 /* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
+/* Writes that no format has a name ("byuu", "byuu:endian=big"), and which one may be meant. */
+void bc_format_unknown(char *err, size_t errlen, const char *name);
+
 /* True for formats of bus traffic, which the recorder records and replays: segments, bcp1, raw6
  * and the BYU dialects. */
 static inline bool bc_format_is_bus(enum bc_format format)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "formats/base/suggest.h"
 #include "formats/base/text.h"
 
 /* Longer option names push only their own help text to the right. */
@@ -76,20 +77,60 @@ bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv)
 	return letter == -1 && optind == argc && strcmp(argv[argc - 1], "--") != 0;
 }
 
-/* The number of long options that start with a word such as "--t" or "--t=1". */
-static unsigned count_matches(const struct bc_usage_getopt *g, const char *word)
+/* The name in a word such as "--t" or "--t=1", and its length. */
+static const char *long_name(const char *word, size_t *bytes)
 {
-	const char *name = word[1] == '-' ? word + 2 : "";
-	size_t n = strcspn(name, "=");
-	unsigned count = 0;
+	const char *name = word[0] == '-' && word[1] == '-' ? word + 2 : "";
 
-	for (const struct option *all = g->all; all->name != NULL; all++)
-		count += n != 0 && strncmp(all->name, name, n) == 0;
+	*bytes = strcspn(name, "=");
+	return name;
+}
+
+/* The number of long options that start with a word such as "--t" or "--t=1". */
+static unsigned count_matches(const struct bc_usage *usage, const char *word)
+{
+	size_t n;
+	const char *name = long_name(word, &n);
+	unsigned count = n != 0 && strncmp(help_option.name, name, n) == 0;
+
+	for (const struct bc_usage_option *o = usage->options; !is_end(o); o++)
+		count += n != 0 && o->name != NULL && strncmp(o->name, name, n) == 0;
 	return count;
 }
 
-void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getopt *g, int got,
-	char *const *argv, int before)
+/* Appends where the options are described. */
+static void append_see(char *err, size_t errlen, const char *see, const char *program,
+	const struct bc_usage *usage)
+{
+	size_t used = strlen(err);
+
+	bc_message(err + used, errlen - used, "%s %s%s%s --help", see, program,
+		usage->name != NULL ? " " : "", usage->name != NULL ? usage->name : "");
+}
+
+void bc_usage_unknown_option(char err[BC_USAGE_ERROR_MAX], const char *program,
+	const struct bc_usage *usage, const char *word)
+{
+	char name[BC_SUGGESTION_BYTES + 2];
+	size_t n;
+	const char *start = long_name(word, &n);
+
+	snprintf(name, sizeof(name), "%.*s", n < sizeof(name) ? (int)n : 0, start);
+	struct bc_suggestion s = bc_suggestion_start(name);
+	for (const struct bc_usage_option *o = usage->options; !is_end(o); o++)
+		if (o->name != NULL)
+			bc_suggestion_add(&s, o->name);
+	bc_suggestion_add(&s, help_option.name);
+	if (s.nearest != NULL)
+		bc_message(err, BC_USAGE_ERROR_MAX, "unknown option %.200s; did you mean --%s? ",
+			word, s.nearest);
+	else
+		bc_message(err, BC_USAGE_ERROR_MAX, "unknown option %.200s; ", word);
+	append_see(err, BC_USAGE_ERROR_MAX, s.nearest != NULL ? "See" : "see", program, usage);
+}
+
+void bc_usage_format_error(char err[BC_USAGE_ERROR_MAX], const char *program,
+	const struct bc_usage *usage, int got, char *const *argv, int before)
 {
 	/* For a long option, use the whole word. For a short one, getopt only reports the letter,
 	 * which may be in the middle of a word. */
@@ -98,15 +139,19 @@ void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getop
 
 	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
 		word = brief_word;
+	unsigned matches = count_matches(usage, word);
+	if (got != ':' && matches == 0) {
+		bc_usage_unknown_option(err, program, usage, word);
+		return;
+	}
 	if (got == ':')
-		bc_message(err, errlen, "option %.200s requires a value", word);
-	else if (count_matches(g, word) == 1)
-		bc_message(
-			err, errlen, "option %.*s takes no value", (int)strcspn(word, "="), word);
-	else if (count_matches(g, word) > 1)
-		bc_message(err, errlen, "option %.200s is ambiguous", word);
+		bc_message(err, BC_USAGE_ERROR_MAX, "option %.200s requires a value; ", word);
+	else if (matches == 1)
+		bc_message(err, BC_USAGE_ERROR_MAX, "option %.*s takes no value; ",
+			(int)strcspn(word, "="), word);
 	else
-		bc_message(err, errlen, "unknown option %.200s", word);
+		bc_message(err, BC_USAGE_ERROR_MAX, "option %.200s is ambiguous; ", word);
+	append_see(err, BC_USAGE_ERROR_MAX, "see", program, usage);
 }
 
 /* ---- --help */

@@ -78,10 +78,17 @@ void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usag
  * ignored. */
 bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv);
 
-/* Writes an error message such as "option --source requires a value" after getopt_long() returned
- * ':' or '?' (`got`). `before` is the value of optind before that call, 1 before the first. */
-void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getopt *getopt, int got,
-	char *const *argv, int before);
+#define BC_USAGE_ERROR_MAX 400u
+
+/* Writes an error message such as "option --source requires a value; see buscapd --help" after
+ * getopt_long() returned ':' or '?' (`got`). `before` is the value of optind before that call, 1
+ * before the first. */
+void bc_usage_format_error(char err[BC_USAGE_ERROR_MAX], const char *program,
+	const struct bc_usage *usage, int got, char *const *argv, int before);
+
+/* Writes that a word such as "--verison" isn't an option, and which one may be meant. */
+void bc_usage_unknown_option(char err[BC_USAGE_ERROR_MAX], const char *program,
+	const struct bc_usage *usage, const char *word);
 
 /* Prints the text of --help for a command and its verbs. */
 void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage);

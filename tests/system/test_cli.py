@@ -88,7 +88,7 @@ def simulate(*options, out_format="bcp1"):
 
 def test_a_usage_error_ends_the_program():
     """tests/unit/cli/test_messages.c has all others."""
-    equal(buscap("dump", "--frob", "x", code=2), ("", "buscap dump: unknown option --frob; see buscap dump --help\n"))
+    equal(buscap("dump", "--frobnicate", "x", code=2), ("", "buscap dump: unknown option --frobnicate; see buscap dump --help\n"))
     equal(buscap("dmup", code=2), ("", "buscap: no such command: dmup; did you mean dump? See buscap --help\n"))
 
 

@@ -52,7 +52,7 @@ def refused(*argv, code, words, **options):
 @pytest.mark.single
 def test_a_usage_error_ends_the_daemon():
     """tests/unit/daemon/test_options.c has all others."""
-    equal(refused("--frob", code=2, words=[]), "buscapd: unknown option --frob; see buscapd --help\n")
+    equal(refused("--frobnicate", code=2, words=[]), "buscapd: unknown option --frobnicate; see buscapd --help\n")
 
 
 @pytest.mark.asan

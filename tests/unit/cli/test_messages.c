@@ -161,7 +161,7 @@ static const struct failure wrong_options[] = {
 	{"frobnicate", "buscap: no such command: frobnicate; see buscap --help"},
 	{"--socket status", "buscap: unknown option --socket; see buscap --help"},
 	{"--frobnicate status", "buscap: unknown option --frobnicate; see buscap --help"},
-	{"--hlep", "buscap: unknown option --hlep; see buscap --help"},
+	{"--hlep", "buscap: unknown option --hlep; did you mean --help? See buscap --help"},
 	/* info, verify, recover */
 	{"info -q x.byu", "unknown option -q"},
 	{"verify --json x.byu", "unknown option --json"},
@@ -679,6 +679,14 @@ static const char *const misspelt[][2] = {
 	{"snapshott", "snapshot"},
 	{"conv", "convert"},
 	{"triger", "trigger"},
+	{"hlep", "help"},
+	{"stop", "record stop"},
+	{"start", "record start"},
+	{"check", "verify"},
+	{"export", "convert"},
+	{"ls", "info"},
+	{"grep", "find"},
+	{"exprt", "convert"},
 };
 
 TEST_CASES(a_misspelt_command_gets_a_suggestion, misspelt)
@@ -696,9 +704,21 @@ TEST_CASES(a_misspelt_command_gets_a_suggestion, misspelt)
 	}
 }
 
+TEST(a_misspelt_option_gets_a_suggestion)
+{
+	fails(BC_EXIT_USAGE, "--verison",
+		"buscap: unknown option --verison; did you mean --version? See buscap --help");
+	fails(BC_EXIT_USAGE, "dump --adr=b8000 x.byu",
+		"did you mean --addr? See buscap dump --help");
+	fails(BC_EXIT_USAGE, "record start --lable x",
+		"did you mean --label? See buscap record start --help");
+	fails(BC_EXIT_USAGE, "dump -I ndjsn x.byu", "did you mean ndjson? See buscap formats");
+	fails(BC_EXIT_USAGE, "dump -I dinero:size=4 x.byu", "did you mean din?");
+}
+
 TEST(other_words_get_no_suggestion)
 {
-	static const char *const words[] = {"nope", "ls", "-x", "--hel", "''"};
+	static const char *const words[] = {"quux", "-x", "--quux", "''"};
 	char line[5001];
 
 	for (size_t i = 0; i < COUNT_OF(words); i++) {

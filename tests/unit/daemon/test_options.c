@@ -195,7 +195,8 @@ static const struct {
 	const char *line;
 	const char *words;
 } wrong[] = {
-	{"--frob", "unknown option --frob; see buscapd --help"},
+	{"--frobnicate", "unknown option --frobnicate; see buscapd --help"},
+	{"--list-bords", "did you mean --list-boards? See buscapd --help"},
 	{"--o", "option --o is ambiguous"},
 	{"--once=1", "option --once takes no value"},
 	{"-cx -b", "option -b requires a value"},
