@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/io/filter_args.h"
+#include "cli/io/no_match.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -444,10 +445,16 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 
 static void print_summary(const struct cut *c)
 {
+	const struct bc_files *files = &c->args.files;
+	char text[BC_NO_MATCH_MAX];
+
 	if (c->kept == 0 && c->args.output.exit == BC_EXIT_OK)
-		bc_print_error(c->console, NULL, "no record matches; %s",
+		bc_print_error(c->console, NULL, "no record matches, %s%s",
 			c->events == 0 ? "the output is empty"
-				       : "only gaps, marks and triggers were written");
+				       : "only gaps, marks and triggers were written",
+			bc_no_match_text(text, c->console, &c->filter_args,
+				(const char *const *)files->paths, files->count, c->args.from,
+				&c->args.reader.format));
 	if (c->long_deltas != 0)
 		bc_print_error(c->console, NULL,
 			"%" PRIu64

@@ -19,6 +19,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/no_match.h"
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -204,7 +205,6 @@ struct dump {
 	uint32_t epoch;
 	/* All files: */
 	struct bc_sequence_check sequence;
-	uint64_t end; /* after the highest record, sample or line number so far */
 };
 
 static void make_worse(struct dump *dump, enum bc_exit code)
@@ -390,10 +390,8 @@ static bool get_chunk_bounds(
 {
 	const struct bc_segment_header *header = bc_reader_header(dump->reader);
 	struct bc_chunk_info info = *chunk;
-	uint64_t end = info.first_record + info.records;
 
 	dump->clock_hz = header != NULL ? header->clock_hz : 0;
-	dump->end = end > dump->end ? end : dump->end;
 	info.events = dump->is_plain ? 0 : info.events;
 	return bc_filter_args_chunk(
 		&dump->args, dump->console, dump->file->name, &info, dump->clock_hz, bounds);
@@ -577,7 +575,6 @@ static bool print_batch(struct dump *dump, const struct bc_batch *batch)
 		return false;
 	if (batch->chunk != NULL)
 		return true;
-	dump->end = end > dump->end ? end : dump->end;
 	return end <= dump->args.filter.numbers.last || end == 0;
 }
 
@@ -681,20 +678,16 @@ static void dump_file(struct dump *dump, const char *path)
 }
 
 /* Explains why nothing was printed. */
-static void explain_nothing(const struct dump *dump)
+static void explain_nothing(const struct dump *dump, const struct bc_files *files)
 {
-	uint64_t first = dump->args.filter.numbers.first;
+	char text[BC_NO_MATCH_MAX];
 
-	if (!dump->is_part || dump->exit == BC_EXIT_FAILED || dump->exit == BC_EXIT_USAGE)
-		return;
-	if (dump->end == 0 && first != 0)
-		bc_print_error(dump->console, NULL, "nothing to print: the input is empty");
-	else if (first != 0 && first >= dump->end)
-		bc_print_error(dump->console, NULL,
-			"nothing to print from %" PRIu64 " on: the last number is %" PRIu64, first,
-			dump->end - 1);
-	else if (dump->output.used == 0 && !dump->output.has_written)
-		bc_print_error(dump->console, NULL, "no record matches");
+	if (dump->is_part && dump->exit != BC_EXIT_FAILED && dump->exit != BC_EXIT_USAGE &&
+		dump->output.used == 0 && !dump->output.has_written)
+		bc_print_error(dump->console, NULL, "no record matches%s",
+			bc_no_match_text(text, dump->console, &dump->args,
+				(const char *const *)files->paths, files->count, dump->wanted,
+				&dump->format));
 }
 
 static void dump_files(struct dump *dump, int argc, char **argv)
@@ -710,7 +703,7 @@ static void dump_files(struct dump *dump, int argc, char **argv)
 		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
 			dump_file(dump, files.paths[i]);
 	if (files.count != 0)
-		explain_nothing(dump);
+		explain_nothing(dump, &files);
 	bc_files_free(&files);
 	bc_operands_close(&operands);
 }

@@ -10,6 +10,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/no_match.h"
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -370,6 +371,7 @@ static bool has_segments(const struct find *f, const struct bc_files *files)
 static enum bc_exit search_files(struct find *f, const struct bc_files *files)
 {
 	bool is_segment = has_segments(f, files);
+	char text[BC_NO_MATCH_MAX];
 
 	for (int i = 0; i < files->count && files->count != 1; i++)
 		if (!is_segment || strcmp(files->paths[i], "-") == 0) {
@@ -392,7 +394,10 @@ static enum bc_exit search_files(struct find *f, const struct bc_files *files)
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
 	if (f->matches == 0 && !f->options.is_count &&
 		(f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED))
-		bc_print_error(f->console, NULL, "no reference matches");
+		bc_print_error(f->console, NULL, "no reference matches%s",
+			bc_no_match_text(text, f->console, &f->args,
+				(const char *const *)files->paths, files->count, f->format,
+				&f->format_options));
 	return bc_exit_worse(f->input.exit, bc_output_close(&f->output, f->console));
 }
 

@@ -363,13 +363,18 @@ static unsigned top_level(const struct bc_page_search *s)
 	return level;
 }
 
+int bc_page_search_top(struct bc_page_search *s)
+{
+	return s->head.chunks != 0 ? bc_page_search_node(s, top_level(s), 0, s->index.records)
+				   : -ENOENT;
+}
+
 bool bc_page_search_segment(int fd, const struct bc_page_query *query, uint64_t *bytes)
 {
 	struct bc_page_search s;
 	bool may_have = true;
 
-	if (bc_page_search_open(&s, fd) == 0 && s.head.chunks != 0 &&
-		bc_page_search_node(&s, top_level(&s), 0, s.index.records) == 0)
+	if (bc_page_search_open(&s, fd) == 0 && bc_page_search_top(&s) == 0)
 		may_have = bc_page_counts_may_have(&s.counts, query);
 	*bytes = s.bytes;
 	bc_page_search_close(&s);

@@ -87,6 +87,9 @@ void bc_page_search_close(struct bc_page_search *search);
 int bc_page_search_node(struct bc_page_search *search, unsigned level, uint32_t node,
 	uint64_t records) BC_MUST_CHECK;
 
+/* The same for the whole segment. */
+int bc_page_search_top(struct bc_page_search *search) BC_MUST_CHECK;
+
 /* Returns true if the segment in the regular file `fd` may have a match. Sets *bytes to the number
  * of bytes read. */
 bool bc_page_search_segment(int fd, const struct bc_page_query *query, uint64_t *bytes);

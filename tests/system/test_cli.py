@@ -99,18 +99,34 @@ def test_an_empty_file_is_damaged(tmp):
         buscap("verify", path, code=3)
 
 
-def test_dump_says_that_a_range_starts_after_the_end(tmp):
+def test_without_a_match_the_message_says_what_the_input_has(tmp):
     segment = make_segments(tmp, simulate("--count", "1000"))[0]
-    (tmp / "x.byu").write_bytes(bytes(12 * 1000))
+    (tmp / "x.byu").write_bytes(b"".join(struct.pack("<IBBBBI", 0x5000 + 0x9000 * (i % 2), 0x77, 4, 0, 0, 1) for i in range(1000)))
     (tmp / "x.raw6").write_bytes(simulate("--count", "1000", out_format="raw6"))
     (tmp / "x.din").write_bytes(b"0 7ffe12\n" * 1000)
-    for path, last in ((segment, 999), (tmp / "x.byu", 999), (tmp / "x.raw6", 999), (tmp / "x.din", 1000)):
-        given = ("-I", "byu") if path.suffix == ".byu" else ("-I", "din") if path.suffix == ".din" else ()
-        text, err = buscap("dump", *given, "-n", "99999999-", path)
-        equal(text, "", "output")
-        one_line(err, f"nothing to print from 99999999 on: the last number is {last}")
+    for path, last, has in (
+        (segment, 999, "records 0 to 999"),
+        (tmp / "x.byu", 999, "records 0 to 999"),
+        (tmp / "x.raw6", 999, "records 0 to 999"),
+        (tmp / "x.din", 1000, "lines 1 to 1,000"),
+    ):
+        given = ("-I", path.suffix[1:]) if path.suffix in (".byu", ".din") else ()
+        one_line(buscap("dump", *given, "-n", "99999999-", path)[1], f"no record matches; the input has {has}")
         text, err = buscap("dump", *given, "-p", "-n", f"{last}-", path)
         equal((text.count("\n"), err), (1, ""), "the last one")
+    for options, has in (
+        (["--from", "2001-02-03T04:05:06Z", "--to", "2001-02-03T04:05:07Z"], "the input is from 20"),
+        (["--epoch", "3"], "the input has only epoch 0"),
+        (["--from", "@9223372036854775807"], "the input has ticks "),
+        (["--proc", "7"], "the input has processors 0"),
+        (["--type", "STOPCLKACK"], "the input has types "),
+    ):
+        one_line(buscap("dump", *options, segment)[1].splitlines(True)[-1], "no record matches", has)
+    for command, addr, has in (("find", "7000", "pages with references are 00005000 and 0000e000"), ("dump", "f0000000", "addresses 00005000 to ")):
+        one_line(buscap(command, "-I", "byu", *(["--addr", addr] if command == "dump" else [addr]), tmp / "x.byu")[1], has)
+    one_line(buscap("find", "50000000", segment)[1], "pages with references are ")
+    # A pipe can't be read again.
+    equal(buscap("dump", "-I", "din", "-n", "5-", input=b"0 7ffe12\n")[1], "buscap dump: no record matches\n")
     (tmp / "short.din").write_bytes(b"0 7ffe12\n")
     text, err = buscap("dump", "-I", "din", "-n", "1000-", tmp / "x.din", tmp / "short.din")
     equal((text.count("\n"), err), (1, ""), "the last one of several files")

@@ -251,7 +251,7 @@ def test_bus_samples_become_the_same_segment_as_when_recorded(tmp):
 def test_an_empty_selection_gives_an_empty_sealed_segment(tmp):
     path = record_file(tmp, rich_stream(24))
     _, err = buscap("cut", "-n", "999999-", path, "-o", tmp / "x.byu.lz4")
-    equal(err, "buscap cut: no record matches; the output is empty\n")
+    harness.one_line(err, "no record matches, the output is empty; the input has records 0 to ")
     equal(harness.lz4_dc([tmp / "x.byu.lz4"]), b"", "records")
     buscap("verify", tmp / "x.byu.lz4")
     buscap("info", tmp / "x.byu.lz4")
@@ -352,7 +352,7 @@ def test_segments_by_every_selector_and_form_of_time(tmp):
             form = rng.choice(("delta", "tick", "relative", "wall"))
             expected = [plain[r.number] + appended(form, source, r) for r in source.records if wanted.matches(r)]
             got, err = dump("--plain", "--time", form, *wanted.options, path)
-            equal((got, err), (expected, "" if expected else "buscap dump: no record matches\n"), f"{wanted.options} as {form}")
+            equal((got, "no record matches" in err), (expected, not expected), f"{wanted.options} as {form}: {err}")
             # Gaps don't depend on the records' fields.
             lines, _ = dump("-t", form, *wanted.options, path)
             equal([line for line in lines if not line.startswith("#")], expected, f"{wanted.options}, not plain")

@@ -4,6 +4,7 @@ import bisect
 import fcntl
 import os
 import random
+import re
 import shutil
 import struct
 
@@ -69,7 +70,7 @@ class Query:
                       key=lambda record: record.number)
 
 
-NO_MATCH = "buscap find: no reference matches\n"
+NO_MATCH = re.compile(r"buscap find: no reference matches.*\n")
 
 
 def found(text):
@@ -92,8 +93,8 @@ def check_queries(seed, paths, records, clock_hz, codes=(0,)):
         done = run(need(BUSCAP), "find", *query.options, *options, query.address, *paths)
         out, err = done.stdout, done.stderr.decode()
         what = f"find {query.options} {options} {query.address}: {err}"
-        equal(NO_MATCH in err, part == [], what)
-        err = err.replace(NO_MATCH, "")
+        equal(bool(NO_MATCH.search(err)), part == [], what)
+        err = NO_MATCH.sub("", err)
         assert done.returncode in codes and (done.returncode == 0) == (err == ""), (done.returncode, what)
         if part is None:
             equal(int(out), len(wanted), what)
@@ -258,7 +259,7 @@ def test_only_chunks_that_can_match_are_read(tmp):
         results = (line.rsplit("= ", 1)[1] for line in log.read_text().splitlines())
         return sum(int(result) for result in results if result.isdigit())
 
-    nothing = bytes_read("--from", "@9223372036854775807", "0-", out)  # headers and indexes
+    nothing = bytes_read("--count", "--from", "@9223372036854775807", "0-", out)  # headers and indexes
     last, all_chunks = (bytes_read(*argv, out) - nothing for argv in (["--last", "1", f"{at.addr:x}"], ["--count", "0-"]))
     assert last < everything / 2, f"{last} of {everything} bytes"
     assert 0.9 * everything < all_chunks < 1.1 * everything, f"{all_chunks} of {everything} bytes"
