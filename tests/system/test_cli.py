@@ -126,7 +126,7 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
         one_line(buscap(command, "-I", "byu", *(["--addr", addr] if command == "dump" else [addr]), tmp / "x.byu")[1], has)
     one_line(buscap("find", "2000000", segment)[1], "pages with references are ")
     # A pipe can't be read again.
-    equal(buscap("dump", "-I", "din", "-n", "5-", input=b"0 7ffe12\n")[1], "buscap dump: no record matches\n")
+    equal(buscap("dump", "-I", "din", "-n", "5-", data=b"0 7ffe12\n")[1], "buscap dump: no record matches\n")
     (tmp / "short.din").write_bytes(b"0 7ffe12\n")
     text, err = buscap("dump", "-I", "din", "-n", "1000-", tmp / "x.din", tmp / "short.din")
     equal((text.count("\n"), err), (1, ""), "the last one of several files")
