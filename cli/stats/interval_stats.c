@@ -132,7 +132,7 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 /* Adds records that follow one at span.last_tick, as bc_interval_stats_tick() would, up to the
  * first that has no time, passes the last window, or overflows. Returns their number. Nearly all
  * records are added here, so what changes with each is in registers, and no branch depends on
- * whether an interval belongs to a burst: that is as good as random. */
+ * whether an interval belongs to a burst, which is hard to predict. */
 static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *records, size_t n)
 {
 	uint64_t elapsed = c->elapsed;
@@ -141,7 +141,7 @@ static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *reco
 	uint64_t *window = NULL; /* set by the first record */
 	uint64_t burst_ticks = c->burst_ticks;
 	uint64_t run = c->run;
-	uint64_t longest = c->burst_longest > 1 ? c->burst_longest : 1;
+	uint64_t longest = c->burst_longest > run ? c->burst_longest : run;
 	uint64_t starts = 0; /* bursts that start here */
 	uint64_t within = 0; /* intervals in bursts */
 	size_t i = 0;

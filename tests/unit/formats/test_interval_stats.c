@@ -178,6 +178,22 @@ TEST(a_record_without_a_delta_has_no_interval)
 	assert_int_equal(c.idles, 1);
 }
 
+TEST(a_burst_that_the_next_records_do_not_continue_is_the_longest)
+{
+	static const uint32_t times[] = {BURST, BURST + 1, BURST + 1};
+	uint8_t records[3 * BC_RECORD_BYTES];
+	struct bc_interval_stats c;
+
+	write_times(records, times, 3);
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_tick(&c, 10);
+	bc_interval_stats_records(&c, records, 3, 10 + BURST);
+	bc_interval_stats_start(&c);
+	assert_int_equal(c.bursts, 1);
+	assert_int_equal(c.burst_references, 2);
+	assert_int_equal(c.burst_longest, 2);
+}
+
 TEST(records_and_ticks_count_the_same)
 {
 	static uint8_t records[5000 * BC_RECORD_BYTES];
