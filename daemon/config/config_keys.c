@@ -790,12 +790,13 @@ static bool differs(
 }
 
 void bc_config_reload(struct bc_config *config, const struct bc_config *new, void *context,
-	void (*on_kept)(void *context, const char *name))
+	void (*on_change)(void *context, const char *name, bool is_applied))
 {
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		if (k->reload != BC_RELOAD_RESTART)
+		bool is_applied = k->reload != BC_RELOAD_RESTART;
+		if (differs(k, config, new))
+			on_change(context, k->name, is_applied);
+		if (is_applied)
 			memcpy((char *)config + k->offset, (const char *)new + k->offset, k->size);
-		else if (differs(k, config, new))
-			on_kept(context, k->name);
 	}
 }

@@ -37,9 +37,9 @@ struct bc_usb_options bc_config_usb(const struct bc_config *config);
 /* Prints all settings as a configuration file. Those of a board include the source's. */
 void bc_config_print(FILE *out, const struct bc_config *config);
 
-/* Takes over the settings that may change while the daemon runs. Calls on_kept() for each other one
- * that differs, with its name. */
+/* Takes over the settings that may change while the daemon runs. Calls on_change() for each setting
+ * that differs, with its name; is_applied is false if it needs a restart. */
 void bc_config_reload(struct bc_config *config, const struct bc_config *new, void *context,
-	void (*on_kept)(void *context, const char *name));
+	void (*on_change)(void *context, const char *name, bool is_applied));
 
 #endif

@@ -490,11 +490,22 @@ static void stop_recording(struct bc_daemon *d)
 
 /* Signals */
 
-static void log_kept(void *context, const char *name)
+/* The settings that a reload has changed. */
+struct changes {
+	char names[600]; /* "rotation.files, log.level" */
+};
+
+static void on_change(void *context, const char *name, bool is_applied)
 {
-	(void)context;
-	bc_log(BC_LOG_WARNING, "SIGHUP: %s has changed, but needs a restart; keeping the old value",
-		name);
+	struct changes *changes = context;
+	size_t used = strlen(changes->names);
+
+	if (is_applied)
+		snprintf(changes->names + used, sizeof(changes->names) - used, "%s%s",
+			used != 0 ? ", " : "", name);
+	else
+		bc_log(BC_LOG_WARNING,
+			"SIGHUP: %s has changed, but needs a restart; keeping the old value", name);
 }
 
 static void on_reload_error(void *context, const char *text)
@@ -505,7 +516,7 @@ static void on_reload_error(void *context, const char *text)
 
 /* Applies the settings that may change while the daemon runs. Returns false, with an error logged
  * and nothing changed, if the new configuration is invalid. */
-static bool read_config_again(struct bc_daemon *d)
+static bool read_config_again(struct bc_daemon *d, struct changes *changes)
 {
 	struct bc_config_errors errors = {.on_error = on_reload_error};
 	struct bc_config *new = calloc(1, sizeof(*new));
@@ -516,7 +527,7 @@ static bool read_config_again(struct bc_daemon *d)
 	}
 	bool is_good = bc_daemon_options_config(d->options, new, &errors);
 	if (is_good) {
-		bc_config_reload(d->config, new, NULL, log_kept);
+		bc_config_reload(d->config, new, changes, on_change);
 		bc_name_map_close(d->config->names);
 		d->config->names = new->names;
 	}
@@ -528,18 +539,19 @@ static bool read_config_again(struct bc_daemon *d)
 static void on_reload(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
+	struct changes changes = {.names = ""};
 
 	bc_service_reload(&d->service);
-	if (read_config_again(d)) {
+	if (read_config_again(d, &changes)) {
 		if (bc_hook_set(d->hook, d->config->sealed_command, d->config->sealed_timeout_ns) !=
 			0)
 			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old command");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
 		emit(d, &(struct bc_live_event){.kind = BC_LIVE_RELOAD});
-		bc_log(BC_LOG_NOTICE,
-			"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
-			"sealed_command, events, flush, sync, stuck, reserve, names and log level");
+		bc_log(BC_LOG_NOTICE, "SIGHUP: applied %s",
+			changes.names[0] != '\0' ? changes.names
+						 : "the configuration: no setting has changed");
 		bc_log_set_level(d->config->log_level);
 	}
 	bc_service_ready(&d->service);

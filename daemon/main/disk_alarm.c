@@ -1,9 +1,23 @@
 #include "daemon/main/disk_alarm.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define S_NS       UINT64_C(1000000000)
 #define GOOD_POLLS 60u
+
+static void warn(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s)
+{
+	char when[64] = "now";
+
+	if (left_s >= 60)
+		snprintf(when, sizeof(when), "in %" PRIu64 " min at the current rate", left_s / 60);
+	else if (left_s != 0)
+		snprintf(when, sizeof(when), "in %" PRIu64 " s at the current rate", left_s);
+	bc_log_limited(&alarm->limits, BC_LOG_WARNING,
+		"%s: full %s; free some space, or set a rule in [space], such as keep_free = 5G",
+		dir, when);
+}
 
 bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
 	bool has_no_inodes, uint64_t limit_ns, uint64_t now_ns)
@@ -21,10 +35,7 @@ bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t l
 			"some files, or set keep_free in [space]",
 			dir);
 	else if (alarm->is_low && !was_low)
-		bc_log_limited(&alarm->limits, BC_LOG_WARNING,
-			"%s: full in %" PRIu64
-			" min at the current rate; free some space, or set a rule in [space]",
-			dir, left_s / 60);
+		warn(alarm, dir, left_s);
 	if (!alarm->is_low && was_low)
 		bc_log_limited(&alarm->limits, BC_LOG_NOTICE, "%s: no longer nearly full", dir);
 	bc_log_limits_poll(&alarm->limits, now_ns);

@@ -116,7 +116,7 @@ static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, ui
 	} else if (is_quiet) {
 		r->is_losing = false;
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"samples no longer lost; total loss: %s in %.1f s", losses, seconds);
+			"no samples lost for 10 s; lost before: %s in %.1f s", losses, seconds);
 	} else {
 		bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
 			seconds,
@@ -185,6 +185,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	const struct bc_counts *b = &r->before.counts;
 	uint64_t breaks = r->after.breaks - r->before.breaks;
 	uint64_t damages = r->after.damages - r->before.damages;
+	char number[BC_GROUPED_MAX];
 
 	/* With several recordings in a run, not all received samples belong to this one. */
 	if (!is_only_recording)
@@ -198,13 +199,20 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 			recording, breaks);
 	if (bc_losses_has_any(&r->losses) || damages != 0) {
 		char losses[LOSSES_MAX];
+		char damaged[96] = "";
 		write_total(losses, &r->losses);
-		bc_log(BC_LOG_WARNING,
-			"%s: gaps recorded: %" PRIu64 "; samples lost: %s; damaged places: %" PRIu64
-			"; bytes skipped: %" PRIu64,
-			recording, totals->gaps, losses, damages,
-			c->skipped_bytes - b->skipped_bytes);
+		if (damages != 0)
+			snprintf(damaged, sizeof(damaged),
+				"; damaged places: %" PRIu64 "; bytes skipped: %" PRIu64, damages,
+				c->skipped_bytes - b->skipped_bytes);
+		bc_log(BC_LOG_WARNING, "%s: gaps recorded: %" PRIu64 "; samples lost: %s%s",
+			recording, totals->gaps, losses, damaged);
 	}
-	if (outcome->has_failed)
+	if (totals->abandoned != 0)
+		bc_log(BC_LOG_ERROR,
+			"%s: %s records in memory could not be written and are lost: the disk "
+			"accepted nothing",
+			recording, bc_number_group(number, totals->abandoned));
+	else if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->err);
 }

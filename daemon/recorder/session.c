@@ -323,7 +323,7 @@ void bc_session_abandon(struct bc_session *s)
 
 	if (is_loss && !s->outcome.has_failed)
 		snprintf(s->outcome.err, sizeof(s->outcome.err),
-			"data in memory could not be written and is lost");
+			"the end of the recording could not be written");
 	s->outcome.has_failed = s->outcome.has_failed || is_loss;
 	bc_session_stop(s);
 	start_finishing(s);

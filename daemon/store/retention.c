@@ -19,6 +19,7 @@
 #include "daemon/store/retention.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@
 #include "formats/base/text.h"
 
 #define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS   (3600 * UINT64_C(1000000000))
 
 /* More time than this between two files, or after the newest one, is a change of the clock. */
 #define LEAP_NS (180 * 86400 * SECOND_NS)
@@ -318,6 +320,27 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 	return is_spared ? NULL : "keep_free";
 }
 
+static void log_deletion(const struct bc_retention_check *check, const char *file, const char *rule)
+{
+	const struct bc_retention_rules *rules = check->rules;
+	char why[96];
+
+	if (strcmp(rule, "files") == 0)
+		snprintf(why, sizeof(why), "more than %" PRIu64 " file%s (rotation.files)",
+			check->files, bc_plural(check->files));
+	else if (strcmp(rule, "max_use") == 0)
+		snprintf(why, sizeof(why),
+			"the segments use more than %" PRIu64 " MiB (space.max_use)",
+			rules->max_use_bytes >> 20);
+	else if (strcmp(rule, "max_age") == 0)
+		snprintf(why, sizeof(why), "older than %" PRIu64 " h (space.max_age)",
+			rules->max_age_ns / HOUR_NS);
+	else
+		snprintf(why, sizeof(why), "less than %" PRIu64 " MiB free (space.keep_free)",
+			rules->keep_free_bytes >> 20);
+	bc_log(BC_LOG_INFO, "%s: deleted: %s", file, why);
+}
+
 /* Deletes a file. Returns false if that failed. */
 static bool delete_file(struct bc_retention_state *state, const struct bc_retention_check *check,
 	const struct bc_segment_name *name, const char *rule)
@@ -336,7 +359,7 @@ static bool delete_file(struct bc_retention_state *state, const struct bc_retent
 			rule, strerror(rc));
 		return false;
 	}
-	bc_log(BC_LOG_INFO, "%s: deleted by rule %s", file, rule);
+	log_deletion(check, file, rule);
 	state->deleted++;
 	return true;
 }

@@ -296,7 +296,7 @@ def test_a_reload_changes_rotation_and_flush(tmp):
         equal(daemon.status()["counts"]["written"], 0, "written")
         path.write_text("[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
                         "[space]\nmax_use = 1G\n")
-        reload(daemon, "SIGHUP: applied ")
+        reload(daemon, "SIGHUP: applied rotation.duration, space.max_use, pipeline.flush\n")
         harness.wait_until(lambda: len(harness.segments(out)) >= 4, "segments follow one another")
         count = len(harness.segments(out))
 

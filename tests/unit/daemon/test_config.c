@@ -453,7 +453,15 @@ TEST_F(what_is_printed_can_be_read)
 	free(text[1]);
 }
 
-TEST_F(a_reload_applies_what_may_change_and_names_the_rest)
+static void on_change(void *context, const char *name, bool is_applied)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%s%s", is_applied ? "+" : "-", name);
+	on_error(context, text);
+}
+
+TEST_F(a_reload_applies_what_may_change_and_names_what_has_changed)
 {
 	struct bc_config new = {.names = NULL};
 
@@ -465,16 +473,17 @@ TEST_F(a_reload_applies_what_may_change_and_names_the_rest)
 	set(f, "output", "label", "longer");
 	set(f, "output", "label", "");
 	f->err[0] = '\0';
-	bc_config_reload(&f->config, &new, f, on_error);
-	assert_string_equal(f->err, "");
+	bc_config_reload(&f->config, &new, f, on_change);
+	assert_string_equal(f->err, "+filter.keep\n+trigger NAME.when\n+rotation.files\n");
+	f->err[0] = '\0';
 	assert_int_equal(f->config.rotation.files, 7);
 	assert_int_equal(f->config.filter.keep.count, 1);
 	assert_int_equal(f->config.triggers_count, 1);
 	assert_true(bc_config_set(&new, "pipeline", "buffer", "65M", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "usb", "id", "1209:0002", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "mapping", "attr.D_READ", "1", f->err, sizeof(f->err)));
-	bc_config_reload(&f->config, &new, f, on_error);
-	assert_string_equal(f->err, "usb.id\npipeline.buffer\nmapping.attr.CYCLE\n");
+	bc_config_reload(&f->config, &new, f, on_change);
+	assert_string_equal(f->err, "-usb.id\n-pipeline.buffer\n-mapping.attr.CYCLE\n");
 	assert_int_equal(f->config.buffer_bytes, 64u << 20);
 }
 

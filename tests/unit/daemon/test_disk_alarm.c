@@ -41,10 +41,10 @@ TEST_F(the_disk_becomes_low_once_and_recovers_after_a_minute)
 	assert_true(poll_disk(f, 0));
 	assert_string_equal(log_capture_stop(&f->capture),
 		"buscapd: warning: /out: full in 59 min at the current rate; free some space, or "
-		"set a rule in [space]\n"
+		"set a rule in [space], such as keep_free = 5G\n"
 		"buscapd: /out: no longer nearly full\n"
-		"buscapd: warning: /out: full in 0 min at the current rate; free some space, or "
-		"set a rule in [space]\n");
+		"buscapd: warning: /out: full now; free some space, or "
+		"set a rule in [space], such as keep_free = 5G\n");
 }
 
 TEST_F(a_lack_of_inodes_is_named)

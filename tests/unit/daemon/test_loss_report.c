@@ -48,7 +48,8 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 	assert_string_equal(log_capture_stop(&f->capture),
 		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
 		"continues, with a gap at each place\n"
-		"buscapd: samples no longer lost; total loss: 12 (buffer full), 1 (disk stuck), 2 "
+		"buscapd: no samples lost for 10 s; lost before: 12 (buffer full), 1 (disk stuck), "
+		"2 "
 		"(board overflow), 3 (damaged frames) in 12.0 s\n");
 }
 
