@@ -215,7 +215,8 @@ static void write_times(char out[BC_NO_MATCH_MAX], const struct contents *c)
 
 	bc_rfc3339_write(from, c->from_ns);
 	bc_rfc3339_write(to, c->to_ns);
-	snprintf(out, BC_NO_MATCH_MAX, "; the input is from %s to %s", from, to);
+	snprintf(out, BC_NO_MATCH_MAX,
+		"; the input is from %s to %s (a time without a zone is UTC)", from, to);
 }
 
 /* Writes the names of the bits; nothing if no bit is set. `name` NULL: their numbers. */

@@ -386,8 +386,8 @@ static void draw_clock(const struct page *page)
 	struct tm tm = {0};
 	char text[32];
 
-	localtime_r(&page->now->wall, &tm);
-	strftime(text, sizeof(text), page->view->is_paused ? "paused  %H:%M:%S" : "%H:%M:%S", &tm);
+	gmtime_r(&page->now->wall, &tm);
+	strftime(text, sizeof(text), page->view->is_paused ? "paused  %T UTC" : "%T UTC", &tm);
 	if (page->grid->width >= 60)
 		bc_top_write_right(page->grid, page->grid->width - 20, 0, 20,
 			page->view->is_paused ? BC_TOP_WARN : BC_TOP_PLAIN, text);
@@ -438,8 +438,8 @@ static void draw_unreachable(const struct page *page, unsigned y)
 	char age[BC_HUMANIZE_MAX];
 
 	if (state->status != NULL) {
-		localtime_r(&state->status_wall, &tm);
-		strftime(since, sizeof(since), "%H:%M:%S", &tm);
+		gmtime_r(&state->status_wall, &tm);
+		strftime(since, sizeof(since), "%T UTC", &tm);
 		add_phrase(&phrases, BC_TOP_BAD, "no status since %s (%s)", since,
 			bc_status_seconds(age, (double)(page->now->ns - state->status_ns) / 1e9));
 	}

@@ -343,7 +343,9 @@ static enum bc_exit check_records(const struct report_command *s)
 		bc_print_error(s->console, NULL, "no records in these files");
 	else
 		bc_print_error(s->console, NULL,
-			"no records in this range: the recordings are from %s to %s", from, to);
+			"no records in this range: the recordings are from %s to %s (a time "
+			"without a zone is UTC)",
+			from, to);
 	return BC_EXIT_FAILED;
 }
 

@@ -15,6 +15,8 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
+#define TIME_POINT_MAX 80 /* longest time, with its zero */
+
 enum time_point_kind {
 	TIME_POINT_WALL,
 	TIME_POINT_FROM_START,
@@ -97,15 +99,16 @@ static bool parse_char(const char **text, const char *any)
 	return true;
 }
 
-/* Parses "Z" or "+01:00", the offset of local time from UTC. */
+/* Parses "Z", " UTC" or "+01:00", the offset of local time from UTC. */
 static bool parse_zone(const char *p, int *seconds)
 {
+	p += *p == ' ';
 	int hours = 0;
 	int minutes = 0;
 	bool is_behind = *p == '-';
 
 	*seconds = 0;
-	if ((*p == 'Z' || *p == 'z') && p[1] == '\0')
+	if (strcasecmp(p, "Z") == 0 || strcmp(p, "UTC") == 0)
 		return true;
 	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours) && parse_char(&p, ":") &&
 		  parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
@@ -141,22 +144,19 @@ static struct tm today(void)
 	time_t now = time(NULL);
 	struct tm tm;
 
-	localtime_r(&now, &tm);
+	gmtime_r(&now, &tm);
 	tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-	tm.tm_isdst = -1;
 	return tm;
 }
 
-/* Converts a local time, or one that is `zone` seconds ahead of UTC. Returns false if the date does
- * not exist; mktime() would turn 31 February into a day in March. */
-static bool convert_date(const struct tm *given, bool is_local, int zone, time_t *seconds)
+/* Converts a time that is `zone` seconds ahead of UTC. Returns false if the date does not exist;
+ * timegm() would turn 31 February into a day in March. */
+static bool convert_date(const struct tm *given, int zone, time_t *seconds)
 {
 	struct tm tm = *given;
 
 	tm.tm_sec = 0; /* a leap second is in the next minute */
-	tm.tm_isdst = -1;
-	*seconds = is_local ? mktime(&tm) : timegm(&tm) - zone;
-	*seconds += given->tm_sec;
+	*seconds = timegm(&tm) - zone + given->tm_sec;
 	return tm.tm_mon == given->tm_mon && tm.tm_mday == given->tm_mday;
 }
 
@@ -175,8 +175,6 @@ static const char *parse_date(const char *p, __int128 *ns)
 	if (p[2] == ':') {
 		tm = today();
 		wrong = parse_clock(&p, &tm, &fraction);
-		if (wrong == NULL && *p != '\0')
-			wrong = not_a_time;
 	} else {
 		if (!parse_digits(&p, 4, &tm.tm_year) || !parse_char(&p, "-") ||
 			!parse_digits(&p, 2, &tm.tm_mon) || !parse_char(&p, "-") ||
@@ -189,10 +187,9 @@ static const char *parse_date(const char *p, __int128 *ns)
 	}
 	if (wrong != NULL)
 		return wrong;
-	bool is_local = *p == '\0';
-	if (!is_local && !parse_zone(p, &zone))
+	if (*p != '\0' && !parse_zone(p, &zone))
 		return no_such_zone;
-	if (!convert_date(&tm, is_local, zone, &seconds))
+	if (!convert_date(&tm, zone, &seconds))
 		return no_such_date;
 	*ns = (__int128)seconds * NS_PER_S + fraction;
 	return NULL;
@@ -216,20 +213,46 @@ static bool parse_word(const char *text, __int128 *ns)
 		return parse_ago("0", ns);
 	if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0) {
 		tm.tm_mday -= text[0] == 'y';
-		seconds = mktime(&tm);
+		seconds = timegm(&tm);
 		*ns = (__int128)seconds * NS_PER_S;
 		return true;
 	}
 	return false;
 }
 
+/* Copies a time as the page and the tools print it: without the thin spaces that group digits, and
+ * the spaces around it. Returns false if it is too long to be a time. */
+static bool copy_plain(char out[TIME_POINT_MAX], const char *text)
+{
+	static const char *const thin[] = {"\u2009", "\u202f"};
+	size_t n = 0;
+
+	text += strspn(text, " ");
+	while (*text != '\0') {
+		if (strncmp(text, thin[0], 3) == 0 || strncmp(text, thin[1], 3) == 0) {
+			text += 3;
+			continue;
+		}
+		if (n == TIME_POINT_MAX - 1)
+			return false;
+		out[n++] = *text++;
+	}
+	while (n != 0 && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+	return true;
+}
+
 /* Returns NULL, or what is wrong with the text. */
-static const char *time_point_read(struct time_point *point, const char *text)
+static const char *time_point_read(struct time_point *point, const char *given)
 {
 	__int128 ns = 0;
 	const char *wrong = NULL;
+	char text[TIME_POINT_MAX];
 
 	*point = (struct time_point){.kind = TIME_POINT_WALL};
+	if (!copy_plain(text, given))
+		return not_a_time;
 	if (text[0] == '@') {
 		point->kind = TIME_POINT_TICK;
 		wrong = bc_number_read(&point->tick, text + 1) ? NULL : not_a_tick;

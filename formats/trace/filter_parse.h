@@ -40,21 +40,22 @@ bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_ma
 	const char *name, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* For help texts. */
-#define BC_TIME_POINT_HELP                                                                   \
-	"2026-11-20 03:14 (local), 2026-11-20T03:14:00Z, -2h (before now), +10s (after the " \
-	"start) "                                                                            \
-	"or @tick"
+#define BC_TIME_POINT_HELP                                                                  \
+	"2026-11-20 03:14 (UTC), 2026-11-20T03:14:00+01:00, -2h (before now), +10s (after " \
+	"the start) or @tick"
 
 /* Parse the bounds of time: from this time on, and before it. Users write times much as for
  * journalctl:
  *
- *     2026-11-20 03:14:15.5   local time; the seconds, or the time of day, may be missing
- *     2026-11-20T03:14:15Z    with a time zone (Z or +01:00)
+ *     2026-11-20 03:14:15.5   the seconds, or the time of day, may be missing
+ *     2026-11-20T03:14:15Z    with a time zone (Z, UTC or +01:00); without one, it is UTC
  *     03:14                   today
- *     now, today, yesterday   today and yesterday start at midnight
+ *     now, today, yesterday   today and yesterday start at midnight, UTC
  *     -2h                     before now: d, h, min, s (the default), ms, us, ns
  *     +10s                    after the start of the trace
- *     @4178506193             a tick of the trace */
+ *     @4178506193             a tick of the trace
+ *
+ * Thin spaces between digits, as the page prints them, are ignored. */
 bool bc_filter_parse_from(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_filter_parse_to(

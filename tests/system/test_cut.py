@@ -114,7 +114,9 @@ def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
         assert abs(a.wall_hz - b.wall_hz) <= 66000000, (a, b)
 
 
-def test_times_of_day_have_many_forms(tmp):
+def test_times_of_day_have_many_forms(tmp, monkeypatch):
+    """Those of the tools and the page among them; without a zone, they are UTC everywhere on earth."""
+    monkeypatch.setenv("TZ", "XXX-13")
     path = record_file(tmp, rich_stream(12), clock_hz=1000000)
     source = read(path)
     begin = source.records[0].wall_hz // 1000000
@@ -124,7 +126,8 @@ def test_times_of_day_have_many_forms(tmp):
     east = moment.astimezone(datetime.timezone(datetime.timedelta(hours=5, minutes=30)))
     words = [moment.strftime("%Y-%m-%dT%H:%M:%S") + part + "Z", moment.strftime("%Y-%m-%d %H:%M:%S") + part + "z",
              east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+05:30",
-             datetime.datetime.fromtimestamp(third // 10**9).strftime("%Y-%m-%d %H:%M:%S") + part,
+             moment.strftime("%Y-%m-%d %H:%M:%S") + part, moment.strftime("%Y-%m-%d %H:%M:%S") + part + " UTC",
+             *(f"{moment:%Y-%m-%d %H:%M:%S}{part[:4]}{thin}{part[4:7]}{thin}{part[7:]} UTC " for thin in "\u2009\u202f"),
              "+%dns" % (third - begin), "+%d.%09ds" % divmod(third - begin, 10**9),
              "+%d.%09d" % divmod(third - begin, 10**9)]
     wanted = fields(r for r in source.records if r.wall_hz >= third * 1000000)

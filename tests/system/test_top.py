@@ -46,7 +46,7 @@ def check_fits(terminal):
 
 def check_page(text, bus, has_graphs=True):
     """Checks that the page shows the values of the status."""
-    assert re.match(r"buscap top  recording  up 1 h \d+ min +\d\d:\d\d:\d\d\n", text), text
+    assert re.match(r"buscap top  recording  up 1 h \d+ min +\d\d:\d\d:\d\d UTC\n", text), text
     assert "usb, clock 66.7 MHz" in line_of(text, "source"), text
     assert "streaming, 1209:0001 BC-0042" in line_of(text, "board"), text
     assert "20261120T194302Z-ab12cd-night-run" in line_of(text, "recording"), text
@@ -145,7 +145,7 @@ def test_a_daemon_that_stops_and_restarts_is_shown(tmp):
         assert "recording  up" not in text, text
         text = terminal.wait_for(lambda text: re.search(r"\(([3-9]|\d\d+) s\)", text) and "buscapd" in text.split("\n")[2],
                                  "the time without a daemon, and what to do about it")
-        assert re.search(r"no status since \d\d:\d\d:\d\d \(\d+ s\), reconnecting", text.split("\n")[1]), text
+        assert re.search(r"no status since \d\d:\d\d:\d\d UTC \(\d+ s\), reconnecting", text.split("\n")[1]), text
         assert "samples/s" in text and "MEMREAD" in text, text  # as it was
         check_fits(terminal)
         bus.started = time.monotonic() - 7
