@@ -59,7 +59,6 @@ void bc_byte_buffer_free(struct bc_byte_buffer *buffer);
  * than any character. */
 enum {
 	BC_CLIENT_OPT_SOCKET = 1000,
-	BC_CLIENT_OPT_JSON,
 	BC_CLIENT_OPT_MORE /* the command's own options start here */
 };
 #define BC_CLIENT_OPTION_SOCKET                                                         \

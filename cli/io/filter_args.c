@@ -55,7 +55,7 @@ static const struct filter_option {
 	unsigned excludes; /* a bit for each row: the others it can't be combined with, and itself
 			      if it can't be repeated */
 } options[OPTIONS] = {
-	[RECORDS] = {'n', "--records", NULL, 1u << RECORDS},
+	[RECORDS] = {BC_FILTER_OPT_RECORDS, "--records", NULL, 1u << RECORDS},
 	[EPOCH] = {'e', "--epoch", NULL, 1u << EPOCH},
 	[FROM] = {BC_FILTER_OPT_FROM, "--from", bc_filter_parse_from, 1u << FROM},
 	[TO] = {BC_FILTER_OPT_TO, "--to", bc_filter_parse_to, 1u << TO},

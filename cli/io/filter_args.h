@@ -13,7 +13,8 @@
 #include "formats/trace/name_map.h"
 
 enum {
-	BC_FILTER_OPT_FROM = 1100,
+	BC_FILTER_OPT_RECORDS = 1100,
+	BC_FILTER_OPT_FROM,
 	BC_FILTER_OPT_TO,
 	BC_FILTER_OPT_TYPE,
 	BC_FILTER_OPT_PROC,
@@ -24,7 +25,7 @@ enum {
 /* Rows for the options of a command. */
 #define BC_FILTER_OPTION_RECORDS                                                               \
 	{                                                                                      \
-		'n', "records", "A-B", "range",                                                \
+		BC_FILTER_OPT_RECORDS, "records", "A-B", "range",                              \
 			"only records A to B, counted from 0; in text formats lines, counted " \
 			"from 1"                                                               \
 	}
@@ -81,8 +82,8 @@ void bc_filter_args_init(struct bc_filter_args *args);
 /* True if the option is a filter option. */
 static inline bool bc_filter_args_has(int letter)
 {
-	return letter == 'n' || letter == 'e' || letter == 'a' ||
-	       (letter >= BC_FILTER_OPT_FROM && letter <= BC_FILTER_OPT_REGION);
+	return letter == 'e' || letter == 'a' ||
+	       (letter >= BC_FILTER_OPT_RECORDS && letter <= BC_FILTER_OPT_REGION);
 }
 
 /* Parses the value in `optarg` of one of these options. On an invalid value it prints an error that

@@ -43,7 +43,7 @@ enum {
 /* Rows used in several tables. */
 /* clang-format off */
 #define ROWS_OF_ALL \
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print the daemon's response as JSON"}, \
+	{'j', "json", NULL, NULL, "print the daemon's response as JSON"}, \
 	BC_CLIENT_OPTION_SOCKET
 #define ROW_LABEL \
 	{OPTION_LABEL, "label", "TEXT", "text", \
@@ -604,7 +604,7 @@ static bool parse_command_options(struct request *r, int argc, char **argv, enum
 			row++;
 		if (letter == BC_CLIENT_OPT_SOCKET)
 			r->socket = optarg;
-		else if (letter == BC_CLIENT_OPT_JSON)
+		else if (letter == 'j')
 			r->is_json = true;
 		else if (row->help == NULL)
 			*code = o.exit;

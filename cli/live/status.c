@@ -492,7 +492,7 @@ void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
 static const struct bc_usage_option options[] = {
 	{'w', "watch", "[SECONDS]", "number",
 		"repeat every SECONDS (1) until Ctrl-C; on a terminal, in place"},
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print the daemon's response as JSON on one line"},
+	{'j', "json", NULL, NULL, "print the daemon's response as JSON on one line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
@@ -590,7 +590,7 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 			if (has_period && !parse_period(console, optarg, &parsed->period_ms))
 				return false;
 			break;
-		case BC_CLIENT_OPT_JSON:
+		case 'j':
 			parsed->is_json = true;
 			break;
 		case BC_CLIENT_OPT_SOCKET:

@@ -118,11 +118,12 @@ static enum bc_exit run_stream(struct stream *s)
 /* The daemon sends a status every second. */
 #define SILENCE_MS 30000
 
-enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
+enum { OPTION_STATUS = BC_CLIENT_OPT_MORE };
 
 static const struct bc_usage_option events_options[] = {
-	{OPTION_CHANGES, "changes", NULL, NULL, "print the status only once, at the beginning"},
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
+	{OPTION_STATUS, "status", NULL, NULL,
+		"also print the status, at the beginning and every second"},
+	{'j', "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
@@ -131,11 +132,10 @@ const struct bc_usage bc_events_usage = {
 	.name = "events",
 	.summary = "print the daemon's events as they happen",
 	.text = "Prints the daemon's events as they happen, one per line, until Ctrl-C: "
-		"recordings, segments, marks, triggers, gaps, the board and the disk. The status "
-		"is printed first and then every second.",
+		"recordings, segments, marks, triggers, gaps, the board and the disk.",
 	.options = events_options,
 	.exits = BC_CLIENT_EXITS,
-	.example = "buscap events --changes",
+	.example = "buscap events --json",
 };
 
 static bool print_event(void *context, struct bc_output *output, const json_t *event)
@@ -144,26 +144,20 @@ static bool print_event(void *context, struct bc_output *output, const json_t *e
 	return bc_event_print(output, event);
 }
 
-/* The first status says what later changes refer to: that the disk is stuck, for instance. */
-static bool is_change(void *context, const json_t *event)
+static bool is_not_status(void *context, const json_t *event)
 {
-	bool *has_status = context;
 	const char *name = bc_json_path_text(event, "event");
 
-	if (name == NULL || strcmp(name, "status") != 0)
-		return true;
-	bool is_first = !*has_status;
-	*has_status = true;
-	return is_first;
+	(void)context;
+	return name == NULL || strcmp(name, "status") != 0;
 }
 
 int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
-	bool has_status = false;
 	struct stream stream = {.console = console,
-		.context = &has_status,
 		.path = "/v1/events",
 		.silence_ms = SILENCE_MS,
+		.filter = is_not_status,
 		.print = print_event};
 	struct bc_options o;
 	int letter;
@@ -171,10 +165,10 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_events_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
-		case OPTION_CHANGES:
-			stream.filter = is_change;
+		case OPTION_STATUS:
+			stream.filter = NULL;
 			break;
-		case BC_CLIENT_OPT_JSON:
+		case 'j':
 			stream.is_json = true;
 			break;
 		case BC_CLIENT_OPT_SOCKET:
@@ -194,7 +188,7 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
 
 static const struct bc_usage_option tail_options[] = {
-	{'n', "records", "N", "number", "exit after N records"},
+	{'n', "limit", "N", "number", "exit after N records"},
 	{'t', "time", "FORM", "choice:delta|tick",
 		"append to each line: delta (nothing: it ends with the ticks since the one before) "
 		"or tick (absolute)"},
@@ -207,7 +201,7 @@ static const struct bc_usage_option tail_options[] = {
 	{OPTION_REGION, "region", "NAME", "text",
 		"only memory and ports with this name, which the daemon knows: vga, com1"},
 	BC_NAME_OPTIONS,
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
+	{'j', "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
@@ -254,10 +248,10 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 {
 	char number[24];
 
-	if (!bc_option_count(console, "--records", 1, UINT64_MAX, &t->limit))
+	if (!bc_option_count(console, "--limit", 1, UINT64_MAX, &t->limit))
 		return false;
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
-	return add_query(console, t, "records", "limit", number);
+	return add_query(console, t, "limit", "limit", number);
 }
 
 static bool parse_tail_option(const struct bc_console *console, int letter, struct tail *t)
@@ -274,7 +268,7 @@ static bool parse_tail_option(const struct bc_console *console, int letter, stru
 			return true;
 		bc_print_error(console, NULL, "--time %s: delta or tick", optarg);
 		return false;
-	case BC_CLIENT_OPT_JSON:
+	case 'j':
 		t->is_json = true;
 		return true;
 	case OPTION_ADDR:

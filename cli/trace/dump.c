@@ -36,6 +36,7 @@
 enum { OPTION_B2A = 1000 };
 
 static const struct bc_usage_option options[] = {
+	{'n', "limit", "N", "number", "only the first N of these records, or lines of text"},
 	BC_FILTER_OPTION_RECORDS,
 	BC_FILTER_OPTION_EPOCH,
 	BC_FILTER_OPTIONS_TIME,
@@ -189,6 +190,7 @@ struct dump {
 	enum bc_format wanted; /* format given by the user; BC_FORMAT_UNKNOWN: detect it */
 	struct bc_format_options format; /* options of the input format */
 	struct bc_filter_args args;      /* what to print */
+	uint64_t left;                   /* records or lines to print at most */
 	bool is_part;                    /* not everything */
 	bool is_by_record; /* records are looked at one by one, to select or to print */
 	bool is_plain;     /* omit lines that start with '#' */
@@ -212,6 +214,12 @@ static void make_worse(struct dump *dump, enum bc_exit code)
 	dump->exit = bc_exit_worse(dump->exit, code);
 }
 
+/* True after --limit records, or if the output has failed. */
+static bool is_over(const struct dump *dump)
+{
+	return dump->left == 0 || bc_output_failed(&dump->output);
+}
+
 /* ---- Lines that start with '#', or nothing if the dump is plain. */
 
 static void print_note(struct dump *dump, const char *word, struct bc_text text)
@@ -226,7 +234,7 @@ static void print_event(struct dump *dump, const struct bc_event *event, const c
 	const struct bc_text note = {.at = text, .bytes = event->text_bytes};
 	char gap[BC_GAP_TEXT_MAX];
 
-	if (dump->is_plain)
+	if (dump->is_plain || dump->left == 0)
 		return;
 	switch (event->kind) {
 	case BC_EVENT_GAP:
@@ -261,6 +269,8 @@ static void print_epoch(struct dump *dump, uint32_t epoch)
 
 static void print_run(struct dump *dump, const uint8_t *records, size_t n)
 {
+	n = n < dump->left ? n : (size_t)dump->left;
+	dump->left -= n;
 	while (n != 0 && !bc_output_failed(&dump->output)) {
 		size_t run = n < RUN_RECORDS ? n : RUN_RECORDS;
 		char *out = bc_output_reserve(&dump->output, run * BC_RECORD_TEXT_MAX);
@@ -353,7 +363,7 @@ static void print_by_record(struct dump *dump, const struct bc_chunk *chunk, uin
 	uint32_t event = 0;
 	bool is_in_time = bc_span_has(ticks, info->last_tick);
 
-	for (uint32_t i = 0; i < to && !bc_output_failed(&dump->output); i++) {
+	for (uint32_t i = 0; i < to && !is_over(dump); i++) {
 		const uint8_t *record = record_at(chunk, i);
 		uint32_t time = bc_le32(record + 8);
 		uint32_t left = info->records - i;
@@ -437,7 +447,8 @@ static void print_records(struct dump *dump, const struct bc_batch *batch)
 		print_run(dump, record, batch->run.count);
 		return;
 	}
-	for (size_t i = 0; i < batch->run.count; i++, number++, record += BC_RECORD_BYTES) {
+	for (size_t i = 0; i < batch->run.count && !is_over(dump);
+		i++, number++, record += BC_RECORD_BYTES) {
 		uint64_t ticks;
 		bool is_match = bc_filter_records(f, record, 1, &ticks) != 0;
 		tick += ticks;
@@ -454,6 +465,7 @@ static void print_sample(struct dump *dump, const struct bc_entry *entry)
 {
 	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
 
+	dump->left--;
 	dump->output.used += bc_sample_print(out, entry->sample);
 	append_tick(dump, ' ', entry->tick);
 	append_name(dump, ' ', bc_is_port_access(entry->type), entry->addr);
@@ -475,6 +487,7 @@ static void print_dialect(struct dump *dump, const struct bc_entry *entry)
 		print_run(dump, record, 1);
 	} else {
 		struct bc_text middle = middle_text(&dump->text, record);
+		dump->left--;
 		bc_output_format(&dump->output,
 			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
 					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
@@ -488,7 +501,7 @@ static void print_bus_entries(struct dump *dump, const struct bc_batch *batch)
 {
 	const struct bc_filter *f = &dump->args.filter;
 
-	for (size_t i = 0; i < batch->count; i++) {
+	for (size_t i = 0; i < batch->count && !is_over(dump); i++) {
 		const struct bc_entry *entry = &batch->entries[i];
 		/* An epoch with matches is announced by its first entry, whatever that is. */
 		if (dump->file->probe.format == BC_FORMAT_BCP1 &&
@@ -539,13 +552,15 @@ static bool print_lines(struct dump *dump, const struct bc_batch *batch)
 	size_t from = 0; /* where the run of selected lines starts */
 	size_t end = 0;
 
-	for (size_t i = 0; i < batch->count; i = end) {
+	for (size_t i = 0; i < batch->count && !is_over(dump); i = end) {
 		bool is_selected = false;
 		do
 			is_selected |= bc_filter_entry(&dump->args.filter, &batch->entries[end++]);
 		while (end < batch->count && batch->entries[end].is_continued);
-		if (is_selected)
+		if (is_selected) {
+			dump->left--;
 			continue;
+		}
 		if (!print_entries(dump, batch->entries + from, i - from))
 			return false;
 		from = end;
@@ -572,6 +587,8 @@ static bool print_batch(struct dump *dump, const struct bc_batch *batch)
 	else if (dump->printer == NULL)
 		print_bus_entries(dump, batch);
 	else if (!print_lines(dump, batch))
+		return false;
+	if (dump->left == 0)
 		return false;
 	if (batch->chunk != NULL)
 		return true;
@@ -641,7 +658,7 @@ static void dump_open_file(struct dump *dump, const struct bc_file *file)
 	bool is_more = true;
 	int rc = open_reader(dump, file);
 
-	while (rc >= 0 && is_more && !bc_output_failed(&dump->output)) {
+	while (rc >= 0 && is_more && !is_over(dump)) {
 		rc = bc_reader_next(dump->reader, &batch);
 		if (rc <= 0)
 			break;
@@ -699,7 +716,7 @@ static void dump_files(struct dump *dump, int argc, char **argv)
 		BC_FILES_SORTED | BC_FILES_CHECKED | BC_FILES_STDIN);
 
 	dump->exit = bc_exit_worse(code, files.exit);
-	for (int i = 0; i < files.count && !bc_output_failed(&dump->output); i++)
+	for (int i = 0; i < files.count && !is_over(dump); i++)
 		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
 			dump_file(dump, files.paths[i]);
 	if (files.count != 0)
@@ -731,6 +748,8 @@ static bool read_time(struct dump *dump)
 static bool read_dump_option(struct dump *dump, int letter)
 {
 	switch (letter) {
+	case 'n':
+		return bc_option_count(dump->console, "--limit", 1, UINT64_MAX, &dump->left);
 	case 't':
 		return read_time(dump);
 	case OPTION_B2A:
@@ -787,6 +806,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	if (dump == NULL)
 		return bc_print_no_memory(console);
 	dump->console = console;
+	dump->left = UINT64_MAX;
 	dump->format = bc_format_options_default();
 	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	bc_filter_args_init(&dump->args);

@@ -22,14 +22,13 @@
 #define CONTEXT_MAX 10000u
 
 enum {
-	OPTION_FIRST = 1000,
-	OPTION_LAST,
+	OPTION_LAST = 1000,
 	OPTION_AFTER_MARK,
 	OPTION_BEFORE_MARK,
 };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_FIRST, "first", "N", "number", "only the first N matches"},
+	{'n', "first", "N", "number", "only the first N matches"},
 	{OPTION_LAST, "last", "N", "number",
 		"only the last N matches; segments are read from the end"},
 	{'c', "count", NULL, NULL, "print only the number of matches"},
@@ -87,7 +86,7 @@ struct find {
 static bool read_find_option(struct find *f, int letter)
 {
 	switch (letter) {
-	case OPTION_FIRST:
+	case 'n':
 		return bc_option_count(f->console, "--first", 1, UINT64_MAX, &f->options.first);
 	case OPTION_LAST:
 		return bc_option_count(f->console, "--last", 1, UINT64_MAX, &f->options.last);

@@ -182,7 +182,7 @@ def reading(bcp1, work):
     for name, (cpu_time, wall) in zip(commands, times):
         print(f"  {name:40} {cpu_time / peer[0]:5.2f} x CPU time, {wall / peer[1]:5.2f} x time")
     size, middle = sum(map(os.path.getsize, segments)), SAMPLES // 2
-    count = bytes_read([f"{BUILD}/buscap", "cut", "-n", f"{middle}-{middle + 999}", *segments, "-O", "xdin"])
+    count = bytes_read([f"{BUILD}/buscap", "cut", "--records", f"{middle}-{middle + 999}", *segments, "-O", "xdin"])
     print(f"  cut of 1000 records from the middle: {count / 1e6:.2f} MB read of {size / 1e6:.1f} MB "
           f"({100 * count / size:.1f} %)")
 

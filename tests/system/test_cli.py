@@ -111,8 +111,8 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
         (tmp / "x.din", 1000, "lines 1 to 1,000"),
     ):
         given = ("-I", path.suffix[1:]) if path.suffix in (".byu", ".din") else ()
-        one_line(buscap("dump", *given, "-n", "99999999-", path)[1], f"no record matches; the input has {has}")
-        text, err = buscap("dump", *given, "-p", "-n", f"{last}-", path)
+        one_line(buscap("dump", *given, "--records", "99999999-", path)[1], f"no record matches; the input has {has}")
+        text, err = buscap("dump", *given, "-p", "--records", f"{last}-", path)
         equal((text.count("\n"), err), (1, ""), "the last one")
     for options, has in (
         (["--from", "2001-02-03T04:05:06Z", "--to", "2001-02-03T04:05:07Z"], "the input is from 20"),
@@ -126,10 +126,22 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
         one_line(buscap(command, "-I", "byu", *(["--addr", addr] if command == "dump" else [addr]), tmp / "x.byu")[1], has)
     one_line(buscap("find", "2000000", segment)[1], "pages with references are ")
     # A pipe can't be read again.
-    equal(buscap("dump", "-I", "din", "-n", "5-", data=b"0 7ffe12\n")[1], "buscap dump: no record matches\n")
+    equal(buscap("dump", "-I", "din", "--records", "5-", data=b"0 7ffe12\n")[1], "buscap dump: no record matches\n")
     (tmp / "short.din").write_bytes(b"0 7ffe12\n")
-    text, err = buscap("dump", "-I", "din", "-n", "1000-", tmp / "x.din", tmp / "short.din")
+    text, err = buscap("dump", "-I", "din", "--records", "1000-", tmp / "x.din", tmp / "short.din")
     equal((text.count("\n"), err), (1, ""), "the last one of several files")
+
+
+def test_dump_n_is_the_start_of_what_is_selected(tmp):
+    segment = make_segments(tmp, simulate("--count", "1000"))[0]
+    (tmp / "x.byu").write_bytes(simulate("--count", "1000", out_format="byu"))
+    (tmp / "x.bcp1").write_bytes(simulate("--count", "1000", out_format="bcp1"))
+    (tmp / "x.din").write_bytes(b"".join(b"%d 7ffe12\n" % (i % 2) for i in range(1000)))
+    for path, given in ((segment, ()), (tmp / "x.byu", ("-I", "byu")), (tmp / "x.bcp1", ()), (tmp / "x.din", ("-I", "din"))):
+        for options in ((), ("--type", "write"), ("--records", "100-")):
+            whole = buscap("dump", *given, "-p", *options, path)[0].splitlines()
+            for n in (1, 7, 100):
+                equal(buscap("dump", *given, "-p", *options, "-n", n, path, path)[0].splitlines(), whole[:n], f"{path} {options}")
 
 
 @pytest.mark.asan
@@ -170,7 +182,7 @@ def test_a_closed_pipe_is_not_an_error(tmp):
 def test_a_live_pipe_is_printed_at_once_up_to_the_last_number():
     for form in ("bcp1", "raw6", "byu"):
         data = simulate("--count", "1000", out_format=form)
-        for options in ((), ("-n", "-9")):
+        for options in ((), ("--records", "-9")):
             with harness.popen([BUSCAP, "dump", "-I", form, *options, "-"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE) as process:
                 process.stdin.write(data)
@@ -192,7 +204,7 @@ def test_byu_and_its_dialects_are_printed_like_b2a(tmp):
         records = bytes(expected.records)
         equal(buscap("dump", "-I", dialect, path)[0], byu_text(records), dialect)
         text = "".join(byu_line(records[12 * i : 12 * i + 12], str(expected.ticks[i])) for i in range(100, 5001))
-        equal(buscap("dump", "-I", dialect, "-t", "tick", "-n", "100-5000", path)[0], text, f"{dialect}, with ticks")
+        equal(buscap("dump", "-I", dialect, "-t", "tick", "--records", "100-5000", path)[0], text, f"{dialect}, with ticks")
         low, high = expected.ticks[200], expected.ticks[300]
         text = "".join(byu_line(records[12 * i : 12 * i + 12]) for i in range(9000) if low <= expected.ticks[i] <= high)
         equal(buscap("dump", "-I", dialect, "--from", f"@{low}", "--to", f"@{high + 1}", path)[0], text, f"{dialect}, by ticks")
@@ -435,8 +447,8 @@ def test_missing_and_repeated_segments_are_reported():
     again, err = buscap("dump", data=b"".join(paths[n].read_bytes() for n in (2, 1, 1)), code=3)
     equal(again, text, "segments in reverse, and one of them again")
     equal(err.count("duplicates; skipped"), 1, err)
-    text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
-    equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of a segment given twice")
+    text, err = buscap("dump", "--records", "0-99", paths[0], paths[0], code=3)
+    equal(text, buscap("dump", "--records", "0-99", paths[0])[0], "a range of a segment given twice")
     one_line(err, "chunk 0 (", "is a duplicate; skipped")
     text, err = buscap("dump", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)

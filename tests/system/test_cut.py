@@ -96,7 +96,7 @@ def test_cutting_a_cut_combines_the_selections(tmp):
 def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
     path = record_file(tmp, rich_stream(11), clock_hz=66000000)
     source = read(path)
-    got, _ = cut(path, tmp / "x.byu.lz4", "--type", "read", "-n", "10-500", "--addr", "0-")
+    got, _ = cut(path, tmp / "x.byu.lz4", "--type", "read", "--records", "10-500", "--addr", "0-")
     metadata = got.header["metadata"]
     equal(metadata, {**source.header["metadata"], "cut_from": source.header["recording"],
                      "cut": "type=read records=10-500 addr=0-"}, "metadata")
@@ -253,7 +253,7 @@ def test_bus_samples_become_the_same_segment_as_when_recorded(tmp):
 
 def test_an_empty_selection_gives_an_empty_sealed_segment(tmp):
     path = record_file(tmp, rich_stream(24))
-    _, err = buscap("cut", "-n", "999999-", path, "-o", tmp / "x.byu.lz4")
+    _, err = buscap("cut", "--records", "999999-", path, "-o", tmp / "x.byu.lz4")
     harness.one_line(err, "no record matches, the output is empty; the input has records 0 to ")
     equal(harness.lz4_dc([tmp / "x.byu.lz4"]), b"", "records")
     buscap("verify", tmp / "x.byu.lz4")
@@ -274,7 +274,7 @@ def test_torn_and_damaged_inputs_give_the_intact_parts(tmp):
     n = len(got.records)
     assert n > 10
     equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "the intact records")
-    out, err = buscap("cut", "-I", "xdin", "-n", "1-3", data=b"r 10 4\nr 1g 4\nw 20 4\n", code=3)
+    out, err = buscap("cut", "-I", "xdin", "--records", "1-3", data=b"r 10 4\nr 1g 4\nw 20 4\n", code=3)
     equal(out, b"r 10 4\nw 20 4\n", "lines")
     assert "line 2, column 4" in err, err
 

@@ -201,14 +201,14 @@ def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
             equal((last["same"], last["only_a"], last["changed"]), (last["a"]["entries"], 0, 0), "counts")
             assert last["same"] > 1000, last
     # A cut by number says nothing about single records: they are only in the whole recording.
-    done = run(need(BUSCAP), "cut", "-n", "1000-30000", "-o", cut, segment)
+    done = run(need(BUSCAP), "cut", "--records", "1000-30000", "-o", cut, segment)
     equal(done.returncode, 0, done.stderr.decode())
     differences, last = found(segment, cut)
     equal([d["kind"] for d in differences], ["only_a"] * 2, "before and after")
     equal((last["same"], last["changed"], last["only_b"]), (29_001, 0, 0), "counts")
     # With both, the reads outside the range are such differences, and all that are not reads is another.
     cut.unlink()
-    done = run(need(BUSCAP), "cut", "-n", "1000-30000", "--type", "read", "-o", cut, segment)
+    done = run(need(BUSCAP), "cut", "--records", "1000-30000", "--type", "read", "-o", cut, segment)
     equal(done.returncode, 0, done.stderr.decode())
     differences, last = found(segment, cut)
     equal(["filtered" in d for d in differences], [False, False, True], "before, after and between")

@@ -71,7 +71,7 @@ def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
     do(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-b", "filesize:200K", "-o", out)
     segments = harness.segments(out)
     assert len(segments) > 3, segments
-    do(BUSCAP, "cut", "-n", "0-999", "-o", out / "cut-00000.byu.lz4", segments[0])
+    do(BUSCAP, "cut", "--records", "0-999", "-o", out / "cut-00000.byu.lz4", segments[0])
     # As a killed daemon would leave it.
     torn = segments[-1].rename(out / f"{segments[-1].name}.partial")
     do(BUSCAP, "recover", torn, "-o", out / "copy.byu.lz4")

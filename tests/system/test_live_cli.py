@@ -406,10 +406,11 @@ def test_lines_are_joined_however_they_are_split(tmp):
 def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
-    check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
-    check(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS, EVENTS[0]), wanted)
-    out, _ = check(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
-    equal([json.loads(line) for line in out.splitlines()], EVENTS)
+    check(tmp, ("events", "--status"), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
+    check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS, EVENTS[0]), wanted.split("\n", 1)[1])
+    for options, seen in ((("--status",), EVENTS), ((), EVENTS[1:])):
+        out, _ = check(tmp, ("events", "-j", *options), "GET", "/v1/events", None, Stream(*EVENTS))
+        equal([json.loads(line) for line in out.splitlines()], seen)
 
 
 def test_interrupting_ends_a_stream_cleanly(tmp):
@@ -549,7 +550,7 @@ def test_a_stream_ends_with_the_daemon(tmp):
     for kill in (signal.SIGTERM, signal.SIGKILL):
         with on_demand(tmp) as daemon:
             daemon.wait_ready()
-            argv = [BUSCAP, "events", "--changes", "--socket", tmp / "s"]
+            argv = [BUSCAP, "events", "--socket", tmp / "s"]
             with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "buscap reads events")
                 daemon.process.send_signal(kill)
@@ -560,7 +561,7 @@ def test_a_stream_ends_with_the_daemon(tmp):
             daemon.process.wait(harness.TIMEOUT_S)
 
 
-ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap events --changes")
+ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap events --status")
 
 
 def run_until_it_prints(argv, env):

@@ -183,7 +183,7 @@ def test_dump_prints_each_format_in_its_text_form(tmp):
         assert run(BUSCAP, "dump", "-I", form, path).stdout == own, form
     binary = run(BUSCAP, "dump", "-I", "laplace", source(tmp, "laplace")).stdout.splitlines()
     assert binary[0] == b"r 123456789abcdef0 1 0 9a8b7000" and len(binary) == 120
-    lines = run(BUSCAP, "dump", "-I", "din", "-n", "2-3", source(tmp, "din")).stdout
+    lines = run(BUSCAP, "dump", "-I", "din", "--records", "2-3", source(tmp, "din")).stdout
     assert lines == b"1 ffffffffffffffff\n2 408ed4\n"
 
 

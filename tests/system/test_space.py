@@ -54,7 +54,7 @@ def put_foreign(out, like):
         subprocess.run(("lz4", "-dc", like), stdout=subprocess.PIPE, check=True)
         export.write(run("lz4", "-c", "/etc/passwd").stdout)
     # Its header has the name of a new recording, and that of the program which made it.
-    run(BUSCAP, "cut", "-n", "0-99", like, "-o", out / "cut.byu.lz4")
+    run(BUSCAP, "cut", "--records", "0-99", like, "-o", out / "cut.byu.lz4")
     recording = info([out / "cut.byu.lz4"])[0]["recording"]
     (out / "cut.byu.lz4").rename(out / f"{recording}-00000.byu.lz4")
     foreign = {name: data for name, data in files(out).items()

@@ -404,7 +404,7 @@ TEST_F(wrong_ticks_of_a_chunk_hide_no_records_and_are_reported)
 			lines += *p == '\n';
 		assert_int_equal(lines, SMALL_RECORDS);
 		command_run_free(&run);
-		run = command_runf("cut -n 0- -O byu %s", f->path);
+		run = command_runf("cut --records 0- -O byu %s", f->path);
 		assert_int_equal(run.code, 0);
 		assert_int_equal(run.out_bytes, SMALL_RECORDS * BC_RECORD_BYTES);
 		command_run_free(&run);

@@ -234,7 +234,7 @@ TEST_F(header_is_that_of_the_source_plus_the_origin)
 
 	small_make(s, &f->dir, 0, 0);
 	struct command_run run = command_runf(
-		"cut -n 3-12 %s/%s -o %s", f->dir.path, s->name, f->path);
+		"cut --records 3-12 %s/%s -o %s", f->dir.path, s->name, f->path);
 	assert_int_equal(run.code, BC_EXIT_OK);
 	struct found found = read_out(f);
 	assert_int_equal(found.records, 10);
@@ -276,7 +276,7 @@ TEST_F(large_record_numbers_select_correctly)
 	const uint64_t base = UINT64_C(1) << 53;
 
 	small_make(s, &f->dir, 7, base);
-	struct command_run run = command_runf("cut -n %" PRIu64 "-%" PRIu64 " %s/%s -o %s",
+	struct command_run run = command_runf("cut --records %" PRIu64 "-%" PRIu64 " %s/%s -o %s",
 		base + 15, base + 30, f->dir.path, s->name, f->path);
 	assert_int_equal(run.code, BC_EXIT_OK);
 	assert_int_equal(read_out(f).records, 16);
