@@ -50,6 +50,7 @@ CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \
 	mkfs.btrfs:btrfs-progs \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
+	protoc:protobuf-compiler \
 	zsh:zsh \
 	chromium:chromium \
 	chromedriver:chromium-driver

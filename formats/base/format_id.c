@@ -65,11 +65,11 @@ void bc_format_unknown(char *err, size_t errlen, const char *name)
 
 struct bc_format_options bc_format_options_default(void)
 {
-	return (struct bc_format_options){.seed = 1};
+	return (struct bc_format_options){.seed = 1, .interval_ns = 1000000};
 }
 
-static const char *const option_names[] = {
-	"endian", "invalid", "map", "seed", "clock_hz", "session", "size", "signals"};
+static const char *const option_names[] = {"endian", "invalid", "map", "seed", "clock_hz",
+	"session", "size", "signals", "interval_ns"};
 
 #define KEYS (sizeof(option_names) / sizeof(option_names[0]))
 
@@ -118,6 +118,11 @@ static const char *set_option(struct bc_format_options *o, unsigned key, const c
 		return parse_word(&o->has_bit_signals, value, "vectors", "bits")
 			       ? NULL
 			       : "vectors or bits";
+	case BC_OPTION_INTERVAL:
+		return parse_number(&o->interval_ns, value, UINT64_C(1000000000000)) &&
+				       o->interval_ns != 0
+			       ? NULL
+			       : "a decimal number from 1 to 10^12";
 	case BC_OPTION_SIZE:
 		if (!parse_number(&number, value, 255))
 			return "a decimal number from 0 to 255";

@@ -28,6 +28,7 @@
 	F(XDIN, "xdin") \
 	F(LACKEY, "lackey") \
 	F(VCD, "vcd") \
+	F(PERFETTO, "perfetto") \
 	F(ROWBINARY, "rowbinary") \
 	F(CSV, "csv") \
 	F(NDJSON, "ndjson")
@@ -72,6 +73,7 @@ enum bc_option_key {
 	BC_OPTION_SESSION = 1u << 5,  /* session=N */
 	BC_OPTION_SIZE = 1u << 6,     /* size=N: access size in bytes, if the format has none */
 	BC_OPTION_SIGNALS = 1u << 7,  /* signals=vectors|bits */
+	BC_OPTION_INTERVAL = 1u << 8, /* interval_ns=N: of the values of a counter */
 };
 
 struct bc_format_options {
@@ -83,6 +85,7 @@ struct bc_format_options {
 	uint32_t session;
 	uint32_t size; /* 0: unknown */
 	bool has_bit_signals;
+	uint64_t interval_ns;
 	/* Not user options. Read times in ns and us as ps, to compare traces with different units.
 	 */
 	bool in_picoseconds;

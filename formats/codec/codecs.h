@@ -61,5 +61,6 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 extern const struct bc_printer bc_csv_printer;
 extern const struct bc_printer bc_ndjson_printer;
 extern const struct bc_printer bc_vcd_printer;
+extern const struct bc_printer bc_perfetto_printer;
 
 #endif

@@ -97,13 +97,23 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_lackey_parser,
 		.printer = &bc_lackey_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE},
-	[BC_FORMAT_VCD] = {.summary = "value change dump, for GTKWave and PulseView",
-		.is_text = true,
-		.can_write = true,
-		.printer = &bc_vcd_printer,
-		.holds = BYU_HOLDS | BC_TYPES,
-		.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
-		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ | BC_OPTION_SIGNALS},
+	[BC_FORMAT_VCD] =
+		{.summary = "value change dump, for GTKWave; for PulseView, vcd:signals=bits",
+			.is_text = true,
+			.can_write = true,
+			.printer = &bc_vcd_printer,
+			.holds = BYU_HOLDS | BC_TYPES | BC_CAN_EVENT,
+			.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
+			.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ |
+					 BC_OPTION_SIGNALS},
+	[BC_FORMAT_PERFETTO] =
+		{.summary = "references per millisecond and events, for ui.perfetto.dev",
+			.can_write = true,
+			.printer = &bc_perfetto_printer,
+			.holds = BC_CAN_REFERENCE | BC_TYPES | BC_HAS_TIME | BC_CAN_EVENT,
+			.may_lose = BC_HAS_TIME,
+			.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ |
+					 BC_OPTION_INTERVAL},
 	[BC_FORMAT_ROWBINARY] =
 		{.summary = "ClickHouse: session, number, absolute time and the BYU fields",
 			.can_write = true,

@@ -1,17 +1,20 @@
-/* Value change dump: references over time, for GTKWave, PulseView and other waveform viewers.
+/* Value change dump: references over time, for GTKWave and other waveform viewers.
  *
- * The variables are the counter `seq` (from 0, one more with each reference), `addr`, `type`, its
- * `name`, `size`, `attr` and `proc`. Only changes are written, and an unknown value is x. Time is
- * the absolute time of the trace: in picoseconds, rounded down, if the clock rate is known
- * (clock_hz); otherwise a tick is shown as 1 ns. In a trace without times, each reference is one
- * tick after the previous one.
+ * Each of the first four processors has a scope, and the others share one; in a trace without
+ * processors, there is one scope, `bus`. Its variables are `seq`, the number of the reference in
+ * the dump, `addr`, `type`, its `name`, `size` and `attr`, and `proc` where processors share a
+ * scope. Only changes are written. An unknown value is x, and so are all values from a gap to the
+ * next reference. The scope `events` has a bit that toggles with each `gap`, `mark` and `trigger`,
+ * the samples `lost` so far, and the `text` of the latest event.
  *
- * Time cannot go back in a dump. If the trace's time does, or its clock restarts, later entries are
- * moved to after the last one written, and counted as a loss of time. If several references have
- * the same time, a viewer shows the last one. The others are counted as lost, but `seq` includes
- * them.
+ * With signals=bits, all variables are signals of one bit, without scopes for processors.
  *
- * Source: IEEE Std 1364, value change dump; the type `string` is GTKWave's. */
+ * Time (formats/codec/timeline.h) is in ps if the clock rate is known or the trace names units,
+ * otherwise in ns. If several references of a scope have the same time, a viewer shows the last
+ * one. The others are counted as lost, but `seq` includes them.
+ *
+ * Source: IEEE Std 1364, value change dump; the type `string` and the escapes in it are
+ * GTKWave's. */
 #include "formats/codec/codecs.h"
 
 #include <errno.h>
@@ -22,12 +25,7 @@
 
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
-
-#define PS_PER_S  UINT64_C(1000000000000)
-#define PS_PER_NS 1000
-
-/* Viewers keep times in signed 64-bit numbers. */
-#define TIME_MAX INT64_MAX
+#include "formats/codec/timeline.h"
 
 /* Current value of a variable; initially unknown (x). */
 struct value {
@@ -41,32 +39,48 @@ enum { SEQ, ADDR, TYPE, SIZE, ATTR, PROC, VARIABLES };
 static const struct variable {
 	const char *name;
 	uint8_t bits;
-	char id;
 	uint8_t signals;
 	char signal_id;
 } variables[VARIABLES] = {
-	[SEQ] = {"seq", 64, '!', 1, '!'},
-	[ADDR] = {"addr", 64, '"', 32, '"'},
-	[TYPE] = {"type", 9, '#', 9, 'B'},
-	[SIZE] = {"size", 32, '%', 8, 'K'},
-	[ATTR] = {"attr", 8, '&', 8, 'S'},
-	[PROC] = {"proc", 16, '\'', 8, '['},
+	[SEQ] = {"seq", 64, 1, '!'},
+	[ADDR] = {"addr", 64, 32, '"'},
+	[TYPE] = {"type", 9, 9, 'B'},
+	[SIZE] = {"size", 32, 8, 'K'},
+	[ATTR] = {"attr", 8, 8, 'S'},
+	[PROC] = {"proc", 16, 8, '['},
+};
+
+/* Scopes: one for each of the first processors, and one for the others or for all. */
+#define SHARED 4u
+#define SCOPES (SHARED + 1)
+
+/* Ids of vectors: VARIABLES and the name of the type for each scope. */
+#define NAME           VARIABLES
+#define ID(scope, v)   ((char)('!' + (scope) * (VARIABLES + 1) + (v)))
+#define ID_EVENT(kind) ("?x?yz"[kind]) /* toggles with each gap, mark and trigger */
+#define ID_LOST        'w'
+#define ID_TEXT        'v'
+
+_Static_assert('!' + SCOPES * (VARIABLES + 1) <= ID_TEXT && '[' + 8 <= ID_TEXT, "ids are distinct");
+
+struct scope {
+	struct value shown[VARIABLES];
+	bool has_reference;
+	uint64_t time; /* of the latest reference */
 };
 
 struct vcd {
-	uint64_t clock_hz; /* 0: a tick is 1 ns */
-	bool is_timed;     /* the source has times */
-	bool has_units;    /* the times may have their own units */
-	bool is_in_ps;     /* unit of the dump: ps, otherwise ns */
-	uint64_t step;     /* length of a tick in that unit, at least 1 */
-	bool has_time;
-	uint64_t time;  /* current time of the dump */
-	__int128 raw;   /* the source's time at that point */
-	__int128 ahead; /* offset from the source's time to the dump's */
-	uint32_t epoch;
-	uint64_t seq; /* number of the next reference */
+	struct bc_timeline time;
+	bool is_named;   /* the times may have their own units */
+	bool has_events; /* the source may have events */
 	bool has_bit_signals;
-	struct value shown[VARIABLES];
+	unsigned first_scope; /* SHARED: all references are there */
+	bool has_time;
+	uint64_t written; /* current time of the dump */
+	uint64_t seq;     /* number of the next reference */
+	uint64_t lost;
+	unsigned toggles; /* bits 1 << enum bc_event_kind */
+	struct scope scopes[SCOPES];
 	struct bc_decimal_row times;
 	struct bc_type_word types[BC_REF_TYPES];
 };
@@ -74,14 +88,15 @@ struct vcd {
 static void vcd_init(void *state, const struct bc_format_options *options)
 {
 	struct vcd *vcd = state;
+	uint32_t holds = options->source_holds;
 
-	vcd->clock_hz = options->clock_hz;
 	vcd->has_bit_signals = options->has_bit_signals;
-	vcd->is_timed = (options->source_holds & BC_HAS_TIME) != 0;
+	vcd->first_scope = vcd->has_bit_signals || (holds & BC_HAS_PROC) == 0 ? SHARED : 0;
+	vcd->has_events = (holds & BC_CAN_EVENT) != 0;
 	/* Tarmac names units. */
-	vcd->has_units = (options->source_holds & (BC_CAN_INSTRUCTION | BC_CAN_REGISTER)) != 0;
-	vcd->is_in_ps = vcd->clock_hz != 0 || vcd->has_units;
-	vcd->step = vcd->clock_hz != 0 ? PS_PER_S / vcd->clock_hz : vcd->is_in_ps ? PS_PER_NS : 1;
+	vcd->is_named = (holds & (BC_CAN_INSTRUCTION | BC_CAN_REGISTER)) != 0;
+	bc_timeline_init(&vcd->time, options,
+		options->clock_hz != 0 || vcd->is_named ? BC_PS_PER_S : BC_NS_PER_S);
 	bc_type_words(vcd->types);
 }
 
@@ -94,11 +109,44 @@ static char *print_signals(char *out, const struct variable *v)
 	return out;
 }
 
-static char *print_vector(char *out, const struct variable *v)
+static char *print_vectors(char *out, unsigned scope)
 {
-	out += sprintf(
-		out, "$var wire %u %c %s [%u:0] $end\n", v->bits, v->id, v->name, v->bits - 1u);
-	return v == &variables[TYPE] ? stpcpy(out, "$var string 1 $ name $end\n") : out;
+	/* A processor's scope needs no number of it. */
+	for (unsigned v = 0; v < (scope == SHARED ? VARIABLES : PROC); v++) {
+		out += sprintf(out, "$var wire %u %c %s [%u:0] $end\n", variables[v].bits,
+			ID(scope, v), variables[v].name, variables[v].bits - 1u);
+		if (v == TYPE)
+			out += sprintf(out, "$var string 1 %c name $end\n", ID(scope, NAME));
+	}
+	return out;
+}
+
+static char *print_scopes(const struct vcd *vcd, char *out)
+{
+	for (unsigned scope = vcd->first_scope; scope < SCOPES; scope++) {
+		if (scope < SHARED)
+			out += sprintf(out, "$scope module processor%u $end\n", scope);
+		else
+			out = stpcpy(out, vcd->first_scope == SHARED
+						  ? "$scope module bus $end\n"
+						  : "$scope module others $end\n");
+		if (!vcd->has_bit_signals)
+			out = print_vectors(out, scope);
+		for (unsigned v = 0; vcd->has_bit_signals && v < VARIABLES; v++)
+			out = print_signals(out, &variables[v]);
+		out = stpcpy(out, "$upscope $end\n");
+	}
+	if (!vcd->has_events)
+		return out;
+	out += sprintf(out,
+		"$scope module events $end\n"
+		"$var wire 1 %c gap $end\n$var wire 1 %c mark $end\n$var wire 1 %c trigger $end\n",
+		ID_EVENT(BC_EVENT_GAP), ID_EVENT(BC_EVENT_MARK), ID_EVENT(BC_EVENT_TRIGGER));
+	if (!vcd->has_bit_signals)
+		out += sprintf(out,
+			"$var wire 64 %c lost [63:0] $end\n$var string 1 %c text $end\n", ID_LOST,
+			ID_TEXT);
+	return stpcpy(out, "$upscope $end\n");
 }
 
 static void print_head(void *state, struct bc_print *p)
@@ -107,51 +155,22 @@ static void print_head(void *state, struct bc_print *p)
 	char *out = p->out + p->used;
 
 	out = stpcpy(out, "$comment\n\t");
-	if (!vcd->is_timed)
+	if (!vcd->time.is_timed)
 		out = stpcpy(out, "the trace has no times: each reference is one tick after the "
 				  "previous one; ");
-	if (vcd->clock_hz != 0)
+	if (vcd->time.clock_hz != 0)
 		out += sprintf(out,
 			"%" PRIu64 " ticks per second; times are rounded down to picoseconds",
-			vcd->clock_hz);
+			vcd->time.clock_hz);
 	else
 		out = stpcpy(out, "unknown clock rate: a tick is shown as 1 ns");
-	if (vcd->has_units)
+	if (vcd->is_named)
 		out = stpcpy(out, "; times in us, ns or ps are unchanged");
 	out = stpcpy(out, "\n$end\n$timescale ");
-	out = stpcpy(out, vcd->is_in_ps ? "1 ps" : "1 ns");
-	out = stpcpy(out, " $end\n"
-			  "$scope module bus $end\n");
-	for (unsigned v = 0; v < VARIABLES; v++)
-		out = vcd->has_bit_signals ? print_signals(out, &variables[v])
-					   : print_vector(out, &variables[v]);
-	out = stpcpy(out, "$upscope $end\n"
-			  "$enddefinitions $end\n");
+	out = stpcpy(out, vcd->time.units_per_s == BC_PS_PER_S ? "1 ps" : "1 ns");
+	out = print_scopes(vcd, stpcpy(out, " $end\n"));
+	out = stpcpy(out, "$enddefinitions $end\n");
 	p->used = (size_t)(out - p->out);
-}
-
-/* The time of an entry by its own clock, in the unit of the dump. */
-static __int128 raw_time(const struct vcd *vcd, const struct bc_entry *entry)
-{
-	uint64_t tick = vcd->is_timed ? entry->tick : vcd->seq;
-
-	if (vcd->is_timed && (entry->has & BC_HAS_TIME) == 0)
-		return vcd->raw;
-	if (!vcd->is_in_ps)
-		return tick;
-	switch (entry->unit) {
-	case BC_UNIT_PS:
-		return tick;
-	case BC_UNIT_NS:
-		return (__int128)tick * PS_PER_NS;
-	case BC_UNIT_US:
-		return (__int128)tick * (PS_PER_NS * 1000);
-	default:
-		break;
-	}
-	if (vcd->clock_hz == 0)
-		return (__int128)tick * PS_PER_NS;
-	return (__int128)tick * (__int128)PS_PER_S / (__int128)vcd->clock_hz;
 }
 
 static char *write_bits(char *out, uint64_t number, char id)
@@ -174,40 +193,48 @@ static char *write_bits(char *out, uint64_t number, char id)
 	return end + 3;
 }
 
+static char *write_unknown(char *out, char id)
+{
+	out = BC_WRITE_LITERAL(out, "bx ");
+	*out++ = id;
+	*out++ = '\n';
+	return out;
+}
+
 /* Writes a value if it differs from the current one. */
 static inline char *write_value(
-	struct vcd *vcd, char *out, unsigned v, uint64_t number, bool is_known)
+	struct vcd *vcd, char *out, unsigned scope, unsigned v, uint64_t number, bool is_known)
 {
-	struct value *shown = &vcd->shown[v];
+	struct value *shown = &vcd->scopes[scope].shown[v];
 
 	if (shown->is_known == is_known && (shown->number == number || !is_known))
 		return out;
 	shown->number = number;
 	shown->is_known = is_known;
-	if (is_known)
-		return write_bits(out, number, variables[v].id);
-	out = BC_WRITE_LITERAL(out, "bx ");
-	*out++ = variables[v].id;
-	*out++ = '\n';
-	return out;
+	return is_known ? write_bits(out, number, ID(scope, v)) : write_unknown(out, ID(scope, v));
 }
 
-static char *write_type(struct vcd *vcd, char *out, unsigned type)
+static char *write_type(struct vcd *vcd, char *out, unsigned scope, unsigned type)
 {
 	const struct bc_type_word *word = &vcd->types[type];
+	const struct value *shown = &vcd->scopes[scope].shown[TYPE];
 
-	if (vcd->shown[TYPE].is_known && vcd->shown[TYPE].number == type)
+	if (shown->is_known && shown->number == type)
 		return out;
-	out = write_value(vcd, out, TYPE, type, true);
+	out = write_value(vcd, out, scope, TYPE, type, true);
 	*out++ = 's';
 	memcpy(out, word, sizeof(*word));
-	return BC_WRITE_LITERAL(out + word->bytes, " $\n");
+	out += word->bytes;
+	*out++ = ' ';
+	*out++ = ID(scope, NAME);
+	*out++ = '\n';
+	return out;
 }
 
 /* Writes the bits of a variable that differ from the current ones. */
 static char *write_signals(struct vcd *vcd, char *out, unsigned v, uint64_t number, bool is_known)
 {
-	struct value *shown = &vcd->shown[v];
+	struct value *shown = &vcd->scopes[SHARED].shown[v];
 	uint64_t all = (UINT64_C(1) << variables[v].signals) - 1;
 	uint64_t changed = shown->is_known != is_known ? all
 			   : is_known                  ? (shown->number ^ number) & all
@@ -250,42 +277,119 @@ static char *write_all_signals(
 	return out;
 }
 
+static char *write_vectors(struct vcd *vcd, char *out, unsigned scope, const struct bc_entry *entry)
+{
+	uint32_t has = entry->has;
+
+	out = write_value(vcd, out, scope, SEQ, vcd->seq++, true);
+	out = write_value(vcd, out, scope, ADDR, entry->addr, true);
+	out = write_type(vcd, out, scope, entry->type);
+	out = write_value(vcd, out, scope, SIZE, entry->size, (has & BC_HAS_SIZE) != 0);
+	out = write_value(vcd, out, scope, ATTR, entry->attr, (has & BC_HAS_ATTR) != 0);
+	if (scope == SHARED)
+		out = write_value(vcd, out, scope, PROC, entry->proc, (has & BC_HAS_PROC) != 0);
+	return out;
+}
+
+static char *write_reference(
+	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
+{
+	bool has_scope = (entry->has & BC_HAS_PROC) != 0 && entry->proc < SHARED &&
+			 vcd->first_scope != SHARED;
+	unsigned number = has_scope ? entry->proc : SHARED;
+	struct scope *scope = &vcd->scopes[number];
+
+	if (scope->has_reference && scope->time == vcd->time.now)
+		bc_print_lose(p, BC_CAN_REFERENCE);
+	scope->has_reference = true;
+	scope->time = vcd->time.now;
+	return vcd->has_bit_signals ? write_all_signals(vcd, p, out, entry)
+				    : write_vectors(vcd, out, number, entry);
+}
+
+/* All values are unknown until the next reference. */
+static char *write_gap(struct vcd *vcd, char *out)
+{
+	for (unsigned v = 0; vcd->has_bit_signals && v < VARIABLES; v++)
+		out = write_signals(vcd, out, v, 0, false);
+	for (unsigned s = vcd->first_scope; !vcd->has_bit_signals && s < SCOPES; s++) {
+		for (unsigned v = 0; v < VARIABLES; v++) {
+			if (v == TYPE && vcd->scopes[s].shown[v].is_known)
+				out += sprintf(out, "s %c\n", ID(s, NAME));
+			out = write_value(vcd, out, s, v, 0, false);
+		}
+	}
+	return out;
+}
+
+static char *write_text(char *out, const struct bc_entry *entry)
+{
+	const char *text = entry->note.text.at;
+	size_t bytes = entry->note.text.bytes;
+
+	if (entry->note.event.kind == BC_EVENT_GAP) {
+		text = bc_gap_cause_name(entry->note.event.cause);
+		bytes = strlen(text);
+	}
+	*out++ = 's';
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c > ' ' && c < 0x7F && c != '\\')
+			*out++ = (char)c;
+		else
+			out += sprintf(out, "\\%03o", c);
+	}
+	*out++ = ' ';
+	*out++ = ID_TEXT;
+	*out++ = '\n';
+	return out;
+}
+
+static char *write_event(struct vcd *vcd, char *out, const struct bc_entry *entry)
+{
+	const struct bc_event *event = &entry->note.event;
+	unsigned kind = event->kind == BC_EVENT_NOTE ? BC_EVENT_MARK : event->kind;
+
+	if (kind == BC_EVENT_GAP)
+		out = write_gap(vcd, out);
+	vcd->toggles ^= 1u << kind;
+	*out++ = (char)('0' + (vcd->toggles >> kind & 1));
+	*out++ = ID_EVENT(kind);
+	*out++ = '\n';
+	if (vcd->has_bit_signals)
+		return out;
+	if (kind == BC_EVENT_GAP && event->value != 0)
+		out = write_bits(out, vcd->lost += event->value, ID_LOST);
+	return write_text(out, entry);
+}
+
 static char *write_time(struct vcd *vcd, char *out, uint64_t time)
 {
-	vcd->time = time;
+	vcd->written = time;
 	*out++ = '#';
 	out = bc_write_decimal_row(out, &vcd->times, time);
 	*out++ = '\n';
 	return out;
 }
 
-/* Advances the dump to the time of the entry. Returns the end of the output, or NULL with p->err
- * set. */
-static char *advance_to(
-	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
+/* Writes the time of the entry, if it is later than the latest one. */
+static char *write_advance(struct vcd *vcd, char *out)
 {
-	__int128 raw = raw_time(vcd, entry);
-	bool is_back = vcd->has_time && (raw < vcd->raw || entry->epoch != vcd->epoch);
-	__int128 ahead = is_back ? (__int128)vcd->time + (__int128)vcd->step - raw : vcd->ahead;
-	__int128 time = raw + ahead;
-
-	if (time > TIME_MAX) {
-		snprintf(p->err, sizeof(p->err),
-			"time %" PRIu64 " doesn't fit in 63 bits of %s, the limit of VCD readers",
-			entry->tick, vcd->is_in_ps ? "ps" : "ns");
-		return NULL;
-	}
-	if (is_back)
-		bc_print_lose(p, BC_HAS_TIME);
-	vcd->raw = raw;
-	vcd->ahead = ahead;
-	vcd->epoch = entry->epoch;
-	if (vcd->has_time && (uint64_t)time == vcd->time) {
-		bc_print_lose(p, BC_CAN_REFERENCE);
-		return out;
-	}
+	if (vcd->has_time)
+		return vcd->time.now == vcd->written ? out : write_time(vcd, out, vcd->time.now);
 	vcd->has_time = true;
-	return write_time(vcd, out, (uint64_t)time);
+	/* libsigrok accepts no comments between values. */
+	if (vcd->time.is_timed && !vcd->has_bit_signals)
+		out += sprintf(out, "$comment time 0 is tick %" PRIu64 "%s%s $end\n",
+			vcd->time.start, vcd->time.start_unit != BC_UNIT_TICK ? " " : "",
+			bc_unit_name(vcd->time.start_unit));
+	out = write_time(vcd, out, vcd->time.now);
+	if (vcd->has_events)
+		out += sprintf(out, "0%c\n0%c\n0%c\n", ID_EVENT(BC_EVENT_GAP),
+			ID_EVENT(BC_EVENT_MARK), ID_EVENT(BC_EVENT_TRIGGER));
+	if (vcd->has_events && !vcd->has_bit_signals)
+		out = write_bits(out, 0, ID_LOST);
+	return out;
 }
 
 static int print_vcd(void *state, struct bc_print *p)
@@ -294,23 +398,16 @@ static int print_vcd(void *state, struct bc_print *p)
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
-		uint32_t has = entry->has;
-		char *out = advance_to(vcd, p, p->out + p->used, entry);
+		/* An epoch shows in the time of its first reference. */
+		if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == 0)
+			continue;
+		if (!bc_timeline_advance(&vcd->time, p))
+			return -ERANGE;
+		char *out = write_advance(vcd, p->out + p->used);
+		out = entry->kind == BC_ENTRY_EVENT ? write_event(vcd, out, entry)
+						    : write_reference(vcd, p, out, entry);
 		if (out == NULL)
 			return -ERANGE;
-		if (vcd->has_bit_signals) {
-			out = write_all_signals(vcd, p, out, entry);
-			if (out == NULL)
-				return -ERANGE;
-			p->used = (size_t)(out - p->out);
-			continue;
-		}
-		out = write_bits(out, vcd->seq++, variables[SEQ].id);
-		out = write_value(vcd, out, ADDR, entry->addr, true);
-		out = write_type(vcd, out, entry->type);
-		out = write_value(vcd, out, SIZE, entry->size, (has & BC_HAS_SIZE) != 0);
-		out = write_value(vcd, out, ATTR, entry->attr, (has & BC_HAS_ATTR) != 0);
-		out = write_value(vcd, out, PROC, entry->proc, (has & BC_HAS_PROC) != 0);
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;
@@ -321,8 +418,9 @@ static bool print_tail(void *state, struct bc_print *p)
 {
 	struct vcd *vcd = state;
 
-	if (vcd->has_time && vcd->time <= TIME_MAX - vcd->step)
-		p->used = (size_t)(write_time(vcd, p->out + p->used, vcd->time + vcd->step) -
+	if (vcd->has_time && vcd->written <= INT64_MAX - vcd->time.step)
+		p->used = (size_t)(write_time(
+					   vcd, p->out + p->used, vcd->written + vcd->time.step) -
 				   p->out);
 	return true;
 }

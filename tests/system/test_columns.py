@@ -1,4 +1,4 @@
-"""csv, ndjson and vcd: parsed with Python's and GTKWave's readers, and compared with the source as decoded by
+"""csv, ndjson, vcd and perfetto: parsed with Python's, GTKWave's and protobuf's readers, and compared with the source as decoded by
 tests/support/reference.py."""
 
 import codecs
@@ -158,46 +158,56 @@ def test_a_recording_is_converted_with_all_chunk_data(tmp):
 # ---- vcd
 
 
-IDS = {"!": "seq", '"': "addr", "#": "type", "$": "name", "%": "size", "&": "attr", "'": "proc"}
+NAMES = ("seq", "addr", "type", "name", "size", "attr")
+SHARED = "others"
 
 
 def read_vcd(text):
-    """Returns the timescale, and the value of each variable at each time with a change."""
+    """Returns the timescale, {time: {scope.variable: value}} at each time with a change, the latest time."""
     head, found, body = text.partition("$enddefinitions $end\n")
     assert found, text[:400]
-    names = {}
+    names, scope = {}, None
     words = head.split()
     for at, word in enumerate(words):
-        if word == "$var":
-            names[words[at + 3]] = words[at + 4]
-    equal(names, IDS, "variables")
+        if word == "$scope":
+            scope = words[at + 2]
+        elif word == "$var":
+            names[words[at + 3]] = f"{scope}.{words[at + 4].partition('[')[0]}"
     scale = "".join(words[words.index("$timescale") + 1 : words.index("$end", words.index("$timescale"))])
-    now, shown, states = None, dict.fromkeys(IDS.values()), {}
+    now, shown, states = None, dict.fromkeys(names.values()), {}
     for line in body.splitlines():
         if line[0] == "#" and line[1:].isdigit():
             assert now is None or int(line[1:]) > now, f"time goes from {now} to {line}"
             now = int(line[1:])
         elif line[0] == "b":
             bits, name = line[1:].split(" ")
-            shown[IDS[name]] = None if set(bits) == {"x"} else int(bits, 2)
+            shown[names[name]] = None if set(bits) == {"x"} else int(bits, 2)
         elif line[0] == "s":
             value, name = line[1:].split(" ")
-            shown[IDS[name]] = value or None
+            shown[names[name]] = value or None
+        elif line[0] in "01x" and line[1:] in names:
+            shown[names[line[1:]]] = None if line[0] == "x" else int(line[0])
         else:
-            assert line in ("$dumpvars", "$end"), line
-        if line[0] in "bs":
+            assert line in ("$dumpvars", "$end") or line.startswith("$comment "), line
+        if line[0] in "bs01x":
             states[now] = dict(shown)
     return scale, states, now
 
 
 def check_vcd(text, wanted, scale, tmp):
-    """Checks the states in our dump, and after conversion with vcd2fst and fst2vcd."""
+    """Checks the references in our dump, and that GTKWave's reader finds the same in it. Returns the latest state."""
     got_scale, states, last = read_vcd(text)
     equal(got_scale, scale, "timescale")
-    equal(sorted(states), sorted(wanted), "times")
+    assert min(states) == 0, "time from 0"
     for time, state in wanted.items():
-        equal(states[time], state, f"at {time}")
+        got = {name: value for name, value in states[time].items() if not name.startswith("events.")}
+        equal({name: value for name, value in got.items() if value is not None}, state, f"at {time}")
     assert last > max(wanted), "a time after the last reference"
+    # At other times, events; only a gap changes the references, to unknown.
+    for time in sorted(set(states) - set(wanted)):
+        before = states[max(other for other in states if other < time)]
+        for name, value in states[time].items():
+            assert name.startswith("events.") or value in (None, before[name]), (time, name, value)
     need("vcd2fst")
     (tmp / "a.vcd").write_text(text)
     done = run("vcd2fst", tmp / "a.vcd", tmp / "a.fst")
@@ -213,12 +223,17 @@ def check_vcd(text, wanted, scale, tmp):
     for time in sorted(states):
         assert time in there or states[time] == before, f"vcd2fst lacks {time}"
         before = states[time]
+    return states[max(states)]
 
 
 def state_of(seq, record):
+    """What the scope of its processor shows."""
     addr, reqtype, size, attr, proc, _ = struct.unpack("<I4BI", record)
-    return {"seq": seq, "addr": addr, "type": reqtype, "name": type_name(reqtype), "size": size, "attr": attr,
-            "proc": proc}
+    scope = f"processor{proc}" if proc < 4 else SHARED
+    values = dict(zip(NAMES, (seq, addr, reqtype, type_name(reqtype), size, attr)))
+    if scope == SHARED:
+        values["proc"] = proc
+    return {f"{scope}.{name}": value for name, value in values.items()}
 
 
 @pytest.mark.asan
@@ -250,17 +265,116 @@ def test_sigrok_reads_signals_of_one_bit(tmp):
     equal(rows, wanted, "samples")
 
 
-def test_a_dump_continues_across_epochs(tmp):
+def test_a_dump_continues_across_epochs_and_gaps(tmp):
     paths, recorded = make_recording(tmp)
     text, err = convert("segment", "vcd:clock_hz=100000000", *paths)
-    wanted, ahead, now, epoch = {}, 0, None, 0
+    step = 10**4
+    gaps = {}
+    for at, _, lost, _ in recorded.gaps:
+        gaps[at] = gaps.get(at, 0) + 1
+    triggers = {at: recorded.triggers.count(at) for at in recorded.triggers}
+    wanted, state, ahead, now, epoch = {}, {}, None, 0, 0
     for i, (record, tick, at) in enumerate(zip(records_of(recorded.records), recorded.ticks, epoch_of(recorded))):
-        time = tick * 10**4
-        if now is not None and at != epoch:
-            ahead = now + 10**4 - time
+        time = tick * step
+        if ahead is None:
+            ahead = -time
+        if gaps.get(i):
+            state = {}
+        if at != epoch:
+            # One tick for each event between the epochs, and one for the reference.
+            ahead = now + (1 + gaps.get(i, 0) + triggers.get(i, 0)) * step - time
         epoch = at
         now = time + ahead
-        wanted[now] = state_of(i, record)
-    check_vcd(text.decode(), wanted, "1ps", tmp)
+        state = {**state, **state_of(i, record)}
+        wanted[now] = state
+    last = check_vcd(text.decode(), wanted, "1ps", tmp)
+    equal(last["events.lost"], sum(lost for _, _, lost, _ in recorded.gaps), "lost")
     assert f"vcd can't hold every time: lost in {len(recorded.epochs) - 1} entr" in err, err
-    assert "vcd has no gap, mark or epoch: " in err, err
+    assert "has no" not in err, err
+
+
+PROTO = """syntax = "proto2";
+message Trace { repeated TracePacket packet = 1; }
+message TracePacket {
+  optional uint64 timestamp = 8; optional uint32 trusted_packet_sequence_id = 10;
+  optional TrackEvent track_event = 11; optional TrackDescriptor track_descriptor = 60;
+}
+message TrackDescriptor {
+  optional uint64 uuid = 1; optional string name = 2; optional ProcessDescriptor process = 3;
+  optional uint64 parent_uuid = 5; optional CounterDescriptor counter = 8;
+}
+message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+message CounterDescriptor { optional int32 unit = 3; }
+message TrackEvent {
+  enum Type { TYPE_SLICE_BEGIN = 1; TYPE_SLICE_END = 2; TYPE_INSTANT = 3; TYPE_COUNTER = 4; }
+  repeated DebugAnnotation debug_annotations = 4; optional Type type = 9; optional uint64 track_uuid = 11;
+  optional string name = 23; optional int64 counter_value = 30;
+}
+message DebugAnnotation { optional uint64 uint_value = 3; optional string name = 10; }
+"""
+
+
+def read_perfetto(tmp, data):
+    """The packets as protoc decodes them, {path: [value]}. A field that the messages lack would have a number."""
+    (tmp / "trace.proto").write_text(PROTO)
+    done = run(need("protoc"), f"--proto_path={tmp}", "--decode=Trace", "trace.proto", data=data)
+    equal((done.returncode, done.stderr), (0, b""), "protoc")
+    packets, path = [], []
+    for line in done.stdout.decode().splitlines():
+        word, _, value = line.strip().partition(" ")
+        if line == "packet {":
+            packets.append({})
+        elif value == "{":
+            path.append(word)
+        elif word == "}":
+            path = path[:-1]
+        else:
+            packets[-1].setdefault("/".join([*path, word.rstrip(":")]), []).append(value.strip('"'))
+    return packets
+
+
+def test_perfetto_has_the_references_of_each_interval_and_all_events(tmp):
+    paths, recorded = make_recording(tmp)
+    text, err = convert("segment", "perfetto:clock_hz=100000000,interval_ns=20000", *paths)
+    packets = read_perfetto(tmp, text)
+    equal({*sum((packet["trusted_packet_sequence_id"] for packet in packets), [])}, {"1"}, "sequence")
+    tracks = {packet["track_descriptor/uuid"][0]: packet["track_descriptor/name"][0] for packet in packets
+              if "track_descriptor/name" in packet}
+    equal(sorted(tracks.values()), ["fetch", "gaps", "marks", "other", "read", "triggers", "write"], "tracks")
+    series, instants = {}, {}
+    for packet in packets:
+        if "track_event/type" not in packet:
+            continue
+        track, time = tracks[packet["track_event/track_uuid"][0]], int(packet["timestamp"][0])
+        if packet["track_event/type"] == ["TYPE_COUNTER"]:
+            values = series.setdefault(track, [])
+            assert time % 20000 == 0 and (not values or time > values[-1][0]), (track, time)
+            values.append((time, int(packet["track_event/counter_value"][0])))
+        else:
+            names = packet["track_event/debug_annotations/name"]
+            numbers = map(int, packet["track_event/debug_annotations/uint_value"])
+            instants.setdefault(track, []).append((packet["track_event/name"][0], dict(zip(names, numbers))))
+    kinds = {"fetch": (0,), "read": (1, 2, 0x10), "write": (3, 0x11)}
+    types = [record[4] for record in records_of(recorded.records)]
+    for track, values in series.items():
+        equal(values[-1][1], 0, f"{track}: the latest value")
+        total = sum(value * (after - time) // 20000 for (time, value), (after, _) in zip(values, values[1:]))
+        if track in kinds:
+            equal(total, sum(kind in kinds[track] for kind in types), track)
+        else:
+            equal(total, sum(kind not in sum(kinds.values(), ()) for kind in types), track)
+    assert len(series["read"]) > 10, series
+    equal(instants["marks"][0], ("start", {"tick": recorded.ticks[0]}), "start")
+    equal([event["record"] for _, event in instants["triggers"]], recorded.triggers, "triggers")
+    equal(sum(event.get("lost", event.get("lost at least")) for _, event in instants["gaps"]),
+          sum(lost for _, _, lost, _ in recorded.gaps), "gaps")
+    assert "has no" in err and "gap" not in err, err
+
+
+def test_perfetto_says_that_the_clock_rate_is_unknown(tmp):
+    data = struct.pack("<I4BI", 0x1000, 1, 8, 0, 0, 5) + struct.pack("<I4BI", 0x1000, 3, 8, 0, 0, 2500000)
+    packets = read_perfetto(tmp, convert("byu", "perfetto", data=data)[0])
+    equal(packets[0]["track_descriptor/process/process_name"], ["bus (unknown clock rate: 1 tick = 1 ns)"])
+    counters = [(packet["timestamp"][0], packet["track_event/track_uuid"][0], packet["track_event/counter_value"][0])
+                for packet in packets if packet.get("track_event/type") == ["TYPE_COUNTER"]]
+    equal(counters, [("0", "6", "1"), ("1000000", "6", "0"), ("2000000", "7", "1"), ("3000000", "7", "0")])

@@ -8,20 +8,20 @@
 #include "tests/support/printed.h"
 #include "tests/support/test.h"
 
-#define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC)
+#define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR)
 #define UNITS (TIMED | BC_CAN_INSTRUCTION | BC_CAN_REGISTER)
 
-#define VARIABLES                            \
-	" $end\n"                            \
-	"$scope module bus $end\n"           \
-	"$var wire 64 ! seq [63:0] $end\n"   \
-	"$var wire 64 \" addr [63:0] $end\n" \
-	"$var wire 9 # type [8:0] $end\n"    \
-	"$var string 1 $ name $end\n"        \
-	"$var wire 32 % size [31:0] $end\n"  \
-	"$var wire 8 & attr [7:0] $end\n"    \
-	"$var wire 16 ' proc [15:0] $end\n"  \
-	"$upscope $end\n"                    \
+#define VARIABLES                           \
+	" $end\n"                           \
+	"$scope module bus $end\n"          \
+	"$var wire 64 = seq [63:0] $end\n"  \
+	"$var wire 64 > addr [63:0] $end\n" \
+	"$var wire 9 ? type [8:0] $end\n"   \
+	"$var string 1 C name $end\n"       \
+	"$var wire 32 @ size [31:0] $end\n" \
+	"$var wire 8 A attr [7:0] $end\n"   \
+	"$var wire 16 B proc [15:0] $end\n" \
+	"$upscope $end\n"                   \
 	"$enddefinitions $end\n"
 
 static struct printed print_vcd(
@@ -88,7 +88,7 @@ TEST(only_changes_are_written)
 	struct bc_entry entries[4] = {at_tick(5), at_tick(7), at_tick(8), at_tick(1000)};
 
 	for (int i = 0; i < 4; i++) {
-		entries[i].has |= BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC;
+		entries[i].has |= BC_HAS_SIZE | BC_HAS_ATTR;
 		entries[i].size = 8;
 		entries[i].attr = 3;
 	}
@@ -99,18 +99,19 @@ TEST(only_changes_are_written)
 	entries[3].type = BC_REF_INVALIDATE;
 	entries[3].size = UINT32_MAX;
 	entries[3].proc = 0xFFFF;
+	entries[3].has |= BC_HAS_PROC;
 	entries[3].addr = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
 	assert_string_equal(all.text,
 		"$comment\n\tunknown clock rate: a tick is shown as 1 ns\n$end\n"
-		"$timescale 1 ns" VARIABLES
-		"#5\nb0 !\nb10000 \"\nb1 #\nsMEMREAD $\nb1000 %\nb11 &\nb0 '\n"
-		"#7\nb1 !\nb11 #\nsMEMWRITE $\n"
-		"#8\nb10 !\nb1111111111111111111111111111111111111111111111111111111111111111 "
-		"\"\nb11110010 #\ns0xf2 $\nbx %\n"
-		"#1000\nb11 !\nb0 \"\nb100000100 #\nsINVALIDATE $\n"
-		"b11111111111111111111111111111111 %\nb1111111111111111 '\n"
-		"#1001\n");
+		"$timescale 1 ns" VARIABLES "$comment time 0 is tick 5 $end\n"
+		"#0\nb0 =\nb10000 >\nb1 ?\nsMEMREAD C\nb1000 @\nb11 A\n"
+		"#2\nb1 =\nb11 ?\nsMEMWRITE C\n"
+		"#3\nb10 =\nb1111111111111111111111111111111111111111111111111111111111111111 "
+		">\nb11110010 ?\ns0xf2 C\nbx @\n"
+		"#995\nb11 =\nb0 >\nb100000100 ?\nsINVALIDATE C\n"
+		"b11111111111111111111111111111111 @\nb1111111111111111 B\n"
+		"#996\n");
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
 		assert_int_equal(all.reduced[i], 0);
 	printed_free(&all);
@@ -146,7 +147,7 @@ TEST(an_entry_without_a_time_has_that_of_the_previous_one)
 
 	entries[1].has = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 3);
-	CHECK_TIMES(&all, 0, 6, 9, 10);
+	CHECK_TIMES(&all, 0, 0, 3, 4);
 	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 1);
 	printed_free(&all);
 }
@@ -156,9 +157,9 @@ TEST(simultaneous_references_are_counted)
 	struct bc_entry entries[4] = {at_tick(6), at_tick(6), at_tick(6), at_tick(7)};
 
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
-	CHECK_TIMES(&all, 0, 6, 7, 8);
+	CHECK_TIMES(&all, 0, 0, 1, 2);
 	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 2);
-	assert_non_null(strstr(all.text, "#7\nb11 !\n"));
+	assert_non_null(strstr(all.text, "#1\nb11 =\n"));
 	printed_free(&all);
 }
 
@@ -168,7 +169,7 @@ TEST(after_a_time_that_goes_back_the_dump_continues)
 		at_tick(100), at_tick(110), at_tick(3), at_tick(8), at_tick(20)};
 
 	struct printed all = print_vcd(TIMED, 0, entries, 5);
-	CHECK_TIMES(&all, 1, 100, 110, 111, 116, 128, 129);
+	CHECK_TIMES(&all, 1, 0, 10, 11, 16, 28, 29);
 	printed_free(&all);
 }
 
@@ -182,8 +183,8 @@ TEST(times_are_exact_to_the_picosecond_at_any_time)
 		uint64_t hz = clocks[dice_below(&dice, 9)];
 		uint64_t seconds = dice_below(&dice, 9223372);
 		uint64_t rest = dice_roll(&dice) % hz;
-		struct bc_entry entry = at_tick(seconds * hz + rest);
-		uint64_t times[2];
+		struct bc_entry entries[2] = {at_tick(0), at_tick(seconds * hz + rest)};
+		uint64_t times[3];
 		/* The picoseconds of the remainder, one decimal digit at a time, in 64 bits. */
 		uint64_t ps = 0;
 		uint64_t left = rest;
@@ -192,29 +193,29 @@ TEST(times_are_exact_to_the_picosecond_at_any_time)
 			ps = ps * 10 + left / hz;
 			left %= hz;
 		}
-		if (seconds > (UINT64_MAX - rest) / hz)
+		if (seconds > (UINT64_MAX - rest) / hz || seconds * hz + rest == 0)
 			continue;
-		struct printed all = print_vcd(TIMED, hz, &entry, 1);
+		struct printed all = print_vcd(TIMED, hz, entries, 2);
 		assert_int_equal(all.rc, 0);
-		assert_int_equal(times_of(&all, times, 2), 2);
-		assert_int_equal(times[0], seconds * UINT64_C(1000000000000) + ps);
+		assert_int_equal(times_of(&all, times, 3), 3);
+		assert_int_equal(times[1], seconds * UINT64_C(1000000000000) + ps);
 		printed_free(&all);
 	}
 }
 
 TEST(a_time_above_63_bits_is_refused)
 {
-	struct bc_entry entries[2] = {at_tick(1), at_tick(INT64_MAX)};
+	struct bc_entry entries[2] = {at_tick(0), at_tick(INT64_MAX)};
 
 	struct printed all = print_vcd(TIMED, 0, entries, 2);
-	CHECK_TIMES(&all, 0, 1, INT64_MAX);
+	CHECK_TIMES(&all, 0, 0, INT64_MAX);
 	printed_free(&all);
 	entries[1].tick++;
 	all = print_vcd(TIMED, 0, entries, 2);
 	assert_int_equal(all.rc, -ERANGE);
 	assert_int_equal(all.left, 1);
 	assert_string_equal(all.err, "time 9223372036854775808 doesn't fit in 63 bits of "
-				     "ns, the limit of VCD readers");
+				     "ns, the limit of viewers");
 	printed_free(&all);
 	entries[1].tick = UINT64_MAX;
 	all = print_vcd(TIMED, 1, entries, 2);
@@ -223,7 +224,7 @@ TEST(a_time_above_63_bits_is_refused)
 	/* 2^63 ps are 9223372.036854775808 s. */
 	entries[1].tick = UINT64_C(9223372036854775);
 	all = print_vcd(TIMED, 1000000000, entries, 2);
-	CHECK_TIMES(&all, 0, 1000, UINT64_C(9223372036854775000));
+	CHECK_TIMES(&all, 0, 0, UINT64_C(9223372036854775000));
 	printed_free(&all);
 	entries[1].tick++;
 	all = print_vcd(TIMED, 1000000000, entries, 2);
@@ -245,10 +246,51 @@ TEST(named_units_keep_their_meaning)
 	entries[4].tick = 7000;
 	entries[5].tick = 8000;
 	struct printed all = print_vcd(UNITS, 0, entries, 6);
-	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 6000000, 7000000, 8000000, 8001000);
+	CHECK_TIMES(&all, 0, 0, 2997, 4999997, 5999997, 6999997, 7999997, 8000997);
 	assert_non_null(strstr(all.text, "shown as 1 ns; times in us, ns or ps are unchanged\n"));
 	printed_free(&all);
 	all = print_vcd(UNITS, 500000000, entries, 6);
-	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 12000000, 14000000, 16000000, 16002000);
+	CHECK_TIMES(&all, 0, 0, 2997, 4999997, 11999997, 13999997, 15999997, 16001997);
+	printed_free(&all);
+}
+
+static struct bc_entry event_at(uint64_t tick, unsigned kind, const char *text)
+{
+	struct bc_entry entry = at_tick(tick);
+
+	entry.kind = BC_ENTRY_EVENT;
+	entry.has = 0;
+	entry.note.event = (struct bc_event){.kind = (uint8_t)kind,
+		.cause = BC_GAP_BOARD,
+		.exact = true,
+		.value = kind == BC_EVENT_GAP ? 20 : 0};
+	entry.note.text = text_of(text);
+	return entry;
+}
+
+TEST(each_processor_has_a_scope_and_a_gap_makes_all_unknown)
+{
+	struct bc_entry entries[6] = {at_tick(5), at_tick(5), at_tick(6),
+		event_at(20, BC_EVENT_GAP, ""), event_at(20, BC_EVENT_MARK, "a b"), at_tick(20)};
+	static const uint16_t procs[] = {0, 1, 300, 0, 0, 1};
+
+	for (int i = 0; i < 6; i++) {
+		entries[i].has |= entries[i].kind == BC_ENTRY_REFERENCE ? BC_HAS_PROC : 0;
+		entries[i].proc = procs[i];
+	}
+	struct printed all = print_vcd(TIMED | BC_HAS_PROC | BC_CAN_EVENT, 0, entries, 6);
+	assert_non_null(strstr(all.text, "$scope module processor1 $end\n"
+					 "$var wire 64 ( seq [63:0] $end\n"));
+	assert_non_null(strstr(all.text, "$scope module others $end\n"
+					 "$var wire 64 = seq [63:0] $end\n"));
+	assert_string_equal(body(&all), "$comment time 0 is tick 5 $end\n#0\n0x\n0y\n0z\nb0 w\n"
+					"b0 !\nb10000 \"\nb1 #\nsMEMREAD '\n"
+					"b1 (\nb10000 )\nb1 *\nsMEMREAD .\n"
+					"#1\nb10 =\nb10000 >\nb1 ?\nsMEMREAD C\nb100101100 B\n"
+					"#2\nbx !\nbx \"\ns '\nbx #\nbx (\nbx )\ns .\nbx *\n"
+					"bx =\nbx >\ns C\nbx ?\nbx B\n1x\nb10100 w\nsboard v\n"
+					"#15\n1y\nsa\\040b v\n"
+					"b11 (\nb10000 )\nb1 *\nsMEMREAD .\n#16\n");
+	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 0);
 	printed_free(&all);
 }
