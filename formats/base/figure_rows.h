@@ -82,8 +82,7 @@ FIGURE("recording.started", TIME, r->started_ns, "recording_start_time_seconds",
 	"Start of the recording, Unix time.")
 FIGURE("recording.segment", COUNT, progress.segment, "recording_segment",
 	"Number of the newest segment.")
-FIGURE("recording.path", TEXT_OR_NULL, progress.path, "recording_info",
-	"Path of the newest segment.", LABEL("path"))
+FIGURE("recording.path", TEXT_OR_NULL, progress.path, NULL, "Path of the newest segment.")
 FIGURE("recording.records", COUNT, progress.records, "recording_records",
 	"Records written by the recording.")
 FIGURE("recording.bytes", COUNT, progress.bytes, "recording_bytes",
