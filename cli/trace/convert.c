@@ -8,6 +8,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
+#include "formats/base/json.h"
 #include "formats/codec/format.h"
 #include "formats/trace/entry.h"
 
@@ -77,6 +78,7 @@ out:
 }
 
 static const struct bc_usage_option formats_options[] = {
+	{'j', "json", NULL, NULL, "print one JSON object per format, each on a line"},
 	{'m', "matrix", NULL, NULL, "print a table of conversions and their losses, in Markdown"},
 	{0},
 };
@@ -111,6 +113,40 @@ static void print_list(struct bc_output *output)
 		list_options(output, "options to read", info->read_options);
 		list_options(output, "options to write", info->write_options);
 	}
+}
+
+static json_t *options_json(unsigned keys)
+{
+	json_t *names = json_array();
+
+	for (; keys != 0 && names != NULL; keys &= keys - 1)
+		if (json_array_append_new(
+			    names, json_string(bc_option_key_name(keys & (0 - keys)))) != 0) {
+			json_decref(names);
+			return NULL;
+		}
+	return names;
+}
+
+/* Returns false if out of memory. */
+static bool print_json_list(struct bc_output *output)
+{
+	bool ok = true;
+
+	for (unsigned f = 1; f < BC_FORMATS && ok; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		ok = bc_output_json_value(
+			output, bc_json_object((struct bc_json_member[]){
+					{"name", json_string(bc_format_name((enum bc_format)f))},
+					{"summary", json_string(info->summary)},
+					{"can_read", json_boolean(info->can_read)},
+					{"can_write", json_boolean(info->can_write)},
+					{"read_options", options_json(info->read_options)},
+					{"write_options", options_json(info->write_options)},
+					{NULL, NULL},
+				}));
+	}
+	return ok;
 }
 
 _Static_assert(BC_TRAIT_BITS <= 26, "a letter for each trait");
@@ -180,21 +216,32 @@ int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	struct bc_output output;
 	bool is_matrix = false;
+	bool is_json = false;
 	int letter;
 
 	bc_options_start(&o, console, &bc_formats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter != 'm')
+		if (letter == 'm')
+			is_matrix = true;
+		else if (letter == 'j')
+			is_json = true;
+		else
 			return o.exit;
-		is_matrix = true;
 	}
 	if (optind != argc)
 		return bc_print_usage_error(console, "takes no operands");
+	if (is_matrix && is_json)
+		return bc_print_usage_error(console, "--json excludes --matrix");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	if (is_matrix)
+	bool ok = true;
+	if (is_json)
+		ok = print_json_list(&output);
+	else if (is_matrix)
 		print_matrix(&output);
 	else
 		print_list(&output);
-	return bc_output_close(&output, console);
+	if (!ok)
+		bc_print_no_memory(console);
+	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
 }

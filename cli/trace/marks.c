@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -15,7 +16,11 @@
 #include "formats/base/text.h"
 #include "formats/recording/segment_files.h"
 
+enum { OPTION_KIND = 1000 };
+
 static const struct bc_usage_option options[] = {
+	{OPTION_KIND, "kind", "KIND", "choice:gap|mark|trigger", "only gaps, marks or triggers"},
+	BC_FILTER_OPTIONS_TIME,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
 	{0},
 };
@@ -32,7 +37,7 @@ const struct bc_usage bc_marks_usage = {
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were read, "
 		 "6 can't reach the daemon.",
-	.example = "buscap marks *.byu.lz4",
+	.example = "buscap marks --kind gap *.byu.lz4",
 };
 
 struct marks {
@@ -41,6 +46,9 @@ struct marks {
 	struct bc_segment_files files;
 	struct bc_output output;
 	bool is_json;
+	const char *kind; /* NULL: any */
+	struct bc_filter_args args;
+	struct bc_span span; /* ticks of the chunk that are selected */
 	struct bc_chunk chunk;
 	bool has_records; /* of the chunk; otherwise only its header is intact */
 	uint64_t ticks[BC_CHUNK_RECORDS];
@@ -130,13 +138,28 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		.has_wall = has_tick && hz != 0,
 		.wall_ns = bc_chunk_wall(info, tick, hz)};
 
-	if (event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
-		event->kind != BC_EVENT_TRIGGER)
+	if ((event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
+		    event->kind != BC_EVENT_TRIGGER) ||
+		(m->kind != NULL && strcmp(m->kind, kind_name(event)) != 0) ||
+		(has_tick && !bc_span_has(m->span, tick)))
 		return;
 	if (!m->is_json)
 		print_text(m, &at);
 	else if (!print_moment_json(m, &at, row))
 		m->input.exit = bc_print_no_memory(m->console);
+}
+
+/* True if events of a chunk can be in the time that is selected; then sets m->span. */
+static bool is_in_time(struct marks *m, uint32_t row)
+{
+	struct bc_filter_bounds bounds;
+
+	if (!bc_filter_args_chunk(&m->args, m->console, m->files.path,
+		    &m->files.table.rows[row].info, bc_segment_files_clock_hz(&m->files, row),
+		    &bounds))
+		return false;
+	m->span = bounds.ticks;
+	return true;
 }
 
 /* Reads a chunk, or at least its header, which has the events. Returns false if that is damaged. */
@@ -155,7 +178,8 @@ static void list_files(struct marks *m)
 			continue;
 		for (uint32_t row = 0; row < m->files.table.count && !bc_output_failed(&m->output);
 			row++) {
-			if (m->files.table.rows[row].info.events == 0 || !read_chunk(m, row))
+			if (!is_in_time(m, row) || m->files.table.rows[row].info.events == 0 ||
+				!read_chunk(m, row))
 				continue;
 			for (uint32_t e = 0; e < m->chunk.info.events; e++)
 				print_event(m, row, &m->chunk.events[e]);
@@ -192,6 +216,24 @@ out:
 	return code;
 }
 
+static bool read_marks_option(struct marks *m, int letter)
+{
+	switch (letter) {
+	case OPTION_KIND:
+		m->kind = optarg;
+		if (strcmp(optarg, "gap") == 0 || strcmp(optarg, "mark") == 0 ||
+			strcmp(optarg, "trigger") == 0)
+			return true;
+		bc_print_error(m->console, NULL, "--kind %s: must be gap, mark or trigger", optarg);
+		return false;
+	case 'j':
+		return m->is_json = true;
+	default:
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&m->args, m->console, letter);
+	}
+}
+
 int bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
 {
 	struct marks *m = calloc(1, sizeof(*m));
@@ -202,8 +244,9 @@ int bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
 		return bc_print_no_memory(console);
 	m->console = console;
 	bc_options_start(&o, console, &bc_marks_usage, argc, argv);
-	while ((letter = bc_options_next(&o)) == 'j')
-		m->is_json = true;
+	bc_filter_args_init(&m->args);
+	while ((letter = bc_options_next(&o)) != -1 && read_marks_option(m, letter))
+		;
 	enum bc_exit code = letter == -1 ? run_marks(m, argc, argv) : o.exit;
 	free(m);
 	return code;

@@ -491,6 +491,9 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{"number", bc_json_u64(entry->number)},
 		{"tick", (entry->has & BC_HAS_TIME) != 0 ? bc_json_u64(entry->tick) : json_null()},
 		{"epoch", json_integer(entry->epoch)},
+		{"delta", entry->has_delta && entry->delta != BC_TIME_NONE
+				  ? bc_json_u64(entry->delta)
+				  : json_null()},
 		{"time", hit->has_wall ? json_string(wall) : json_null()},
 		{"file", bc_json_text(hit->file)},
 		{"recording", bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},

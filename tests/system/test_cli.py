@@ -132,6 +132,13 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
     equal((text.count("\n"), err), (1, ""), "the last one of several files")
 
 
+def test_formats_as_json_are_those_of_the_list():
+    rows = [json.loads(line) for line in buscap("formats", "-j")[0].splitlines()]
+    listed = re.findall(r"^([r-])([w-]) (\S+) +(.*)$", buscap("formats")[0], re.M)
+    equal([("r" if r["can_read"] else "-", "w" if r["can_write"] else "-", r["name"], r["summary"]) for r in rows], listed)
+    equal(next(r["write_options"] for r in rows if r["name"] == "bcp1"), ["map", "seed"])
+
+
 def test_dump_n_is_the_start_of_what_is_selected(tmp):
     segment = make_segments(tmp, simulate("--count", "1000"))[0]
     (tmp / "x.byu").write_bytes(simulate("--count", "1000", out_format="byu"))

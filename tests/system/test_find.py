@@ -2,6 +2,7 @@
 
 import bisect
 import fcntl
+import json
 import os
 import random
 import re
@@ -214,6 +215,37 @@ def test_context_shows_the_neighbours(tmp):
     shown = sorted({n for at in wanted for n in (at - 1, at, at + 1) if n >= 0})
     equal([int(n) for n in numbers if n], shown, "numbers")
     equal(numbers.count(""), sum(b - a > 1 for a, b in zip(shown, shown[1:])), "dividing lines")
+
+
+@pytest.mark.asan
+def test_marks_are_selected_by_kind_and_time(tmp):
+    features = reference.Features(samples=9000, frame=40, p_loss=1)
+    path = record_file(tmp, reference.make_bcp1(random.Random(8), features)[0], clock_hz=1000)
+
+    def marks(*options):
+        return [json.loads(line) for line in buscap("marks", "-j", *options, path)[0].splitlines()]
+
+    whole = marks()
+    gaps = [m for m in whole if m["kind"] == "gap"]
+    assert len(gaps) > 100, len(gaps)
+    equal(marks("--kind", "gap"), gaps)
+    equal(marks("--kind", "trigger"), [m for m in whole if m["kind"] == "trigger"])
+    equal(marks("--kind", "mark"), [])
+    first, last = gaps[20], gaps[-20]
+    equal(marks("--from", f"@{first['tick']}", "--to", f"@{last['tick']}"),
+          [m for m in whole if first["tick"] <= m["tick"] < last["tick"]])
+    equal(marks("--from", first["time"], "--to", last["time"]), [m for m in whole if first["time"] <= m["time"] < last["time"]])
+    _, err = buscap("marks", "--kind", "gaps", path, code=2)
+    harness.one_line(err, "--kind gaps: must be gap, mark or trigger")
+
+
+def test_a_hit_has_the_names_of_ndjson(tmp):
+    path = record_file(tmp, reference.make_bcp1(random.Random(8), reference.Features(samples=500))[0], clock_hz=1000)
+    hits = [json.loads(line) for line in buscap("find", "-j", "-n", "50", "0-", path)[0].splitlines()]
+    rows = [json.loads(line) for line in run(BUSCAP, "convert", "-O", "ndjson", path).stdout.splitlines()]
+    rows = [row for row in rows if row["kind"] == "reference"][:50]
+    for name in ("number", "tick", "addr", "type", "size", "attr", "proc", "delta"):
+        equal([hit[name] for hit in hits], [row.get(name) for row in rows], name)
 
 
 @pytest.mark.asan
