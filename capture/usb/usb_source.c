@@ -1313,8 +1313,10 @@ static void on_wait(uv_timer_t *timer)
 	if (u->framer.has_streamed)
 		return;
 	snprintf(what, sizeof(what),
-		u->board.last_error[0] != '\0' ? "not usable within %.3g s; see the message above"
-					       : "not found within %.3g s",
+		u->board.last_error[0] != '\0'
+			? "not usable within %.3g s; see the message above"
+			: "not found within %.3g s; buscapd --list-boards shows what "
+			  "is connected",
 		(double)u->options.wait_ns * 1e-9);
 	usb_end_with(u, -ENODEV, what);
 	usb_process_events(u);

@@ -107,7 +107,7 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 }
 
 /* All commands have this way; some have --socket too. */
-#define ANOTHER_SOCKET "set $BUSCAP_SOCKET to the path of its socket"
+#define ANOTHER_SOCKET "name its socket with $BUSCAP_SOCKET, or --socket where a command has it"
 
 /* Writes the error text for `error`, a result of probe_socket(), and what to do. */
 static void write_connect_error(

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/host.h"
 #include "formats/recording/segment_files.h"
 #include "formats/segment/segment_name.h"
 
@@ -68,9 +69,11 @@ int bc_open_parent(const char *path)
 int bc_open_directory(const struct bc_console *console, const char *path)
 {
 	int fd = bc_open_parent(path);
+	char why[BC_PATH_ERROR_MAX];
 
 	if (fd < 0)
-		bc_print_error(console, path, "can't open its directory: %s", strerror(errno));
+		bc_print_error(console, path, "can't open its directory: %s",
+			bc_path_error(why, path, errno));
 	return fd;
 }
 
@@ -238,9 +241,11 @@ static int open_path(const struct bc_console *console, const char *path, const c
 	const char *const *inputs, int count)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	char why[BC_PATH_ERROR_MAX];
 
 	if (fd < 0) {
-		bc_print_error(console, given, "can't open for writing: %s", strerror(errno));
+		bc_print_error(console, given, "can't open for writing: %s",
+			bc_path_error(why, given, errno));
 		return -1;
 	}
 	if (!is_input(fd, console, inputs, count))

@@ -158,6 +158,10 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 	if (find_region(&filter, names, text, other, sizeof(other)))
 		bc_print_error(console, NULL, "address %s: not an address; try --region %s", text,
 			strchr(text, ' ') == NULL ? text : "NAME");
+	else if (strlen(text) > 1 && access(text, F_OK) == 0)
+		bc_print_error(console, NULL,
+			"address %s: this is a file; the address comes first: buscap %s 3f8 %s",
+			text, console->command, text);
 	else
 		bc_print_error(console, NULL, "address %s: %s", text, err);
 	return false;

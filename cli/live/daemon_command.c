@@ -498,7 +498,7 @@ static const struct command {
 		bc_response_print_recording, NULL},
 	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_rotated, NULL},
-	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", 0, fill_mark,
+	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "no text given", 0, fill_mark,
 		bc_response_print_mark, NULL},
 	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_recording, NULL},

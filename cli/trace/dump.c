@@ -741,7 +741,8 @@ static bool read_time(struct dump *dump)
 			dump->time = (enum dump_time)i;
 			return true;
 		}
-	bc_print_error(dump->console, NULL, "--time %s: not delta, tick, relative or wall", optarg);
+	bc_print_error(
+		dump->console, NULL, "--time %s: must be delta, tick, relative or wall", optarg);
 	return false;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/base/permissions.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
+#include "formats/base/suggest.h"
 #include "formats/base/tcp_address.h"
 #include "formats/base/text.h"
 #include "formats/trace/filter_parse.h"
@@ -491,6 +492,21 @@ static bool route_has_head(const struct route *route)
 	return !route->is_stream && strcmp(route->method, "GET") == 0;
 }
 
+/* Names the path that is most like the one of the request. */
+static void respond_unknown_path(struct bc_request *request, const char *path)
+{
+	struct bc_suggestion s = bc_suggestion_start(path);
+	char err[160];
+
+	for (size_t i = 0; i < ROUTES; i++)
+		bc_suggestion_add(&s, routes[i].path);
+	if (s.nearest != NULL)
+		bc_message(err, sizeof(err), "no such path; did you mean %s?", s.nearest);
+	else
+		bc_message(err, sizeof(err), "no such path; try GET /v1/status");
+	respond_error(request, 404, err);
+}
+
 /* Finds the route for the request. If no route matches, sends a 404 or 405 and returns NULL. */
 static const struct route *find_route(struct call *call)
 {
@@ -510,7 +526,7 @@ static const struct route *find_route(struct call *call)
 			route->method, route_has_head(route) ? ", HEAD" : "");
 	}
 	if (n == 0) {
-		respond_error(call->request, 404, "no such path; try GET /v1/status");
+		respond_unknown_path(call->request, path);
 		return NULL;
 	}
 	json_t *error = json_sprintf("method not allowed; this path accepts %s", allow);

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats/base/host.h"
 #include "formats/base/text.h"
 
 /* Each time, another process has deleted the file in the moment between opening and locking it. */
@@ -180,14 +181,14 @@ static void sync_parent(int dir_fd)
 
 int bc_dir_claim(const char *dir, bool *is_new, char *err, size_t errlen)
 {
-	char what[512];
+	char what[BC_PATH_ERROR_MAX];
 
 	*is_new = mkdir(dir, 0750) == 0;
 	if (!*is_new && errno != EEXIST) {
 		int rc = -errno;
 		bc_message(err, errlen,
 			"%s: can't create the directory: %s; create it, or use another (-o)", dir,
-			strerror(-rc));
+			bc_path_error(what, dir, -rc));
 		return rc;
 	}
 	int fd = bc_dir_open(dir, what, sizeof(what));

@@ -10,6 +10,7 @@
 
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_load.h"
+#include "daemon/config/source_spec.h"
 #include "formats/base/usage.h"
 
 enum {
@@ -260,8 +261,12 @@ enum bc_daemon_options_result bc_daemon_options_read(
 	}
 	if (optind == argc)
 		return BC_OPTIONS_RUN;
-	fprintf(stderr, "buscapd: %s: unexpected argument; the source is an option, --source\n",
-		argv[optind]);
+	struct bc_source_spec spec;
+	bool is_source = bc_source_spec_read(&spec, argv[optind], what, sizeof(what)) ||
+			 access(argv[optind], F_OK) == 0;
+	fprintf(stderr, "buscapd: %s: unexpected argument; %s\n", argv[optind],
+		is_source ? "the source is an option, --source"
+			  : "buscapd takes only options (see buscapd --help)");
 	return BC_OPTIONS_WRONG;
 }
 

@@ -94,7 +94,9 @@ static enum bc_exit print_devices(libusb_context *context, const struct bc_usb_m
 			"PRODUCT", "BOARD?");
 	for (size_t i = 0; i < list.count; i++)
 		usable += print_device(&list.devices[i]);
-	if (usable == 0)
+	if (list.count == 0)
+		printf("no USB devices found; is the board plugged in and powered?\n");
+	else if (usable == 0)
 		printf("no usable board %s; USB devices found: %zu\n", text, list.count);
 	else if (usable > 1)
 		printf("%u boards match: the first is used unless serial= or port= selects "

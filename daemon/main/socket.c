@@ -19,6 +19,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "daemon/main/systemd.h"
+#include "formats/base/host.h"
 #include "formats/base/text.h"
 
 #define PID_OF_SYSTEMD 1
@@ -202,6 +203,8 @@ static bool is_booted_by_systemd(void)
 
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
+	char why[BC_PATH_ERROR_MAX];
+
 	/* In a container, it may be anything. */
 	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && is_booted_by_systemd())
 		bc_message(err, errlen,
@@ -224,7 +227,7 @@ static void write_error(char *err, size_t errlen, const char *path, int rc, long
 		bc_message(err, errlen,
 			"%s: can't listen: %s; choose another path with --socket, or use "
 			"--no-socket",
-			path, strerror(-rc));
+			path, bc_path_error(why, path, -rc));
 }
 
 static void write_lock_path(char out[LOCK_PATH_MAX], const char *path)

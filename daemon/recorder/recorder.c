@@ -675,7 +675,7 @@ enum bc_refusal bc_recorder_snapshot(
 
 	if (!has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"snapshot: requires the flight recorder: set record = flight in the "
+			"requires the flight recorder: set record = flight in the "
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;

@@ -1,4 +1,4 @@
-/* What the host has: cores, free space and huge pages. */
+/* What the host has: cores, free space, directories and huge pages. */
 #ifndef BC_FORMATS_BASE_HOST_H
 #define BC_FORMATS_BASE_HOST_H
 
@@ -25,6 +25,11 @@ struct bc_free_space {
 
 /* Asks the file system of an open file or directory. */
 struct bc_free_space bc_free_space(int fd);
+
+/* Says why the file or directory `path` could not be made: strerror(error), or for ENOENT "the
+ * directory PATH does not exist" with the first one that is missing. Returns `out`. */
+#define BC_PATH_ERROR_MAX 512u
+const char *bc_path_error(char out[BC_PATH_ERROR_MAX], const char *path, int error);
 
 /* Allocates a buffer of many MiB, in huge pages if the host has them: the first touch of each small
  * page may take longer than filling it. Returns NULL if out of memory; release it with free(). */

@@ -790,8 +790,7 @@ static bool finish_blocks(struct bc_reader *r, struct block_state *b, struct bc_
 		b->has_added = true;
 		return false;
 	}
-	set_fault(r, batch, b->offset + b->start, rest,
-		"torn: %zu byte%s left over after %llu whole %s%s", rest, rest == 1 ? "" : "s",
+	set_fault(r, batch, b->offset + b->start, rest, "torn: left over after %llu whole %s%s",
 		(unsigned long long)b->number, r->format == BC_FORMAT_RAW6 ? "sample" : "record",
 		b->number == 1 ? "" : "s");
 	b->start = b->whole = b->end;

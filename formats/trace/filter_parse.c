@@ -293,6 +293,9 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 		p = parse_hex(p + 1, &span.last);
 	else if (p != NULL && *p == '-' && p != value)
 		p++;
+	if (p != NULL && (*p == 'h' || *p == 'H'))
+		return bc_fail(
+			err, errlen, "not a hexadecimal address range; leave out the h: fee00000");
 	if (p == NULL || *p != '\0')
 		return bc_fail(err, errlen,
 			"not a hexadecimal address range; try 1000-1fff, 1000- or 0-fff");

@@ -26,6 +26,7 @@
 
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
+#include "formats/base/suggest.h"
 #include "formats/base/text.h"
 
 struct layer_row {
@@ -181,13 +182,32 @@ static bool is_name(const char *text, const char *name)
 	return text[bytes] == '\0' && name[bytes] == '\0';
 }
 
-/* The length of the longest common start of `name` and a word in `text`. Case is ignored. */
+/* True if the word at the start of `text` is `name` with one typing error. Case is ignored. */
+static bool is_misspelt(const char *text, const char *name)
+{
+	char words[2][BC_SUGGESTION_BYTES + 1] = {"", ""};
+	const char *from[] = {name, text};
+
+	for (unsigned i = 0; i < 2; i++)
+		for (size_t n = 0; n < BC_SUGGESTION_BYTES && isalnum((unsigned char)from[i][n]);
+			n++)
+			words[i][n] = (char)tolower((unsigned char)from[i][n]);
+	struct bc_suggestion s = bc_suggestion_start(words[0]);
+	bc_suggestion_add(&s, words[1]);
+	return s.nearest != NULL && s.edits == 1;
+}
+
+/* How much a word in `text` is like `name`: the length of their longest common start, or of all of
+ * `name` if it is misspelt. Case is ignored. */
 static size_t name_likeness(const char *text, const char *name)
 {
 	size_t most = 0;
 
 	for (size_t at = 0; text[at] != '\0'; at++) {
-		size_t bytes = is_word_start(text, at) ? common_bytes(text + at, name) : 0;
+		if (!is_word_start(text, at))
+			continue;
+		size_t bytes = is_misspelt(text + at, name) ? strlen(name)
+							    : common_bytes(text + at, name);
 		most = bytes > most ? bytes : most;
 	}
 	return most;

@@ -273,7 +273,7 @@ def test_a_torn_tail_is_reported_and_the_rest_printed(tmp):
         path.write_bytes(data + data[:over])
         text, err = buscap("dump", path, code=3)
         equal(text, byu_text(expected.records), "the whole records")
-        one_line(err, f"torn: {over} byte", "1000 whole records")
+        one_line(err, f"{over} byte", "torn: left over after 1000 whole records")
         assert "1000 whole records" in buscap("verify", path, code=3)[0]
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
 

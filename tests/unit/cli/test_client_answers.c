@@ -242,7 +242,7 @@ TEST_F(a_missing_socket_is_reported_with_advice)
 		snprintf(line, sizeof(line), "%s --socket no-socket", requests[i]);
 		snprintf(err, sizeof(err),
 			"buscap %.*s: no-socket: no such socket; is buscapd running? Start it, or "
-			"set $BUSCAP_SOCKET to the path of its socket\n",
+			"name its socket with $BUSCAP_SOCKET, or --socket where a command has it\n",
 			(int)strcspn(line, " "), line);
 		command_run(&a, line);
 		assert_int_equal(a.code, BC_EXIT_UNREACHABLE);

@@ -263,7 +263,7 @@ static const struct failure wrong_options[] = {
 	{"cut --from '' -O csv x.byu.lz4", "--from : not a time"},
 	{"cut --from '2026-01-01 3:14' -O csv x.byu.lz4", "--from 2026-01-01 3:14: not a time"},
 	{"cut --from 25:00 -O csv x.byu.lz4", "--from 25:00: no such time of day"},
-	{"cut --from 03:14Z -O csv x.byu.lz4", "--from 03:14Z: not a time"},
+	{"cut --from 03:14X -O csv x.byu.lz4", "--from 03:14X: not a time"},
 	{"cut --from +5x -O csv x.byu.lz4", "--from +5x: not a duration"},
 	{"cut --from @ -O csv x.byu.lz4", "--from @: not a tick"},
 	{"cut --from 2026-01-01T00:00:00x -O csv x.byu.lz4",
@@ -327,6 +327,10 @@ static const struct failure wrong_options[] = {
 	/* find, marks */
 	{"find", "give an address, or --region"},
 	{"find xyz x.byu.lz4", "address xyz: not a hexadecimal address range"},
+	{"find fee00000h x.byu.lz4",
+		"address fee00000h: not a hexadecimal address range; leave out the h"},
+	{"find x.byu.lz4", "the address comes first: buscap find 3f8 x.byu.lz4"},
+	{"find --region comm1 x.byu.lz4", "similar names: COM1"},
 	{"find 20-10 x.byu.lz4", "ends before it starts"},
 	{"find --first 1 --last 1 10 x.byu.lz4", "--first excludes --last"},
 	{"find --first 0 10 x.byu.lz4", "at least 1"},
@@ -702,6 +706,12 @@ TEST_CASES(a_misspelt_command_gets_a_suggestion, misspelt)
 		snprintf(line, sizeof(line), forms[i], (*c)[0]);
 		fails(BC_EXIT_USAGE, line, words);
 	}
+}
+
+TEST(a_missing_directory_is_named)
+{
+	fails(BC_EXIT_FAILED, "convert -O csv -o nodir/y/z x.byu",
+		"nodir/y/z: can't open for writing: the directory nodir does not exist");
 }
 
 TEST(a_misspelt_option_gets_a_suggestion)
