@@ -336,8 +336,8 @@ static bool print_record(struct tail *t, struct bc_output *o, const json_t *reco
 		!parse_number(record, "attr", UINT8_MAX, &attr) ||
 		!parse_number(record, "proc", UINT8_MAX, &proc))
 		return false;
-	if (!json_is_null(bc_json_path(record, "time")) &&
-		!parse_number(record, "time", BC_TIME_NONE, &time))
+	if (!json_is_null(bc_json_path(record, "delta")) &&
+		!parse_number(record, "delta", BC_TIME_NONE, &time))
 		return false;
 	print_epoch(t, o, record);
 	bc_output_format(o,

@@ -365,7 +365,7 @@ static char *write_record(const struct bc_taps *taps, char *out, const struct it
 	struct bc_record r = bc_record_load(item->record);
 	const struct bc_type_word *type = &taps->types[r.reqtype];
 
-	out = write_number(BC_WRITE_LITERAL(out, "{\"record\":"), item->number, BC_TAP_NO_RECORD);
+	out = write_number(BC_WRITE_LITERAL(out, "{\"number\":"), item->number, BC_TAP_NO_RECORD);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), item->epoch);
 	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"addr\":\"0x"), r.addr);
@@ -374,7 +374,7 @@ static char *write_record(const struct bc_taps *taps, char *out, const struct it
 	out = bc_write_decimal(BC_WRITE_LITERAL(out + type->bytes, "\",\"size\":"), r.size);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"attr\":"), r.attr);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"proc\":"), r.proc);
-	out = write_number(BC_WRITE_LITERAL(out, ",\"time\":"), r.time, BC_TIME_NONE);
+	out = write_number(BC_WRITE_LITERAL(out, ",\"delta\":"), r.time, BC_TIME_NONE);
 	return BC_WRITE_LITERAL(out, "}\n");
 }
 

@@ -1,9 +1,9 @@
 /* Live records: the records on the bus now as newline-delimited JSON, one filtered stream (a tap)
  * per client.
  *
- *   {"record": N, "tick": T, "epoch": E, "addr": "0x1f00", "type": "MEMREAD", "size": 8, "attr": 3,
- *    "proc": 0, "time": 5}        N is the record's number in the recording, null when nothing is
- *                                 being recorded; "time" is null without a delta; a type without a
+ *   {"number": N, "tick": T, "epoch": E, "addr": "0x1f00", "type": "MEMREAD", "size": 8, "attr": 3,
+ *    "proc": 0, "delta": 5}       N is the record's number in the recording, null when nothing is
+ *                                 being recorded; "delta" is null if unknown; a type without a
  *                                 name is written as "0xf2"
  *   {"skipped": {"records": N, "events": M}}
  *                                 at this position N records were not examined, and M gaps, marks

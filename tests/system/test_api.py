@@ -606,22 +606,22 @@ def test_live_records_equal_the_recorded_ones(tmp):
             chosen = stream.rest()
         ended = api.good("DELETE", "/v1/recordings/current")["recording"]
         records = lz4_dc(segments(tmp / "out"))
-        equal(sum("record" in line for line in lines), 3000)
-        equal(sum("record" in line for line in chosen), 200)
+        equal(sum("number" in line for line in lines), 3000)
+        equal(sum("number" in line for line in chosen), 200)
         last = None
         for line in lines:
             if "skipped" in line and last is not None:
                 last += line["skipped"]["records"]
-            if "record" not in line:
+            if "number" not in line:
                 continue
-            number = line["record"]
+            number = line["number"]
             assert last is None or number == last + 1, (last, line)
             last = number
             raw = records[12 * number : 12 * number + 12]
             equal(int(line["addr"], 16), int.from_bytes(raw[:4], "little"), line)
             equal((line["size"], line["attr"], line["proc"]), tuple(raw[5:8]), line)
             time_of = int.from_bytes(raw[8:], "little")
-            equal(line["time"], None if time_of == 0xFFFFFFFF else time_of, line)
+            equal(line["delta"], None if time_of == 0xFFFFFFFF else time_of, line)
         assert ended["records"] > last
         equal(daemon.stop(), 0)
 

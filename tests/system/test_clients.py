@@ -105,9 +105,9 @@ def test_a_slow_reader_of_live_records_gets_the_exact_number_of_skipped_records(
                     equal(line["skipped"]["events"], 0, line)
                     skipped += line["skipped"]["records"]
                     following = following + line["skipped"]["records"] if following is not None else None
-                elif "record" in line:
-                    equal(line["record"], following if following is not None else line["record"], f"after {records} records")
-                    following = line["record"] + 1
+                elif "number" in line:
+                    equal(line["number"], following if following is not None else line["number"], f"after {records} records")
+                    following = line["number"] + 1
                     records += 1
                 if records > 5000 and skipped > 1000:
                     break

@@ -541,8 +541,8 @@ def test_tail_prints_what_dump_prints_of_the_recording(tmp):
         shown = [line for line in text.splitlines() if not line.startswith("#")]
         equal(len(shown), 2000)
         for record, line in zip(records, shown):
-            if record["record"] is not None and record["time"] is not None:
-                equal(line, lines[record["record"]])
+            if record["number"] is not None and record["delta"] is not None:
+                equal(line, lines[record["number"]])
         equal(daemon.stop(), 0)
 
 

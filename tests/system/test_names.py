@@ -173,8 +173,8 @@ def test_stats_count_references_by_name(tmp):
 @pytest.mark.asan
 def test_tail_appends_names(tmp):
     types = {MEM_READ: "MEMREAD", MEM_WRITE: "MEMWRITE", IO_WRITE: "IOWRITE"}
-    records = [{"record": i, "tick": i, "epoch": 0, "addr": hex(addr), "type": types[kind], "size": 1, "attr": 0,
-                "proc": 0, "time": 1} for i, (addr, kind) in enumerate(ACCESSES)]
+    records = [{"number": i, "tick": i, "epoch": 0, "addr": hex(addr), "type": types[kind], "size": 1, "attr": 0,
+                "proc": 0, "delta": 1} for i, (addr, kind) in enumerate(ACCESSES)]
     lines = [*records, {"mark": {"text": "m"}}]
     with MockDaemon(tmp / "s", {"*": MockStream(*lines)}) as daemon:
         def tail(*argv):

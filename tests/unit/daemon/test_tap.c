@@ -181,13 +181,13 @@ static void check_record(struct reading *r, const struct fixture *f, const struc
 	const json_t *object)
 {
 	char text[32];
-	uint64_t at = number(object, "record");
+	uint64_t at = number(object, "number");
 
 	assert_true(at < f->n);
 	advance_to(r, f, filter, at);
 	const struct seen *seen = &f->seen[r->at++];
 	assert_true(is_match(filter, &seen->record));
-	assert_int_equal(number(object, "record"), seen->number);
+	assert_int_equal(number(object, "number"), seen->number);
 	assert_int_equal(number(object, "tick"), seen->tick);
 	assert_int_equal(number(object, "epoch"), seen->epoch);
 	assert_int_equal(number(object, "size"), 8);
@@ -196,9 +196,9 @@ static void check_record(struct reading *r, const struct fixture *f, const struc
 	bc_json_member_text(object, "addr", text, sizeof(text));
 	assert_int_equal(strtoul(text, NULL, 16), seen->record.addr);
 	if (seen->record.time == BC_TIME_NONE)
-		assert_true(json_is_null(json_object_get(object, "time")));
+		assert_true(json_is_null(json_object_get(object, "delta")));
 	else
-		assert_int_equal(number(object, "time"), seen->record.time);
+		assert_int_equal(number(object, "delta"), seen->record.time);
 	r->records++;
 }
 
@@ -221,7 +221,7 @@ static void parse_line(struct reading *r, const struct fixture *f, const struct 
 		fail_msg("invalid JSON: %.300s", line);
 	const char *first = json_object_iter_key(json_object_iter(object));
 	const json_t *value = json_object_get(object, first);
-	if (strcmp(first, "record") == 0) {
+	if (strcmp(first, "number") == 0) {
 		check_record(r, f, filter, object);
 	} else if (strcmp(first, "skipped") == 0) {
 		r->skipped += number(value, "records");
