@@ -108,6 +108,7 @@ $(PAGE): cli/overview/bundle.py $(D3) $(PAGE_SOURCES)
 	$(Q)$(PYTHON) cli/overview/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
 $(BUILD)/cli/overview/page.o analyze/cli/overview/page.c: $(PAGE)
+$(BUILD)/daemon/api/api.o: docs/openapi.json
 
 $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 

@@ -16,6 +16,7 @@
 #include "daemon/api/metrics.h"
 #include "daemon/base/permissions.h"
 #include "formats/base/clock.h"
+#include "formats/base/embed.h"
 #include "formats/base/json.h"
 #include "formats/base/suggest.h"
 #include "formats/base/tcp_address.h"
@@ -105,11 +106,22 @@ static enum bc_refusal get_status(struct call *call)
 	return BC_GRANTED;
 }
 
+extern const char bc_openapi_json[];
+extern const size_t bc_openapi_json_bytes;
+BC_EMBED(bc_openapi_json, "docs/openapi.json");
+
 static enum bc_refusal get_metrics(struct call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 
 	bc_request_respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
+	return BC_GRANTED;
+}
+
+static enum bc_refusal get_description(struct call *call)
+{
+	bc_request_respond(call->request, 200, JSON_TYPE,
+		strndup(bc_openapi_json, bc_openapi_json_bytes), NULL);
 	return BC_GRANTED;
 }
 
@@ -464,6 +476,7 @@ static const struct route routes[] = {
 	{"GET", "/v1/triggers/*", .handle = get_trigger},
 	{"DELETE", "/v1/triggers/*", .handle = disarm_trigger, .permissions = PERMISSION(TRIGGER)},
 	{"GET", "/v1/records", .handle = stream_records, .query = records_query, .is_stream = true},
+	{"GET", "/v1/openapi.json", .handle = get_description},
 	{"GET", "/metrics", .handle = get_metrics},
 };
 

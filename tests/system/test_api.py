@@ -639,6 +639,7 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         api.good("GET", "/v1/status")
         api.good("GET", "/v1/mix")
         api.good("GET", "/v1/history")
+        equal(api.good("GET", "/v1/openapi.json"), DESCRIPTION)
         equal(api.ask("GET", "/metrics").status, 200)
         api.good(*ARM, TRIGGER, status=201)
         api.good("GET", "/v1/triggers")
