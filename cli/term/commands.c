@@ -9,6 +9,7 @@
 
 #include "cli/term/options.h"
 #include "formats/base/suggest.h"
+#include "formats/base/versions.h"
 
 static const struct {
 	const struct bc_usage *usage;
@@ -45,7 +46,7 @@ static const struct {
 enum { OPTION_OPTIONS = 1000 };
 
 static const struct bc_usage_option options[] = {
-	{'V', "version", NULL, NULL, "print the version"},
+	{'V', "version", NULL, NULL, "print the versions of the program and its libraries"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
 		"list the options of all commands, one per line, for scripts"},
 	{0},
@@ -92,7 +93,7 @@ static void list_options(FILE *out, const void *context)
 static void print_version(FILE *out, const void *context)
 {
 	(void)context;
-	fprintf(out, "buscap %s\n", BC_VERSION);
+	bc_versions_print(out, "buscap");
 }
 
 /* Other words for commands: those of other tools, and what a command does. */

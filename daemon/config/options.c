@@ -3,15 +3,18 @@
  * apply to a single recording that starts immediately. */
 #include "daemon/config/options.h"
 
+#include <libusb.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_load.h"
 #include "daemon/config/source_spec.h"
 #include "formats/base/usage.h"
+#include "formats/base/versions.h"
 
 enum {
 	OPT_CHECK = 256,
@@ -61,7 +64,7 @@ static const struct bc_usage_option options[] = {
 		"list all settings with their meanings and defaults"},
 	{OPT_OPTIONS, "options", NULL, NULL,
 		"list these options and all settings, one per line, for programs"},
-	{'V', "version", NULL, NULL, "print the version"},
+	{'V', "version", NULL, NULL, "print the versions of the program and its libraries"},
 	{0},
 };
 
@@ -215,6 +218,15 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 	}
 }
 
+static void print_version(void)
+{
+	const struct libusb_version *usb = libusb_get_version();
+
+	bc_versions_print(stdout, "buscapd");
+	printf("libusb %u.%u.%u\n", usb->major, usb->minor, usb->micro);
+	printf("libuv %s\n", uv_version_string());
+}
+
 /* Handles options that only print. Returns false for the others. */
 static bool print_info(int option)
 {
@@ -229,7 +241,7 @@ static bool print_info(int option)
 		list_options();
 		return true;
 	case 'V':
-		puts("buscapd " BC_VERSION);
+		print_version();
 		return true;
 	default:
 		return false;

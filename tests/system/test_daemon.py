@@ -138,6 +138,16 @@ def test_the_settings_in_effect_are_printed(tmp):
     refused("--print-config", "-c", path, "--set", "log.level=loud", code=2, words=["loud"])
 
 
+def test_version_has_those_of_the_libraries_that_are_loaded():
+    for program, name, libraries in ((BUSCAPD, "buscapd", ("libuv", "libusb")), (BUSCAP, "buscap", ())):
+        first, *others = run(program, "--version").stdout.decode().splitlines()
+        assert re.fullmatch(rf"{name} \d+\.\d+\S*", first), first
+        versions = dict(line.split(" ") for line in others)
+        equal(set(versions), {"jansson", "liblzma", "lz4", "zlib", "zstd", *libraries}, name)
+        for version in versions.values():
+            assert re.fullmatch(r"\d+(\.\d+)+\S*", version), versions
+
+
 @pytest.mark.single
 def test_an_unreadable_configuration_is_reported(tmp):
     path = config(tmp, GOOD)
