@@ -176,7 +176,7 @@ function enterCursor(app) {
 function listenToKeys(plots, app) {
 	const acts = {
 		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search",
-		n: "next", p: "previous",
+		n: "next", p: "previous", f: "resume",
 	};
 	document.addEventListener("keydown", (event) => {
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);

@@ -6,6 +6,7 @@ const KEYS = [
 	["wheel, + \u2212", "zoom"],
 	["Shift + wheel, \u2190 \u2192", "earlier, later"],
 	["Home", "everything"],
+	["f", "follow the recording again, after a pause"],
 	["Backspace, Esc", "back to the previous view"],
 	["n, p", "next, previous mark, trigger or gap"],
 	["/", "search"],

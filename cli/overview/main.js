@@ -2,22 +2,25 @@
 /* global d3 */
 
 import { currentColours, forgetColours } from "./colours.js";
+import { drawFollow, followedView, isFollowed, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor } from "./gestures.js";
 import {
 	drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingAround, recordingName, recordingView, stateText, viewText,
 } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend, placeOfHit, rowsThatFit } from "./heatmap.js";
 import { drawHelp } from "./help.js";
+import { copyText, goBack, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
 import {
 	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, spanView,
 	toAbsolute, toRelative, visibleRows, wholeView, zoomedView,
 } from "./model.js";
-import { drawPanel, openTab } from "./panel.js";
+import { drawPanel, isTab } from "./panel.js";
 import { edges } from "./plot.js";
 import { parseQuery } from "./query.js";
 import { embeddedReport, fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
-import { CLASSES, count, eventText, PLACES, plural, visible } from "./text.js";
+import { CLASSES, count, eventText, PLACES, plural } from "./text.js";
+import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
 
@@ -26,6 +29,7 @@ const HITS = 200; // of a search
 const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
 const STEP_MS = 700; // Back undoes all steps of the wheel and the arrows within this time at once
 const REFRESH_MS = 5000; // of a recording in progress
+const SLIDE_MS = 500; // the same of a window; the daemon's state comes each second
 const EVENTS_MS = 30000; // how often all events are fetched, unless the daemon reports some
 
 const element = (id) => document.getElementById(id);
@@ -49,6 +53,7 @@ function redraw() {
 function drawNow() {
 	drawNotices();
 	drawOrigin();
+	drawFollow(app);
 	drawLive();
 }
 
@@ -131,8 +136,14 @@ async function loadEvents(view, isNews, signal) {
 	eventsAt = Date.now();
 }
 
-// Fetches the picture of the view, or of everything, draws it, and announces a text or the view.
-async function load(isWhole = false, text = "") {
+// The overview of no time has all recordings.
+function fetchRecordings(signal) {
+	return fetchOverview({ from: 0, to: 0, placeFrom: 0, placeTo: PLACES - 1 }, 1, 2, signal);
+}
+
+// Fetches the picture of the view, or of what is followed, draws it, and announces a text or the view. The first time, the
+// view is `first`, which may be partly outside of the recordings.
+async function load(isEnd = false, text = "", first = null) {
 	if (model.isReport) {
 		app.announce(text || viewText());
 		redraw();
@@ -143,8 +154,8 @@ async function load(isWhole = false, text = "") {
 	}
 	const own = new AbortController();
 	pending = own;
-	const isAskedFor = model.isLoading || !isWhole || !model.view;
-	model.isLoading = model.isLoading || !isWhole;
+	const isAskedFor = model.isLoading || !isEnd || !model.view;
+	model.isLoading = model.isLoading || !isEnd;
 	const isNews = hasNews;
 	hasNews = false;
 	redraw();
@@ -152,12 +163,15 @@ async function load(isWhole = false, text = "") {
 		const { left, right } = edges(element("timeline").clientWidth);
 		const columns = Math.max(32, Math.min(512, Math.round((right - left) / 2)));
 		const rows = rowsThatFit(canvasOf("heatmap"));
-		const view = isWhole ? null : model.view;
+		const view = !isEnd ? first || model.view
+			: model.window === "all" ? null : followedView(await fetchRecordings(own.signal));
 		const overview = await fetchOverview(view, columns, rows, own.signal);
 		own.signal.throwIfAborted(); // the view has changed
 		setOverview(overview);
-		if (isWhole) {
-			model.view = wholeView();
+		model.view = view || wholeView();
+		if (first && !isSameView(first, clampView(first))) {
+			show(clampView(first));
+			return;
 		}
 		redraw();
 		await loadRecords(own.signal);
@@ -211,14 +225,14 @@ async function loadAround(signal) {
 	}
 }
 
-// Checks now and then if the files have changed. A picture of no time has all recordings.
+// Checks now and then if the files have changed.
 function watchFiles() {
 	const records = (overview) => overview.recordings.map((one) => `${one.id} ${one.records}`).join();
 	const ask = async () => {
 		if (!document.hidden && model.overview && !pending && !model.isLoading && !model.isDragging) {
 			const shown = model.overview;
 			try {
-				const now = await fetchOverview({ from: 0, to: 0, placeFrom: 0, placeTo: PLACES - 1 }, 1, 2);
+				const now = await fetchRecordings();
 				const isNew = isFollowing() && !isInUse() && records(now) !== records(shown);
 				if (model.overview === shown && !pending && (isNew || goneText(shown, now))) {
 					hasNews = true;
@@ -234,11 +248,6 @@ function watchFiles() {
 	setTimeout(ask, REFRESH_MS);
 }
 
-// True if the view shows everything, up to the end of a recording in progress.
-function isFollowing() {
-	return model.view && model.overview && (!model.overview.recordings.length || isSameView(model.view, wholeView()));
-}
-
 // True while a selection or the focus would be lost if the picture and the tables were replaced.
 function isInUse() {
 	const body = element("tab-body");
@@ -251,10 +260,14 @@ function isInUse() {
 function changed(isNews) {
 	const isOpen = model.live && model.live.status && model.live.status.recording;
 	const isIdle = !pending && !model.isLoading && !isInUse() && (!model.view || isFollowing());
-	const isLate = Date.now() - refreshed > REFRESH_MS;
+	const isLate = Date.now() - refreshed > (model.window === "all" ? REFRESH_MS : SLIDE_MS);
 	hasNews = hasNews || isNews;
 	if (isLate && isIdle && (hasNews || isOpen || !model.overview)) {
-		load(true);
+		if (model.overview) {
+			load(true);
+		} else {
+			restore();
+		}
 	}
 	drawNow();
 }
@@ -271,16 +284,16 @@ function go(view, isStep = false, text = "") {
 		app.announce(text || viewText());
 		return;
 	}
-	if (!isStep || Date.now() - steppedAt > STEP_MS) {
-		model.visited.push(isFollowing() ? null : model.view);
-	}
+	const isNew = !isStep || Date.now() - steppedAt > STEP_MS;
 	steppedAt = isStep ? Date.now() : 0;
 	show(next, text);
+	writeLink(isFollowing(), isNew);
 }
 
 // Then announces a text, or the view.
 function show(view, text = "") {
 	model.view = view;
+	model.isFollowing = isFollowed(view);
 	model.cursor = null;
 	model.records = null;
 	model.deleted = null;
@@ -289,8 +302,8 @@ function show(view, text = "") {
 		pending.abort();
 	}
 	clearTimeout(timer);
-	const isWhole = isFollowing(); // everything: also what was recorded since the last answer
-	timer = setTimeout(() => load(isWhole, text), SETTLE_MS);
+	const isEnd = isFollowing(); // also what was recorded since the last answer
+	timer = setTimeout(() => load(isEnd, text), SETTLE_MS);
 	redraw();
 }
 
@@ -329,25 +342,65 @@ function goToEvent(by) {
 }
 
 const ACTS = {
-	home: () => (isFollowing() && !model.isReport ? load(true) : go(wholeView())),
-	back: () => model.visited.length && show(clampView(model.visited.pop() || wholeView())),
+	home: () => follow("all"),
+	resume: () => follow(model.window),
+	back: () => { model.isLoading = goBack() || model.isLoading; },
 	in: () => go(zoomedView(model.view, 2, 0.5), true),
 	out: () => go(zoomedView(model.view, 0.5, 0.5), true),
 	left: () => go(pannedView(model.view, -0.25), true),
 	right: () => go(pannedView(model.view, 0.25), true),
 	next: () => goToEvent(1),
 	previous: () => goToEvent(-1),
+	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
 	help: () => element("help").showModal(),
 	search: () => element("search-text").focus(),
 };
+
+// Follows everything, or the end of what is recorded.
+function follow(name) {
+	model.window = name;
+	const isNew = !isFollowing() || !isFollowed(model.view);
+	show(followedView());
+	writeLink(true, isNew);
+}
+
+function openTab(id) {
+	model.tab = id;
+	redraw();
+	writeLink(isFollowing(), false);
+}
+
+// Shows what the page's address says.
+function restore() {
+	const { view, shown, tab, window: followed, q, which } = parseLink(location.hash);
+	model.window = isWindow(followed) && !model.isReport ? followed : "all";
+	model.isFollowing = view === null;
+	model.shown = shown;
+	model.tab = isTab(tab) ? tab : "totals";
+	d3.selectAll("#classes input").property("checked", (name) => name === shown);
+	const isSearched = model.search ? model.search.text === q && model.search.which === which : !q;
+	if (!isSearched && !model.isReport) {
+		element("search-text").value = q;
+		if (q) {
+			search(which);
+		} else {
+			model.search = null;
+		}
+	}
+	if (model.overview) {
+		show(view ? clampView(view) : followedView());
+	} else {
+		load(!view, "", view);
+	}
+}
 
 let searching = null; // an AbortController
 
 async function search(which) {
 	const text = element("search-text").value;
-	const own = { text: visible(text), which: which === "first" ? "The first" : "The last", limit: HITS, hits: null, error: null };
+	const own = { text, which, limit: HITS, hits: null, error: null };
 	model.search = own; // one that is still running changes only what was there before
-	openTab("search-hits", app);
+	redraw();
 	if (searching) {
 		searching.abort();
 	}
@@ -361,7 +414,7 @@ async function search(which) {
 }
 
 const app = {
-	redraw, drawNow, go, goNear, changed,
+	redraw, drawNow, go, goNear, changed, openTab, follow,
 	act: (name) => model.overview && ACTS[name](),
 	announce: (text, isAloud = true) => {
 		element("summary").ariaLive = isAloud ? "polite" : "off";
@@ -373,12 +426,6 @@ const app = {
 
 // ---- start
 
-function setTheme(name) {
-	document.documentElement.dataset.theme = name;
-	forgetColours();
-	redraw();
-}
-
 function addClasses() {
 	const labels = d3.select("#classes").selectAll("label").data(["all", ...CLASSES]).join("label")
 		.attr("class", (name) => `swatch-${name}`);
@@ -387,6 +434,7 @@ function addClasses() {
 		.on("change", (name) => {
 			model.shown = name;
 			redraw();
+			writeLink(isFollowing(), false);
 		});
 	labels.append("span").text((name) => name);
 }
@@ -396,14 +444,14 @@ function listenToPrinter() {
 	let theme = null;
 	window.addEventListener("beforeprint", () => {
 		theme = theme || document.documentElement.dataset.theme || "auto";
-		document.documentElement.dataset.theme = "light";
+		setTheme("light");
 		document.documentElement.classList.add("printing");
-		forgetColours();
 		draw();
 	});
 	window.addEventListener("afterprint", () => {
 		document.documentElement.classList.remove("printing");
 		setTheme(theme);
+		redraw();
 		theme = null;
 	});
 }
@@ -416,15 +464,26 @@ function start() {
 	for (const button of document.querySelectorAll("[data-act]")) {
 		button.addEventListener("click", () => app.act(button.dataset.act));
 	}
-	element("theme").addEventListener("change", (event) => setTheme(event.target.value));
+	element("theme").addEventListener("change", (event) => {
+		setTheme(event.target.value);
+		rememberTheme(event.target.value);
+		redraw();
+	});
+	element("theme").value = rememberedTheme();
+	setTheme(element("theme").value);
 	element("help-open").addEventListener("click", ACTS.help);
 	element("recording").addEventListener("change", (event) => {
 		const one = model.overview.recordings[event.target.value];
-		go(one ? recordingView(one) : wholeView());
+		if (one) {
+			go(recordingView(one));
+		} else {
+			follow("all");
+		}
 	});
 	element("search").addEventListener("submit", (event) => {
 		event.preventDefault();
 		search(event.submitter && event.submitter.name ? event.submitter.name : "first");
+		openTab("search-hits");
 	});
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 		forgetColours();
@@ -444,7 +503,8 @@ function start() {
 		watchLive(app);
 		watchFiles();
 	}
-	load(!report);
+	restore();
+	window.addEventListener("popstate", restore);
 }
 
 // For tests: what is known, where it is drawn, and functions without state.

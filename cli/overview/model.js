@@ -8,12 +8,14 @@ export const model = {
 	report: null, // made, program, reduced
 	overview: null, // the picture, as the server sent it
 	events: null,
+	window: "all", // what is followed: follow.js
+	isFollowing: true, // the view moves with the window
 	view: null, // {from, to: BigInt ns since 1970; placeFrom, placeTo}
-	visited: [], // earlier views, for Back; null: everything
 	shown: "all", // or a class
+	tab: "totals", // the open table
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
-	search: null, // {text, which, limit, hits, end, error}
+	search: null, // {text, which: "first" or "last", limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
 	liveError: null, // why there is no daemon's state: {text, since}
 	around: null, // the records before and after a view without any: {before, after; from, to: their times}
@@ -52,9 +54,10 @@ export function spanView(from, to, placeFrom = 0, placeTo = PLACES - 1) {
 	return { from, to, placeFrom, placeTo };
 }
 
-export function wholeView() {
-	const { from, to } = model.isReport ? model.overview : model.overview.extent;
-	return spanView(toAbsolute(from), toAbsolute(to));
+export function wholeView(overview = model.overview) {
+	const { from, to } = model.isReport ? overview : overview.extent;
+	const start = BigInt(overview.origin_ns);
+	return spanView(start + BigInt(Math.round(from)), start + BigInt(Math.round(to)));
 }
 
 export function isSameView(a, b) {

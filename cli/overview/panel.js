@@ -10,8 +10,6 @@ const HOTTEST = 20;
 const LISTED = 500; // rows of a long table
 const LONG = 40; // characters of a cell that may be broken into lines
 
-let open = "totals";
-
 // A table from its head and rows. A cell is a text, or {text, act}: a button. The first cell is the row's head.
 function table(parent, caption, head, rows, numbers = []) {
 	const box = parent.append("div").attr("class", "table").append("table");
@@ -119,16 +117,16 @@ function showSearch(parent, app) {
 		return;
 	}
 	if (search.error || !search.hits) {
-		note(parent, search.error || `Searching for ${search.text} \u2026`);
+		note(parent, search.error || `Searching for ${visible(search.text)} \u2026`);
 		return;
 	}
 	const { end, hits, damage } = search;
 	if (hits.length) {
 		const matches = `${count(hits.length)} ${hits.length === 1 ? "match" : "matches"}`;
-		table(parent, `${hits.length < search.limit ? matches : `${search.which} ${matches}`} for ${search.text} in all recordings`,
+		table(parent, `${hits.length < search.limit ? matches : `The ${search.which} ${matches}`} for ${visible(search.text)} in all recordings`,
 			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
 	} else {
-		note(parent, `No match for ${search.text}.`);
+		note(parent, `No match for ${visible(search.text)}.`);
 	}
 	if (!end) {
 		note(parent, "The answer was cut short.");
@@ -180,26 +178,23 @@ const TABS = [
 	{ id: "recordings", show: showRecordings, label: () => `Recordings${number(model.overview.recordings)}` },
 ];
 
-export function openTab(id, app) {
-	open = id;
-	if (model.view) {
-		drawPanel(app);
-	}
+export function isTab(id) {
+	return TABS.some((tab) => tab.id === id);
 }
 
 export function drawPanel(app) {
 	const tabs = TABS.filter((tab) => !tab.isHidden || !tab.isHidden());
 	const move = (by) => {
-		const at = tabs.findIndex((tab) => tab.id === open);
+		const at = tabs.findIndex((tab) => tab.id === model.tab);
 		const { id } = tabs[(at + by + tabs.length) % tabs.length];
-		openTab(id, app);
+		app.openTab(id);
 		document.getElementById(`tab-${id}`).focus();
 	};
 	d3.select("#tabs").selectAll("button").data(tabs).join("button")
 		.attr("type", "button").attr("role", "tab").attr("aria-controls", "tab-body").attr("id", (tab) => `tab-${tab.id}`)
-		.attr("aria-selected", (tab) => tab.id === open).attr("tabindex", (tab) => (tab.id === open ? 0 : -1))
+		.attr("aria-selected", (tab) => tab.id === model.tab).attr("tabindex", (tab) => (tab.id === model.tab ? 0 : -1))
 		.text((tab) => tab.label())
-		.on("click", (tab) => openTab(tab.id, app))
+		.on("click", (tab) => app.openTab(tab.id))
 		.on("keydown", () => {
 			const by = { ArrowLeft: -1, ArrowRight: 1 }[d3.event.key];
 			if (by) {
@@ -207,7 +202,7 @@ export function drawPanel(app) {
 				move(by);
 			}
 		});
-	const body = d3.select("#tab-body").attr("aria-labelledby", `tab-${open}`);
+	const body = d3.select("#tab-body").attr("aria-labelledby", `tab-${model.tab}`);
 	body.selectAll("*").remove();
-	TABS.find((tab) => tab.id === open).show(body, app);
+	TABS.find((tab) => tab.id === model.tab).show(body, app);
 }

@@ -1060,3 +1060,122 @@ def test_times_and_views_are_exact(tmp, driver):
                              ("port A READ", {"addr": "a", "type": "ioread"}), ("io: 3F8", {"addr": "3f8", "type": "ioread,iowrite"}),
                              ("proc stack", {"region": "proc stack"}), ("proc=2 0X1000", {"proc": "2", "addr": "1000"})):
             equal(browser.js("buscap.parseQuery(arguments[0])", text), wanted, text)
+
+
+def test_the_address_restores_the_view_and_the_theme_is_remembered(tmp, driver):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    def shown():
+        return (browser.view(), *browser.js("[buscap.model.view.placeFrom, buscap.model.view.placeTo, buscap.model.shown, buscap.model.tab,"
+                                            " buscap.model.search && buscap.model.search.text]"))
+
+    out = record(tmp / "out")
+    with Web(out) as web, Tab(driver) as browser:
+        url = f"http://{web.host}/?token={web.token}"
+        browser.open(url).idle()
+        whole = shown()
+        width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
+        boxes = browser.js("buscap.model.overview.rows.map((row, i) => buscap.cellPixels(0, i))")
+        browser.drag("#heatmap", (LEFT + 20, boxes[0]["y"] + 1), (LEFT + width // 2, boxes[len(boxes) // 2]["y"] + 1))
+        browser.click("#classes .swatch-write input")
+        browser.driver.execute_script("document.querySelector('#search-text').value = 'write'")
+        browser.click("#search [name=last]")
+        browser.wait("!!buscap.model.search.hits")
+        browser.click("#tab-events")
+        # The button's text is what a paste gives.
+        ActionChains(driver, duration=0).click(driver.find_element(By.CSS_SELECTOR, "[data-act=copyLink]")).click(
+            driver.find_element(By.ID, "search-text")).key_down(Keys.CONTROL).send_keys("av").key_up(Keys.CONTROL).perform()
+        link = browser.js("document.querySelector('#search-text').value")
+        equal(link, browser.js("location.href"))
+        browser.driver.execute_script("const s = document.querySelector('#theme'); s.value = 'dark'; s.dispatchEvent(new Event('change'))")
+        part = shown()
+        assert all(one != other for one, other in zip(part, whole) if other not in (0, None)) and part[3:] == ("write", "events", "write")
+        browser.driver.refresh()
+        browser.idle()
+        equal((shown(), browser.js("document.querySelector('#theme').value")), (part, "dark"), "a reload")
+        equal(browser.js("buscap.currentColours().isDark"), True)
+        for _ in range(2):  # the second is not back to another page
+            browser.js("document.querySelector('#timeline').focus()")
+            browser.press(Keys.BACKSPACE)
+            equal(browser.view(), whole[0], "back")
+        browser.driver.forward()
+        browser.idle()
+        equal(shown(), part, "forward")
+        # Outside of the recordings, and nonsense.
+        browser.open("about:blank")
+        browser.open(f"{url}#from=2001-01-01T00:00:00Z&to=2001-01-01T00:00:00.01Z&places=x-y&class=z&tab=constructor").idle()
+        equal(shown(), ((whole[0][0], whole[0][0] + 10_000_000), *whole[1:]))
+        equal(browser.faults(), [])
+
+
+def test_the_address_restores_the_view_of_a_report(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    output("report", "-o", tmp / "run.html", record(tmp / "out", source="sim:rate=1M,count=50000"))
+    with Tab(driver) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        whole = browser.view()
+        browser.drag("#timeline", (LEFT + 100, 80), (LEFT + 300, 80))
+        part = browser.view()
+        browser.press(Keys.BACKSPACE)
+        equal(browser.view(), whole)
+        browser.driver.forward()
+        browser.idle()
+        equal(browser.view(), part)
+        browser.driver.refresh()
+        browser.idle()
+        equal((browser.view(), browser.faults()), (part, []))
+
+
+def test_a_window_follows_the_end_until_the_view_is_moved(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    (tmp / "trace").write_bytes(b"".join(struct.pack("<I4BI", 0x60, 0x10, 1, 0, 0, 10_000_000) for _ in range(120)))
+    old = record(tmp / "old", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    paused = "!document.querySelector('#resume').hidden"
+    pressed = "[...document.querySelectorAll('#windows [aria-pressed=true]')].map((one) => one.innerText)"
+    with Web(old) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        whole = browser.view()
+        equal((browser.js(pressed), browser.js(paused)), (["All"], False))
+        browser.click("[data-window='10s']")
+        browser.idle()
+        end = (whole[1] - 10 * 10**9, whole[1])
+        equal((browser.view(), browser.js(pressed), browser.js(paused)), (end, ["10 s"], False))
+        browser.driver.refresh()
+        browser.idle()
+        equal((browser.view(), browser.js(pressed)), (end, ["10 s"]))
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press(Keys.ARROW_LEFT)
+        equal((browser.view()[1] < end[1], browser.js(pressed), browser.js(paused)), (True, [], True))
+        browser.driver.refresh()
+        browser.idle()
+        equal((browser.view()[1] < end[1], browser.js(pressed), browser.js(paused)), (True, [], True))
+        browser.press("f")
+        equal((browser.view(), browser.js(pressed), browser.js(paused)), (end, ["10 s"], False))
+        browser.press(Keys.HOME)
+        equal((browser.view(), browser.js(pressed)), (whole, ["All"]))
+        browser.click("[data-window='1h']")
+        browser.idle()
+        equal((browser.view(), browser.js(pressed)), (whole, ["1 h"]))
+        equal(browser.faults(), [])
+    socket, out = tmp / "socket", tmp / "out"
+    with Daemon("--source", "sim:rate=200k", "-o", out, socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web(out, "--socket", socket) as web, Tab(driver) as browser:
+            browser.open(f"http://{web.host}/?token={web.token}#window=1min").idle()
+            browser.wait("buscap.model.overview.recordings.length === 1")
+            for _ in range(2):
+                end = browser.view()[1]
+                browser.wait(f"buscap.model.view.to > {end}n", "it slides")
+            browser.js("document.querySelector('#timeline').focus()")
+            browser.press("+")
+            end = browser.view()[1]
+            browser.wait(paused)
+            equal(browser.view()[1], end)
+            browser.press("f")
+            browser.wait(f"buscap.model.view.to > {end}n", "it slides again")
+            equal((browser.js(paused), browser.faults()), (False, []))
+        daemon.stop()

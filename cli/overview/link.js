@@ -1,0 +1,92 @@
+// What is shown, as the part of the page's address after #: a reload, Back, Forward and a copied link restore it. Times
+// are left out while the recording is followed.
+
+import { hasPlaces, model, spanView } from "./model.js";
+import { CLASSES, isPort, PLACES, PORT_0 } from "./text.js";
+import { fromRfc3339, toRfc3339 } from "./time.js";
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
+
+function readTime(text) {
+	return TIME.test(text) && !Number.isNaN(Date.parse(`${text.slice(0, 19)}Z`)) ? fromRfc3339(text) : null;
+}
+
+// The first or last address of a place.
+function addressText(place, isLast) {
+	return isPort(place) ? `io${(place - PORT_0).toString(16)}` : (place * 4096 + (isLast ? 4095 : 0)).toString(16);
+}
+
+function readAddress(text) {
+	const [, io, digits] = /^(io)?([0-9a-f]{1,8})$/.exec(text) || [];
+	const number = parseInt(digits, 16);
+	return io ? PORT_0 + number % 65536 : Math.floor(number / 4096); // NaN if it is no address
+}
+
+function readPlaces(text) {
+	const [placeFrom, placeTo] = text.split("-").map(readAddress);
+	return placeFrom <= placeTo ? { placeFrom, placeTo } : { placeFrom: 0, placeTo: PLACES - 1 };
+}
+
+// Returns the text of the model; `isEnd` if the view moves with the recording.
+function linkText(isEnd) {
+	const found = new URLSearchParams();
+	const { view, shown, tab, search } = model;
+	if (view && !isEnd) {
+		found.set("from", toRfc3339(view.from));
+		found.set("to", toRfc3339(view.to));
+		if (hasPlaces()) {
+			found.set("places", `${addressText(view.placeFrom, false)}-${addressText(view.placeTo, true)}`);
+		}
+	}
+	for (const [name, value, usual] of [["class", shown, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
+		["q", search && search.text, null], ["which", search && search.which, "first"]]) {
+		if (value && value !== usual) {
+			found.set(name, value);
+		}
+	}
+	return String(found).replace(/%3A/g, ":");
+}
+
+// Returns {view, shown, tab, window, q, which} of a text. What is missing or invalid has its usual value; view null: what is followed.
+export function parseLink(text) {
+	const given = new URLSearchParams(text.replace(/^#/, ""));
+	const [from, to] = ["from", "to"].map((name) => readTime(given.get(name) || ""));
+	const { placeFrom, placeTo } = readPlaces(given.get("places") || "");
+	return {
+		view: from !== null && to !== null && from <= to ? spanView(from, to, placeFrom, placeTo) : null,
+		shown: CLASSES.includes(given.get("class")) ? given.get("class") : "all",
+		tab: given.get("tab") || "totals",
+		window: given.get("window") || "all",
+		q: given.get("q") || "",
+		which: given.get("which") === "last" ? "last" : "first",
+	};
+}
+
+// Replaces the address of the entry in the browser's history, or adds an entry. `depth` counts the entries of this page.
+export function writeLink(isEnd, isNew) {
+	const text = `#${linkText(isEnd)}`;
+	const depth = history.state ? history.state.depth : 0;
+	if (isNew) {
+		history.pushState({ depth: depth + 1 }, "", text);
+	} else if (text !== (location.hash || "#")) {
+		history.replaceState({ depth }, "", text);
+	}
+}
+
+// Goes back, unless that would leave the page. Returns true if the browser will send popstate.
+export function goBack() {
+	const canGo = history.state !== null && history.state.depth > 0;
+	if (canGo) {
+		history.back();
+	}
+	return canGo;
+}
+
+// Copies a text, also where the page's address is not that of this host: the newer way would need https there.
+export function copyText(text) {
+	document.addEventListener("copy", (event) => {
+		event.clipboardData.setData("text/plain", text);
+		event.preventDefault();
+	}, { once: true });
+	return document.execCommand("copy");
+}
