@@ -123,6 +123,9 @@ function listenToPointer(plots, plot, app) {
 		} else if (plot.id === "heatmap") {
 			const cell = cellAtPixel(plot.querySelector("canvas"), at.x, at.y);
 			setCursor(app, cell.column >= 0 && cell.row >= 0 ? cell : null);
+			if (model.cursor && !model.isReport) {
+				app.listCell();
+			}
 		}
 	};
 	plot.addEventListener("pointerup", finish);
@@ -146,6 +149,7 @@ function listenToPointer(plots, plot, app) {
 
 export function setCursor(app, cell) {
 	model.cursor = cell;
+	model.cell = null;
 	app.redraw();
 	app.announce(cell ? cellLines(cell).map(([term, text]) => `${term} ${text}`).join(", ") : "");
 }

@@ -39,7 +39,7 @@ function linkText(isEnd) {
 		}
 	}
 	for (const [name, value, usual] of [["class", shown, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
-		["q", search && search.text, null], ["which", search && search.which, "first"]]) {
+		["q", search && search.text, null], ["which", search && search.which, "first"], ["in", search && search.isLimited && "view", null]]) {
 		if (value && value !== usual) {
 			found.set(name, value);
 		}
@@ -47,7 +47,7 @@ function linkText(isEnd) {
 	return String(found).replace(/%3A/g, ":");
 }
 
-// Returns {view, shown, tab, window, q, which} of a text. What is missing or invalid has its usual value; view null: what is followed.
+// Returns {view, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is followed.
 export function parseLink(text) {
 	const given = new URLSearchParams(text.replace(/^#/, ""));
 	const [from, to] = ["from", "to"].map((name) => readTime(given.get(name) || ""));
@@ -58,6 +58,7 @@ export function parseLink(text) {
 		tab: given.get("tab") || "totals",
 		window: given.get("window") || "all",
 		q: given.get("q") || "",
+		isLimited: given.get("in") === "view",
 		which: given.get("which") === "last" ? "last" : "first",
 	};
 }

@@ -18,6 +18,7 @@ import {
 import { drawPanel, isTab } from "./panel.js";
 import { edges } from "./plot.js";
 import { parseQuery } from "./query.js";
+import { cellView, commandText, csvText, saveFile, viewQueries } from "./selection.js";
 import { embeddedReport, fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
 import { CLASSES, count, eventText, PLACES, plural } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
@@ -26,6 +27,7 @@ import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./
 
 const RECORDS = 500; // listed one by one
 const HITS = 200; // of a search
+const MOST = 10000; // records of a cell or in a file: the limit of the server
 const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
 const STEP_MS = 700; // Back undoes all steps of the wheel and the arrows within this time at once
 const REFRESH_MS = 5000; // of a recording in progress
@@ -110,7 +112,7 @@ function setOverview(overview) {
 	if (text) {
 		model.deleted = { text, since: new Date() };
 	}
-	Object.assign(model, { overview, cursor: null, records: null, around: null });
+	Object.assign(model, { overview, cursor: null, cell: null, records: null, around: null });
 }
 
 // Fetches all events if there may be new ones; or the events in the view, if there are too many.
@@ -204,7 +206,7 @@ async function loadRecords(signal) {
 	const areInside = overview.columns.every((column) => column.from >= from && column.from <= to);
 	if (overview.unit === "records" && areInside && known > 0 && known <= RECORDS) {
 		const { placeFrom, placeTo } = model.view;
-		const { hits, isCutOff } = await fetchRecords(model.view, RECORDS, signal);
+		const { hits, isCutOff } = await fetchRecords(viewQueries(model.view, "all"), RECORDS, signal);
 		const isInside = (hit) => placeOfHit(hit) >= placeFrom && placeOfHit(hit) <= placeTo;
 		model.records = { hits: hits.filter(isInside), isCutOff };
 	}
@@ -295,6 +297,7 @@ function show(view, text = "") {
 	model.view = view;
 	model.isFollowing = isFollowed(view);
 	model.cursor = null;
+	model.cell = null;
 	model.records = null;
 	model.deleted = null;
 	model.isLoading = !model.isReport;
@@ -349,8 +352,10 @@ const ACTS = {
 	out: () => go(zoomedView(model.view, 0.5, 0.5), true),
 	left: () => go(pannedView(model.view, -0.25), true),
 	right: () => go(pannedView(model.view, 0.25), true),
-	next: () => goToEvent(1),
-	previous: () => goToEvent(-1),
+	next: () => goToNext(1),
+	previous: () => goToNext(-1),
+	csv: saveCsv,
+	command: copyCommand,
 	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
 	help: () => element("help").showModal(),
 	search: () => element("search-text").focus(),
@@ -364,25 +369,95 @@ function follow(name) {
 	writeLink(true, isNew);
 }
 
+// Lists the records of the cursor's cell.
+async function listCell() {
+	const queries = viewQueries(cellView(model.cursor), model.shown);
+	const own = { queries, hits: null, isCutOff: false, page: 0, error: null };
+	model.cell = own; // an older one that is still fetched is no longer shown
+	openTab("records");
+	try {
+		Object.assign(own, await fetchRecords(queries, MOST));
+	} catch (error) {
+		own.error = error.message;
+	}
+	redraw();
+}
+
+// The searches of the open table: a cell, the hits, or the view.
+function selectedQueries() {
+	const { search } = model;
+	return model.tab === "search-hits" && search && search.query ? [search.query]
+		: model.cell ? model.cell.queries : viewQueries(model.view, model.shown);
+}
+
+async function saveCsv() {
+	try {
+		const { hits, isCutOff } = await fetchRecords(selectedQueries(), MOST);
+		saveFile("records.csv", "text/csv", csvText(hits));
+		app.announce(isCutOff ? `The first ${plural(hits.length, "record")} were saved; the command has no limit.`
+			: `${plural(hits.length, "record")} saved.`);
+	} catch (error) {
+		app.announce(error.message);
+	}
+}
+
+async function copyCommand() {
+	const queries = selectedQueries();
+	try {
+		const { hits } = await fetchRecords(queries, MOST);
+		const isCopied = hits.length > 0 && copyText(commandText(queries, hits));
+		app.announce(isCopied ? "The command was copied." : hits.length ? "The browser does not allow copying." : "No records.");
+	} catch (error) {
+		app.announce(error.message);
+	}
+}
+
+// Goes to the hit before or after the one last gone to.
+function goToHit(by) {
+	const { search } = model;
+	const at = search.at === undefined ? (by > 0 ? 0 : search.hits.length - 1) : search.at + by;
+	const hit = search.hits[at];
+	if (hit && hit.time) {
+		search.at = at;
+		const span = model.view.to - model.view.from;
+		const from = fromRfc3339(hit.time) - span / 2n;
+		go({ ...model.view, from, to: from + span }, false, `${at + 1} of ${search.hits.length}: ${hit.text}`);
+		redraw();
+	}
+}
+
+function goToNext(by) {
+	const { search } = model;
+	if (model.tab === "search-hits" && search && search.hits && search.hits.length) {
+		goToHit(by);
+	} else {
+		goToEvent(by);
+	}
+}
+
 function openTab(id) {
 	model.tab = id;
-	redraw();
+	if (model.overview) {
+		drawPanel(app);
+	}
 	writeLink(isFollowing(), false);
 }
 
 // Shows what the page's address says.
 function restore() {
-	const { view, shown, tab, window: followed, q, which } = parseLink(location.hash);
+	const { view, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
 	model.window = isWindow(followed) && !model.isReport ? followed : "all";
 	model.isFollowing = view === null;
 	model.shown = shown;
 	model.tab = isTab(tab) ? tab : "totals";
 	d3.selectAll("#classes input").property("checked", (name) => name === shown);
-	const isSearched = model.search ? model.search.text === q && model.search.which === which : !q;
+	const isSearched = model.search ? model.search.text === q && model.search.which === which
+		&& model.search.isLimited === isLimited : !q;
 	if (!isSearched && !model.isReport) {
 		element("search-text").value = q;
+		element("search-limit").checked = isLimited;
 		if (q) {
-			search(which);
+			search(which, isLimited ? view || model.view : null);
 		} else {
 			model.search = null;
 		}
@@ -396,9 +471,10 @@ function restore() {
 
 let searching = null; // an AbortController
 
-async function search(which) {
+// Searches all recordings, or a view: its times, and its addresses if none are given.
+async function search(which, view) {
 	const text = element("search-text").value;
-	const own = { text, which, limit: HITS, hits: null, error: null };
+	const own = { text, which, isLimited: view !== null, query: null, limit: HITS, hits: null, error: null };
 	model.search = own; // one that is still running changes only what was there before
 	redraw();
 	if (searching) {
@@ -406,7 +482,12 @@ async function search(which) {
 	}
 	searching = new AbortController();
 	try {
-		Object.assign(own, await fetchFind({ ...parseQuery(text), [which]: HITS }, searching.signal));
+		const [limits, ...others] = view ? viewQueries(view, "all") : [{}];
+		const { from, to } = limits;
+		const given = parseQuery(text);
+		const isFree = !given.addr && !given.region && !others.length;
+		own.query = { ...(isFree ? limits : view ? { from, to } : {}), ...given };
+		Object.assign(own, await fetchFind({ ...own.query, [which]: HITS }, searching.signal));
 	} catch (error) {
 		own.error = error.message;
 	}
@@ -414,7 +495,7 @@ async function search(which) {
 }
 
 const app = {
-	redraw, drawNow, go, goNear, changed, openTab, follow,
+	redraw, drawNow, go, goNear, changed, openTab, follow, listCell,
 	act: (name) => model.overview && ACTS[name](),
 	announce: (text, isAloud = true) => {
 		element("summary").ariaLive = isAloud ? "polite" : "off";
@@ -482,7 +563,7 @@ function start() {
 	});
 	element("search").addEventListener("submit", (event) => {
 		event.preventDefault();
-		search(event.submitter && event.submitter.name ? event.submitter.name : "first");
+		search(event.submitter && event.submitter.name ? event.submitter.name : "first", element("search-limit").checked ? model.view : null);
 		openTab("search-hits");
 	});
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -15,6 +15,7 @@ export const model = {
 	tab: "totals", // the open table
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
+	cell: null, // the records of the cursor's cell: {queries, hits, isCutOff, page, error}; hits null: being fetched
 	search: null, // {text, which: "first" or "last", limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
 	liveError: null, // why there is no daemon's state: {text, since}

@@ -7,6 +7,7 @@ import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plur
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const HOTTEST = 20;
+const PAGE = 200; // records of a cell
 const LISTED = 500; // rows of a long table
 const LONG = 40; // characters of a cell that may be broken into lines
 
@@ -86,6 +87,13 @@ function showEvents(parent, app) {
 	}
 }
 
+// Saves or copies what is selected; moves between pages.
+function acts(parent, app, more = []) {
+	const buttons = [{ text: "CSV", act: () => app.act("csv") }, { text: "Copy as command", act: () => app.act("command") }, ...more];
+	parent.append("p").attr("class", "acts").selectAll("button").data(buttons).join("button").attr("type", "button")
+		.property("disabled", (one) => one.isOff === true).text((one) => one.text).on("click", (one) => one.act());
+}
+
 function hitRows(hits, app) {
 	return hits.slice(0, LISTED).map((hit) => [
 		count(hit.number),
@@ -97,7 +105,34 @@ function hitRows(hits, app) {
 
 const HIT_HEAD = ["record", "time (UTC)", "tick", "type", "address", "name", "size", "processor"];
 
+// A page of the records of the cursor's cell.
+function showCell(parent, app) {
+	const { hits, isCutOff, page, error } = model.cell;
+	if (!hits || !hits.length) {
+		note(parent, error || (hits ? "No records in this cell." : "Reading the records of this cell \u2026"));
+		return;
+	}
+	const first = page * PAGE;
+	const turn = (by) => () => {
+		model.cell.page += by;
+		app.redraw();
+	};
+	acts(parent, app, hits.length > PAGE ? [{ text: "Previous page", act: turn(-1), isOff: page === 0 },
+		{ text: "Next page", act: turn(1), isOff: first + PAGE >= hits.length }] : []);
+	const shown = hits.slice(first, first + PAGE);
+	const which = hits.length > PAGE ? `Records ${count(first + 1)} to ${count(first + shown.length)} of ` : "";
+	table(parent, `${which}${isCutOff ? "the first " : ""}${plural(hits.length, "record")} of this cell`,
+		HIT_HEAD, hitRows(shown, app), [0, 2, 6, 7]);
+}
+
 function showRecords(parent, app) {
+	if (model.cell) {
+		showCell(parent, app);
+		return;
+	}
+	if (!model.isReport && totals().columns) {
+		acts(parent, app);
+	}
 	if (model.records) {
 		const { hits, isCutOff } = model.records;
 		table(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`,
@@ -106,7 +141,7 @@ function showRecords(parent, app) {
 		note(parent, "No records in this view.");
 	} else {
 		note(parent, model.isReport ? "A report has no single records. Open the recording with buscap web to see them."
-			: `Zoom in until the view has at most ${LISTED} records to list them here.`);
+			: `Click on a cell, or zoom in until the view has at most ${LISTED} records, to list them here.`);
 	}
 }
 
@@ -122,9 +157,11 @@ function showSearch(parent, app) {
 	}
 	const { end, hits, damage } = search;
 	if (hits.length) {
+		acts(parent, app);
 		const matches = `${count(hits.length)} ${hits.length === 1 ? "match" : "matches"}`;
-		table(parent, `${hits.length < search.limit ? matches : `The ${search.which} ${matches}`} for ${visible(search.text)} in all recordings`,
+		table(parent, `${hits.length < search.limit ? matches : `The ${search.which} ${matches}`} for ${visible(search.text)} in ${search.isLimited ? "the view" : "all recordings"}`,
 			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+		parent.selectAll("tbody tr").classed("current", (d, i) => i === search.at);
 	} else {
 		note(parent, `No match for ${visible(search.text)}.`);
 	}

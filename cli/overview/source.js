@@ -1,8 +1,7 @@
 // Where the data comes from: a server, or the report in the page.
 
 import { model } from "./model.js";
-import { PLACES, PORT_0 } from "./text.js";
-import { fromRfc3339, toRfc3339 } from "./time.js";
+import { fromRfc3339 } from "./time.js";
 
 // Returns the report that the page carries, or null.
 export function embeddedReport() {
@@ -66,21 +65,9 @@ export async function fetchFind(parameters, signal) {
 	};
 }
 
-// The records in a view, by time. Memory and ports are two searches, as a search has one range. They also find records at
-// other places that reach into the range.
-export async function fetchRecords(view, most, signal) {
-	const times = { from: toRfc3339(view.from), to: toRfc3339(view.to + 1n), first: most };
-	const { placeFrom, placeTo } = view;
-	const hex = (from, to) => `${from.toString(16)}-${to.toString(16)}`;
-	const parts = [];
-	if (placeFrom < PORT_0) {
-		parts.push({ addr: hex(placeFrom * 4096, Math.min(placeTo + 1, PORT_0) * 4096 - 1) });
-	}
-	if (placeTo >= PORT_0) {
-		parts.push({ addr: hex(Math.max(placeFrom - PORT_0, 0), placeTo - PORT_0), type: "ioread,iowrite" });
-	}
-	const isAll = placeFrom === 0 && placeTo === PLACES - 1;
-	const answers = await Promise.all((isAll ? [{}] : parts).map((part) => fetchFind({ ...times, ...part }, signal)));
+// The records that searches find, by time.
+export async function fetchRecords(queries, most, signal) {
+	const answers = await Promise.all(queries.map((query) => fetchFind({ ...query, first: most }, signal)));
 	const hits = answers.flatMap((answer) => answer.hits);
 	const after = (a, b) => fromRfc3339(a.time) - fromRfc3339(b.time) || BigInt(a.number - b.number);
 	return {

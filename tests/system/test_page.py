@@ -1179,3 +1179,77 @@ def test_a_window_follows_the_end_until_the_view_is_moved(tmp, driver):
             browser.wait(f"buscap.model.view.to > {end}n", "it slides again")
             equal((browser.js(paused), browser.faults()), (False, []))
         daemon.stop()
+
+
+def test_the_records_of_a_cell_and_of_a_search_are_listed_saved_and_copied(tmp, driver):
+    import csv
+    import shlex
+
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    def saved():
+        """Returns the rows of what CSV saves."""
+        browser.driver.execute_script("window.saved = null; URL.createObjectURL = (blob) => { blob.text().then((text) => { saved = text; });"
+                                      " return '#'; }; HTMLAnchorElement.prototype.click = () => {};")
+        browser.js("[...document.querySelectorAll('.acts button')].find((one) => one.innerText === 'CSV').click()")
+        browser.wait("window.saved !== null")
+        return [(row["number"], row["tick"], row["type"], row["addr"]) for row in csv.DictReader(browser.js("saved").splitlines())]
+
+    def copied():
+        """Returns the rows of what the copied command prints."""
+        ActionChains(driver, duration=0).click(driver.find_element(By.CSS_SELECTOR, ".acts button:nth-child(2)")).perform()
+        browser.wait("document.querySelector('#summary').innerText === 'The command was copied.'")
+        ActionChains(driver, duration=0).click(driver.find_element(By.ID, "search-text")).key_down(Keys.CONTROL).send_keys(
+            "av").key_up(Keys.CONTROL).perform()
+        program, *argv = shlex.split(browser.js("document.querySelector('#search-text').value"))
+        equal(program, "buscap")
+        return [(row["number"], row["tick"], row["type"], row["addr"]) for row in csv.DictReader(output(*argv).splitlines())
+                if row["kind"] == "reference"]
+
+    out = record(tmp / "an 'out'", source="sim:rate=max,count=30000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        overview = browser.model("overview")
+        cells = [(sum(one["cells"][i + 1:i + 5]), column, one["cells"][i]) for column, one in enumerate(overview["columns"])
+                 for i in range(0, len(one["cells"]), 5)]
+        for n, column, row in (max(cells), min(cells)):
+            box = browser.js("buscap.cellPixels(arguments[0], arguments[1])", column, row)
+            at = box["x"] + box["width"] // 2, box["y"] + box["height"] // 2
+            browser.drag("#heatmap", at, at)
+            browser.wait("!!(buscap.model.cell && buscap.model.cell.hits)")
+            browser.idle()
+            hits = browser.model("cell.hits")
+            equal(len(hits), n)
+            assert f"{n:,} record" in browser.text("#tab-body caption")
+            rows = [(str(hit["number"]), str(hit["tick"]), hit["type"], hit["addr"]) for hit in hits]
+            equal(saved(), rows)
+            equal(copied(), rows)
+            pages = []
+            while True:
+                pages += browser.js("[...document.querySelectorAll('#tab-body tbody tr')].map((row) => row.cells[0].innerText)")
+                if len(pages) >= n:
+                    break
+                browser.js("[...document.querySelectorAll('.acts button')].find((one) => one.innerText === 'Next page').click()")
+                browser.idle()
+            equal(pages, [f"{hit['number']:,}" for hit in hits])
+        # A search limited to the view, and its hits one after the other.
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press("+")
+        view = browser.view()
+        browser.driver.execute_script("document.querySelector('#search-text').value = 'write'")
+        browser.click("#search-limit")
+        browser.click("#search [name=first]")
+        browser.wait("!!buscap.model.search.hits")
+        browser.idle()
+        times = browser.js("buscap.model.search.hits.map((hit) => String(buscap.fromRfc3339(hit.time)))")
+        assert len(times) > 3 and view[0] <= int(times[0]) and int(times[-1]) <= view[1]
+        equal(len(copied()) >= len(times), True)
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press("+", "+")
+        for key, at in (("n", 0), ("n", 1), ("n", 2), ("p", 1)):
+            browser.press(key)
+            equal(browser.js("[...document.querySelectorAll('#tab-body tbody tr')].findIndex((row) => row.className === 'current')"), at)
+            assert browser.view()[0] <= int(times[at]) <= browser.view()[1]
+        equal(browser.faults(), [])

@@ -1,0 +1,68 @@
+// The records of a part of the picture: a search for the page, a command for the tool, a file for other programs.
+/* global d3 */
+
+import { model, toAbsolute } from "./model.js";
+import { PLACES, PORT_0 } from "./text.js";
+import { toRfc3339 } from "./time.js";
+
+const CLASS_TYPES = {
+	fetch: "fetch", read: "read,ioread", write: "write,iowrite",
+	other: "deferreply,inta,cntrlagntres,brtracerec,shutdown,flush,halt,sync,flushack,stopclkack,smiack",
+};
+const CSV_COLUMNS = ["recording", "number", "tick", "epoch", "time", "type", "addr", "size", "attr", "proc", "name"];
+
+// Returns the searches for the records in a view, of one class or of all. Memory and ports are two searches, as a search has
+// one range. They also find records at other places that reach into the range.
+export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
+	const hex = (first, last) => `${first.toString(16)}-${last.toString(16)}`;
+	const common = { from: toRfc3339(from), to: toRfc3339(to + 1n), ...(shown === "all" ? {} : { type: CLASS_TYPES[shown] }) };
+	if (placeFrom === 0 && placeTo === PLACES - 1) {
+		return [common];
+	}
+	const found = [];
+	if (placeFrom < PORT_0) {
+		found.push({ ...common, addr: hex(placeFrom * 4096, Math.min(placeTo + 1, PORT_0) * 4096 - 1) });
+		if (shown !== "all") {
+			found[0].type = CLASS_TYPES[shown].replace(/,io(read|write)$/, "");
+		}
+	}
+	if (placeTo >= PORT_0 && !["fetch", "other"].includes(shown)) {
+		const type = shown === "all" ? "ioread,iowrite" : `io${shown}`;
+		found.push({ ...common, addr: hex(Math.max(placeFrom - PORT_0, 0), placeTo - PORT_0), type });
+	}
+	return found;
+}
+
+function quoted(text) {
+	return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+}
+
+// The command that writes the same records. The directories are those of the hits.
+export function commandText(queries, hits) {
+	const paths = [...new Set(hits.map((hit) => hit.file.replace(/\/[^/]*$/, "") || "/"))];
+	return queries.map((query) => ["buscap", "cut", ...Object.entries(query).flatMap(([name, value]) => [`--${name}`, value]),
+		"-O", "csv", ...paths].map(quoted).join(" ")).join("; ");
+}
+
+export function csvText(hits) {
+	const cell = (value) => (value === null || value === undefined ? "" : String(value));
+	return `${d3.csvFormatRows([CSV_COLUMNS, ...hits.map((hit) => CSV_COLUMNS.map((name) => cell(hit[name])))])}\n`;
+}
+
+// Offers a file to save.
+export function saveFile(name, type, text) {
+	const link = document.createElement("a");
+	link.href = URL.createObjectURL(new Blob([text], { type }));
+	link.download = name;
+	link.click();
+	setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+// The view of a cell of the heat map. The end of a column is the start of the next one.
+export function cellView({ column, row }) {
+	const one = model.overview.columns[column];
+	const block = model.overview.rows[row];
+	const from = toAbsolute(one.from);
+	const end = toAbsolute(one.to);
+	return { from, to: end > from ? end - 1n : from, placeFrom: block.place, placeTo: block.place + block.count - 1 };
+}
