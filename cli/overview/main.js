@@ -12,7 +12,7 @@ import { drawHelp } from "./help.js";
 import { copyText, goBack, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
 import {
-	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, spanView,
+	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, shownEvents, spanView,
 	toAbsolute, toRelative, visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
@@ -325,7 +325,7 @@ function isSameEvent(a, b) {
 
 // Goes to the event before or after the last one visited if that is in view, else before or after the middle.
 function goToEvent(by) {
-	const events = eventsByTime();
+	const events = shownEvents();
 	const last = events.findIndex((one) => isSameEvent(one, lastEvent));
 	let next = last + by;
 	if (last < 0 || !isInView(lastEvent.time, lastEvent.time)) {

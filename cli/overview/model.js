@@ -15,6 +15,7 @@ export const model = {
 	tab: "totals", // the open table
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
+	hiddenKinds: new Set(), // of events
 	cell: null, // the records of the cursor's cell: {queries, hits, isCutOff, page, error}; hits null: being fetched
 	search: null, // {text, which: "first" or "last", limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
@@ -298,4 +299,9 @@ export function eventsByTime() {
 		sorted = { of: model.events, list: list.sort((a, b) => a.time - b.time) };
 	}
 	return sorted.list;
+}
+
+// Those of the kinds that are shown.
+export function shownEvents() {
+	return eventsByTime().filter((event) => !model.hiddenKinds.has(event.kind));
 }

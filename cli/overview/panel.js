@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
-import { hasPlaces, missingText, model, toAbsolute, totals } from "./model.js";
+import { eventsByTime, hasPlaces, missingText, model, shownEvents, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -72,17 +72,29 @@ function showEvents(parent, app) {
 		note(parent, `No marks, triggers or gaps${events && events.view ? " in this view" : ""}.`);
 		return;
 	}
+	const toggle = (kind) => {
+		if (!model.hiddenKinds.delete(kind)) {
+			model.hiddenKinds.add(kind);
+		}
+		app.redraw();
+	};
+	const kinds = d3.nest().key((event) => event.kind).entries(eventsByTime());
+	parent.append("p").attr("class", "acts").selectAll("button")
+		.data(kinds.length > 1 || model.hiddenKinds.size ? kinds : []).join("button").attr("type", "button")
+		.attr("aria-pressed", ({ key }) => !model.hiddenKinds.has(key))
+		.text(({ key, values }) => plural(values.length, key)).on("click", ({ key }) => toggle(key));
+	const shown = shownEvents();
 	const several = model.overview.recordings.length > 1;
 	const where = events.view ? " in this view" : "";
 	const more = events.cut_off ? "; there are more, which are not shown" : "";
-	table(parent, `${plural(events.events.length, "event")}${where}${more}`,
+	table(parent, `${plural(shown.length, "event")}${where}${more}`,
 		["time (UTC)", "kind", "record", "what", ...(several ? ["recording"] : [])],
-		events.events.slice(0, LISTED).map((event) => [
+		shown.slice(0, LISTED).map((event) => [
 			{ text: formatTime(toAbsolute(event.time), 1), act: () => app.goNear(toAbsolute(event.time)) },
 			event.kind, count(event.record),
 			eventText(event) + (event.duration_ns ? `, for ${formatDuration(event.duration_ns)}` : ""),
 			...(several ? [recordingName(model.overview.recordings[event.recording])] : [])]), [2]);
-	if (events.events.length > LISTED) {
+	if (shown.length > LISTED) {
 		note(parent, `The first ${LISTED} are listed; zoom to see others in the timeline.`);
 	}
 }

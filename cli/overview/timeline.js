@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, columnCounts, columnRecords, eventsByTime, hasClocks, hasPlaces, isMoment, model, shownCount, toAbsolute,
+	classIndex, columnCounts, columnRecords, hasClocks, hasPlaces, isMoment, model, shownCount, shownEvents, toAbsolute,
 	toRelative, visibleColumns,
 } from "./model.js";
 import {
@@ -30,7 +30,7 @@ function symbols(width) {
 	const [left, right] = scale.range();
 	const found = [];
 	const last = {};
-	for (const event of eventsByTime()) {
+	for (const event of shownEvents()) {
 		const x = scale(event.time);
 		if (x < left || x > right) {
 			continue;

@@ -1253,3 +1253,19 @@ def test_the_records_of_a_cell_and_of_a_search_are_listed_saved_and_copied(tmp, 
             equal(browser.js("[...document.querySelectorAll('#tab-body tbody tr')].findIndex((row) => row.className === 'current')"), at)
             assert browser.view()[0] <= int(times[at]) <= browser.view()[1]
         equal(browser.faults(), [])
+
+
+def test_events_can_be_hidden_by_kind(tmp, driver):
+    with Web(record_chunks(tmp, 16)) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}#tab=events").idle()
+        kinds = browser.js("buscap.model.events.events.map((one) => one.kind)")
+        listed = "[...document.querySelectorAll('#tab-body tbody tr')].map((row) => row.cells[1].innerText)"
+        equal((sorted(browser.js(listed)), {*kinds}), (sorted(kinds), {"gap", "mark"}))
+        browser.js("[...document.querySelectorAll('.acts button')].find((one) => /gap/.test(one.innerText)).click()")
+        browser.idle()
+        equal(browser.js(listed), ["mark"] * kinds.count("mark"))
+        texts = texts_drawn(browser, "#timeline canvas")
+        assert any("mark" in text for text in texts) and not any("lost" in text or "gap" in text for text in texts), texts
+        browser.click("#tab-totals")
+        assert "No samples lost" not in browser.text("#tab-body"), "the figures stay"
+        equal(browser.faults(), [])
