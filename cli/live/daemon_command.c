@@ -17,6 +17,7 @@
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "formats/base/json.h"
+#include "formats/base/quantity.h"
 #include "formats/base/usage.h"
 
 /* Timeout of requests whose response waits until files are sealed. */
@@ -63,7 +64,7 @@ static const struct bc_usage_option record_start_options[] = {
 	ROW_LABEL,
 	ROW_NOTE,
 	{OPTION_LIMIT, "limit", "RULE", "choice:duration:|records:|filesize:",
-		"stop at duration:10s, records:1000000 or filesize:64M (without a unit: kB); can "
+		"stop at duration:10s, records:1000000 or filesize:64M; can "
 		"be repeated, the first limit reached applies"},
 	{OPTION_PRE, "pre", "LENGTH", "length",
 		"include this much from the flight recorder: 5s, 16M, all"},
@@ -314,17 +315,22 @@ static enum bc_exit add_note(struct request *r, const char *option, const char *
 static enum bc_exit add_limit(struct request *r, const char *name, const char *value)
 {
 	static const char *const rules[] = {"duration", "records", "filesize"};
+	static const enum bc_quantity quantities[] = {
+		BC_QUANTITY_TIME, BC_QUANTITY_COUNT, BC_QUANTITY_SIZE};
 	json_t *limits = body_member(r, "limits", json_object);
 	size_t bytes = strcspn(value, ":");
 	const char *amount = value[bytes] == ':' ? value + bytes + 1 : "";
 	const char *rule = NULL;
+	enum bc_quantity quantity = BC_QUANTITY_COUNT;
 
 	(void)name;
 	if (limits == NULL)
 		return bc_print_no_memory(r->console);
 	for (unsigned i = 0; i < 3; i++)
-		if (strlen(rules[i]) == bytes && memcmp(value, rules[i], bytes) == 0)
+		if (strlen(rules[i]) == bytes && memcmp(value, rules[i], bytes) == 0) {
 			rule = rules[i];
+			quantity = quantities[i];
+		}
 	if (rule == NULL || *amount == '\0') {
 		bc_print_error(r->console, NULL,
 			"--limit %s: not a limit; try duration:10s, records:1000000 or "
@@ -336,9 +342,14 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 		bc_print_error(r->console, NULL, "--limit %s: %s given twice", value, rule);
 		return BC_EXIT_USAGE;
 	}
-	bool is_number = strspn(amount, "0123456789") == strlen(amount) && strlen(amount) < 19;
+	char err[BC_QUANTITY_ERROR_MAX];
+	uint64_t n;
+	if (!bc_quantity_read(&n, quantity, amount, err, sizeof(err))) {
+		bc_print_error(r->console, NULL, "--limit %s: %s", value, err);
+		return BC_EXIT_USAGE;
+	}
 	return set_member(r, limits, rule,
-		is_number ? json_integer(strtoll(amount, NULL, 10)) : bc_json_text(amount));
+		quantity == BC_QUANTITY_COUNT ? json_integer((json_int_t)n) : bc_json_text(amount));
 }
 
 /* --trigger NAME:ACTION:WHEN */

@@ -557,19 +557,15 @@ static enum bc_exit run_status(const struct bc_console *console, struct bc_clien
 	return code;
 }
 
-static bool parse_period(const struct bc_console *console, const char *text, int *ms)
+/* Reads optarg. */
+static bool parse_period(const struct bc_console *console, int *ms)
 {
-	char *end;
-	double seconds = strtod(text, &end);
+	uint64_t ns;
 
-	if (end != text && *end == '\0' && isfinite(seconds) && seconds >= 0.1 &&
-		seconds <= 86400) {
-		*ms = (int)(seconds * 1000);
-		return true;
-	}
-	bc_print_error(
-		console, NULL, "--watch %s: must be a number of seconds from 0.1 to 86400", text);
-	return false;
+	if (!bc_option_time(console, "--watch", UINT64_C(100000000), UINT64_C(86400000000000), &ns))
+		return false;
+	*ms = (int)(ns / 1000000);
+	return true;
 }
 
 /* If the command is finished, sets *code and returns false. */
@@ -587,7 +583,7 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 		case 'w':
 			parsed->is_watching = true;
 			has_period = optarg != NULL;
-			if (has_period && !parse_period(console, optarg, &parsed->period_ms))
+			if (has_period && !parse_period(console, &parsed->period_ms))
 				return false;
 			break;
 		case 'j':
@@ -601,8 +597,10 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 			return false;
 		}
 	}
-	if (parsed->is_watching && !has_period && optind + 1 == argc)
-		return parse_period(console, argv[optind], &parsed->period_ms);
+	if (parsed->is_watching && !has_period && optind + 1 == argc) {
+		optarg = argv[optind];
+		return parse_period(console, &parsed->period_ms);
+	}
 	if (optind == argc)
 		return true;
 	*code = bc_print_usage_error(console, "status takes no operands");

@@ -116,7 +116,7 @@ static bool read_report_option(struct report_command *s, int letter)
 	case OPTION_ROWS:
 		return bc_option_count(s->console, "--rows", 2, BC_OVERVIEW_ROWS, &s->rows);
 	case OPTION_MAX_SIZE:
-		return bc_option_count(s->console, "--max-size", 0, UINT64_MAX, &s->max_bytes);
+		return bc_option_size(s->console, "--max-size", 0, &s->max_bytes);
 	default:
 		if (bc_name_args_has(letter)) {
 			s->input.exit = bc_name_args_add(&s->names, s->console, letter);

@@ -336,11 +336,11 @@ static const struct bc_usage_option options[] = {
 		"print the same four lines as the CIS 501 course's reader of micro-op traces"},
 	{OPTION_TOTALS, "totals", NULL, NULL,
 		"omit footprint, reuse, intervals, idles and bursts; several times as fast"},
-	{OPTION_LINE, "line", "N", "number", "bytes per line, a power of two (default 32)"},
-	{OPTION_PAGE, "page", "N", "number", "bytes per page, a power of two (default 4096)"},
-	{OPTION_MEMORY, "memory", "BYTES", "number",
-		"memory limit for footprint and reuse, also with k, M or G: 1k is 1000 (default "
-		"1G); counts that exceed it are marked \"at least\""},
+	{OPTION_LINE, "line", "SIZE", "size", "bytes per line, a power of two (default 32)"},
+	{OPTION_PAGE, "page", "SIZE", "size", "bytes per page, a power of two (default 4KiB)"},
+	{OPTION_MEMORY, "memory", "SIZE", "size",
+		"memory limit for footprint and reuse (default 1GB); counts that exceed it are "
+		"marked \"at least\""},
 	{OPTION_IDLE, "idle", "TICKS", "number",
 		"count longer intervals between references as idle (default 1000)"},
 	{OPTION_BURST, "burst", "TICKS", "number",
@@ -384,7 +384,7 @@ struct stats_args {
 /* Reads a power of two. */
 static bool parse_block(const struct bc_console *console, const char *option, uint64_t *bytes)
 {
-	if (!bc_option_count(console, option, 1, UINT64_MAX, bytes))
+	if (!bc_option_size(console, option, 1, bytes))
 		return false;
 	if ((*bytes & (*bytes - 1)) == 0)
 		return true;
@@ -419,8 +419,7 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 	case OPTION_PAGE:
 		return parse_block(console, "--page", &w->stats.footprint.page_bytes);
 	case OPTION_MEMORY:
-		return bc_option_count(
-			console, "--memory", 0, UINT64_MAX, &w->stats.footprint.memory_bytes);
+		return bc_option_size(console, "--memory", 0, &w->stats.footprint.memory_bytes);
 	case OPTION_IDLE:
 		return bc_option_count(console, "--idle", 0, UINT64_MAX, &w->stats.idle_ticks);
 	case OPTION_BURST:

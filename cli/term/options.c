@@ -3,12 +3,12 @@
  * option it is and what its limits are. */
 #include "cli/term/options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/term/output.h"
+#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 void bc_options_start(struct bc_options *o, const struct bc_console *console,
@@ -43,33 +43,44 @@ int bc_options_next(struct bc_options *o)
 	return '?';
 }
 
+static bool read_quantity(const struct bc_console *console, const char *option,
+	enum bc_quantity quantity, uint64_t first, uint64_t last, uint64_t *value)
+{
+	char err[BC_QUANTITY_ERROR_MAX];
+	char low[BC_QUANTITY_TEXT_MAX];
+	char high[BC_QUANTITY_TEXT_MAX];
+
+	if (!bc_quantity_read(value, quantity, optarg, err, sizeof(err))) {
+		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
+		return false;
+	}
+	if (*value >= first && *value <= last)
+		return true;
+	bc_quantity_write(low, quantity, first);
+	bc_quantity_write(high, quantity, last);
+	if (last == UINT64_MAX)
+		bc_print_error(console, NULL, "%s %s: must be at least %s", option, optarg, low);
+	else
+		bc_print_error(console, NULL, "%s %s: must be %s to %s", option, optarg, low, high);
+	return false;
+}
+
 bool bc_option_count(const struct bc_console *console, const char *option, uint64_t first,
 	uint64_t last, uint64_t *value)
 {
-	static const char letters[] = "kMG";
-	const char *rest;
-	bool ok = bc_number_read_start(value, optarg, &rest);
-	size_t thousands = 0;
+	return read_quantity(console, option, BC_QUANTITY_COUNT, first, last, value);
+}
 
-	if (ok && *rest != '\0') {
-		const char *letter = strchr(letters, *rest);
-		ok = letter != NULL && rest[1] == '\0';
-		thousands = ok ? (size_t)(letter - letters) + 1 : 0;
-	}
-	while (ok && thousands-- != 0)
-		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
-	if (ok && *value >= first && *value <= last)
-		return true;
-	if (!ok)
-		bc_print_error(console, NULL,
-			"%s %s: not a decimal number; try 1000000, 1000k or 1M", option, optarg);
-	else if (last == UINT64_MAX)
-		bc_print_error(
-			console, NULL, "%s %s: must be at least %" PRIu64, option, optarg, first);
-	else
-		bc_print_error(console, NULL, "%s %s: must be %" PRIu64 " to %" PRIu64, option,
-			optarg, first, last);
-	return false;
+bool bc_option_size(
+	const struct bc_console *console, const char *option, uint64_t first, uint64_t *bytes)
+{
+	return read_quantity(console, option, BC_QUANTITY_SIZE, first, UINT64_MAX, bytes);
+}
+
+bool bc_option_time(const struct bc_console *console, const char *option, uint64_t first_ns,
+	uint64_t last_ns, uint64_t *ns)
+{
+	return read_quantity(console, option, BC_QUANTITY_TIME, first_ns, last_ns, ns);
 }
 
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)

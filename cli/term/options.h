@@ -39,10 +39,13 @@ struct bc_range {
 	uint64_t last; /* inclusive */
 };
 
-/* Reads a decimal number from `first` to `last`, with an optional suffix k, M or G (powers of
- * 1000). */
+/* Read a count, a size or a time from `first` to `last`: formats/base/quantity.h. */
 bool bc_option_count(const struct bc_console *console, const char *option, uint64_t first,
 	uint64_t last, uint64_t *value);
+bool bc_option_size(
+	const struct bc_console *console, const char *option, uint64_t first, uint64_t *bytes);
+bool bc_option_time(const struct bc_console *console, const char *option, uint64_t first_ns,
+	uint64_t last_ns, uint64_t *ns);
 
 /* Reads a range: "A-B", "A-", "-B" or "A". */
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);

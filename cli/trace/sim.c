@@ -260,9 +260,7 @@ static const struct bc_usage_option options[] = {
 		"bus, and code in pieces of 8 bytes"},
 	{'s', "seed", "N", "number",
 		"seed of the simulation: the same seed gives the same bytes (default 1)"},
-	{'n', "count", "N", "number",
-		"number of samples, also with k, M or G: 1k is 1000 (default 1000000; with traces, "
-		"all)"},
+	{'n', "count", "N", "number", "number of samples (default 1M; with traces, all)"},
 	{'a', "agents", "N", "choice:1|2|3|4", "number of processors, 1 to 4 (default 1)"},
 	{OPTION_LOSS, "loss", "P", "number",
 		"probability that the board loses samples before a frame (default 0)"},

@@ -179,27 +179,26 @@ static bool parse_time(const struct parser *p, const char *name, json_t *value, 
 
 	if (!parse_seconds_or_text(p, name, value, text, sizeof(text)))
 		return false;
-	return (bc_time_read(ns, text) && *ns != 0) ||
-	       fail(p, name,
-		       "must be a duration above 0: a number of seconds, or a string with ms, s, "
-		       "m, h or d");
+	char message[BC_QUANTITY_ERROR_MAX];
+	if (!bc_quantity_read(ns, BC_QUANTITY_TIME, text, message, sizeof(message)))
+		return fail(p, name, message);
+	return *ns != 0 || fail(p, name, "must be a time above 0");
 }
 
-/* A number is in kB (1000 bytes), as in configuration and options. */
-static bool parse_file_size(const struct parser *p, const char *name, json_t *value, void *out)
+/* A number is in bytes, as in configuration and options. */
+static bool parse_size(const struct parser *p, const char *name, json_t *value, void *out)
 {
 	uint64_t *bytes = out;
+	char text[64];
+	char message[BC_QUANTITY_ERROR_MAX];
 
-	if (json_is_number(value)) {
-		bool is_ok = parse_integer(p, name, value, INTEGER_MAX / BC_FILE_SIZE_UNIT, bytes);
-		*bytes *= BC_FILE_SIZE_UNIT;
-		return is_ok;
-	}
-	return (json_is_string(value) &&
-		       bc_size_read(bytes, json_string_value(value), BC_FILE_SIZE_UNIT) &&
-		       *bytes != 0) ||
-	       fail(p, name,
-		       "must be a size above 0: a number of kB, or a string with K, M, G or T");
+	if (!json_is_string(value))
+		return parse_integer(p, name, value, INTEGER_MAX, bytes);
+	if (!parse_text(p, name, value, text, sizeof(text)))
+		return false;
+	if (!bc_quantity_read(bytes, BC_QUANTITY_SIZE, text, message, sizeof(message)))
+		return fail(p, name, message);
+	return *bytes != 0 || fail(p, name, "must be a size above 0");
 }
 
 static bool parse_length(const struct parser *p, const char *name, json_t *value, void *out)
@@ -229,7 +228,7 @@ static bool parse_post(const struct parser *p, const char *name, json_t *value, 
 static const struct member limit_members[] = {
 	{"duration", parse_time, AT(start.limits.duration_ns), false},
 	{"records", parse_count, AT(start.limits.records), false},
-	{"filesize", parse_file_size, AT(start.limits.file_bytes), false},
+	{"filesize", parse_size, AT(start.limits.file_bytes), false},
 	{NULL, NULL, 0, false},
 };
 

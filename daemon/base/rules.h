@@ -1,5 +1,5 @@
-/* Rules for rotation, stopping and retention, named like dumpcap's -b and -a; and the
- * numbers, sizes and times of settings. */
+/* Rules for rotation, stopping and retention, named like dumpcap's -b and -a; and
+ * lengths of trace. */
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
+#include "formats/base/quantity.h"
 
 /* The assumed bus clock in Hz if it is unknown; docs/configuration.md. */
 #define BC_DEFAULT_CLOCK_HZ 66000000u
@@ -45,17 +46,6 @@ struct bc_writer_rules {
 	uint64_t sync_ns; /* call fdatasync this often while there is new data */
 };
 
-/* The unit of a file size without one, as in dumpcap: kB. */
-#define BC_FILE_SIZE_UNIT 1000u
-
-/* Parses a size: a number with K, M, G or T (powers of 1024), or without, in units of `unit` bytes.
- */
-bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit) BC_MUST_CHECK;
-
-/* Parses a time: a number, with decimals if given, of seconds, or with ms, s, m, h or d. The
- * maximum is 292 years. */
-bool bc_time_read(uint64_t *ns, const char *text) BC_MUST_CHECK;
-
 /* The names of settings, as in [trigger NAME]: up to 32 letters, digits, underscores and dashes. */
 #define BC_SETTING_NAME_MAX 32u
 bool bc_setting_name_is_valid(const char *name);
@@ -74,14 +64,12 @@ struct bc_time_or_size {
 	uint64_t value; /* ns, or bytes of records (BC_RECORD_BYTES each), else 0 */
 };
 
-#define BC_TIME_OR_SIZE_TEXT_MAX 40
-
-/* Parses a time ("5s", "10ms", "2m", or a number of seconds), a size ("16M", "64K", "1G"), or
+/* Parses a time ("5s", "10ms", "2min", or a number of seconds), a size with a unit ("16M"), or
  * "all". "0" is BC_TIME_OR_SIZE_NONE. On failure returns false with a phrase in `err`. */
 bool bc_time_or_size_read(
 	struct bc_time_or_size *length, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Formats a length as bc_time_or_size_read() parses it; BC_TIME_OR_SIZE_NONE is "0". */
-void bc_time_or_size_print(char out[BC_TIME_OR_SIZE_TEXT_MAX], struct bc_time_or_size length);
+void bc_time_or_size_print(char out[BC_QUANTITY_TEXT_MAX], struct bc_time_or_size length);
 
 #endif

@@ -145,12 +145,12 @@ static bool read_sampling(READER)
 static void write_sampling(WRITER)
 {
 	const struct bc_sampling *sampling = field;
-	char width[BC_CONFIG_TIME_MAX];
-	char period[BC_CONFIG_TIME_MAX];
+	char width[BC_QUANTITY_TEXT_MAX];
+	char period[BC_QUANTITY_TEXT_MAX];
 
 	(void)key;
-	bc_config_time_write(width, sampling->width_ns);
-	bc_config_time_write(period, sampling->period_ns);
+	bc_quantity_write(width, BC_QUANTITY_TIME, sampling->width_ns);
+	bc_quantity_write(period, BC_QUANTITY_TIME, sampling->period_ns);
 	if (sampling->period_ns == 0)
 		snprintf(out, size, "all");
 	else
@@ -250,13 +250,13 @@ static void print_triggers(const struct bc_config *c, FILE *out)
 {
 	for (unsigned i = 0; i < c->triggers_count; i++) {
 		const struct bc_trigger *t = &c->triggers[i];
-		char pre[BC_TIME_OR_SIZE_TEXT_MAX];
-		char post[BC_TIME_OR_SIZE_TEXT_MAX];
-		char holdoff[BC_CONFIG_TIME_MAX];
+		char pre[BC_QUANTITY_TEXT_MAX];
+		char post[BC_QUANTITY_TEXT_MAX];
+		char holdoff[BC_QUANTITY_TEXT_MAX];
 
 		bc_time_or_size_print(pre, t->pre);
 		bc_time_or_size_print(post, t->post);
-		bc_config_time_write(holdoff, t->holdoff_ns);
+		bc_quantity_write(holdoff, BC_QUANTITY_TIME, t->holdoff_ns);
 		fprintf(out,
 			"\n[trigger %s]\nwhen = %s\naction = %s\npre = %s\npost = %s\ntext = %s\n"
 			"holdoff = %s\n",
@@ -303,7 +303,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"usb.transfers", "N", "number", "16", NULL, BC_RELOAD_RESTART,
 		"Number of transfers in flight, 1 to 256. Together they may take up to 256 MiB.",
 		&bc_type_number, FIELD(usb.transfers), .min = 1, .max = BC_USB_TRANSFERS_MAX},
-	{"usb.transfer_size", "SIZE", "size", "64K", NULL, BC_RELOAD_RESTART,
+	{"usb.transfer_size", "SIZE", "size", "64KiB", NULL, BC_RELOAD_RESTART,
 		"Size of each transfer, 4K to 16M. Larger transfers use less CPU time, but delay "
 		"the data of a slow bus.",
 		&bc_type_bytes, FIELD(usb.transfer_bytes), .min = BC_USB_TRANSFER_BYTES_MIN,
@@ -422,9 +422,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"bus clock is unknown.",
 		SAME_FIELD},
 	{"rotation.filesize", "SIZE", "size", NULL, "-b filesize:", BC_RELOAD_NOW,
-		"Start a new segment after the chunk that exceeds this size on disk. A "
-		"number without a unit is in kB (1000 bytes).",
-		&bc_type_file_bytes, FIELD(rotation.file_bytes), .min = 1},
+		"Start a new segment after the chunk that exceeds this size on disk.",
+		&bc_type_bytes, FIELD(rotation.file_bytes), .min = 1},
 	{"rotation.duration", "TIME", "time", NULL, "-b duration:", BC_RELOAD_NOW,
 		"Start a new segment when the current one has lasted this long.", &bc_type_time,
 		FIELD(rotation.duration_ns), .min = 1},
@@ -441,9 +440,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"Stop after exactly this many records.", &bc_type_number, FIELD(stop.records),
 		.min = 1},
 	{"stop.filesize", "SIZE", "size", NULL, "-a filesize:", BC_RELOAD_RESTART,
-		"Stop after the chunk with which the recording exceeds this size. A number without "
-		"a unit is in kB (1000 bytes).",
-		&bc_type_file_bytes, FIELD(stop.file_bytes), .min = 1},
+		"Stop after the chunk with which the recording exceeds this size.", &bc_type_bytes,
+		FIELD(stop.file_bytes), .min = 1},
 	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Maximum size of all segments in the directory. Without a `filesize` rule, each "
 		"segment is limited to an eighth of it.",
@@ -458,7 +456,7 @@ const struct bc_config_key bc_config_keys[] = {
 		"Warn, and send the event `disk-low`, when the disk will be full in less than this "
 		"at the current rate. 0: never.",
 		&bc_type_time, FIELD(disk_low_ns)},
-	{"pipeline.buffer", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
+	{"pipeline.buffer", "SIZE", "size", "64MiB", NULL, BC_RELOAD_RESTART,
 		"Memory for chunks on their way to the disk. Two workers need at least 8M.",
 		&bc_type_bytes, FIELD(buffer_bytes)},
 	{"pipeline.workers", "N", "number", "one per core", NULL, BC_RELOAD_RESTART,
@@ -471,7 +469,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"pipeline.sync", "TIME", "time", "200ms", NULL, BC_RELOAD_NOW,
 		"Call fdatasync this often while there is new data. At least 1ms.", &bc_type_time,
 		FIELD(sync_ns), .min = MS_NS},
-	{"pipeline.stuck", "TIME", "time", "60s", NULL, BC_RELOAD_NOW,
+	{"pipeline.stuck", "TIME", "time", "1min", NULL, BC_RELOAD_NOW,
 		"If a worker or the writer hangs in one operation for this long, log it, and stop "
 		"notifying the watchdog until it continues. 0: neither.",
 		&bc_type_time, FIELD(stuck_ns)},

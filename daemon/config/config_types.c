@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/rules.h"
+#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 /* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
@@ -44,102 +44,35 @@ const struct bc_config_type bc_type_path = {.read = read_path, .write = write_te
 
 /* Quantities */
 
-#define TEXT_MAX BC_CONFIG_TIME_MAX
-
-struct quantity {
-	const char *name;
-	const char *examples;
-	bool (*parse)(uint64_t *value, const char *text);
-	void (*write)(char out[TEXT_MAX], uint64_t value);
-};
-
-static void write_number(char out[TEXT_MAX], uint64_t value)
-{
-	snprintf(out, TEXT_MAX, "%" PRIu64, value);
-}
-
-static bool parse_size(uint64_t *bytes, const char *text)
-{
-	return bc_size_read(bytes, text, 1);
-}
-
-static void write_size(char out[TEXT_MAX], uint64_t bytes)
-{
-	static const char units[] = "\0KMGT";
-	unsigned unit = 0;
-
-	for (; unit < 4 && bytes != 0 && bytes % 1024 == 0; unit++)
-		bytes /= 1024;
-	snprintf(out, TEXT_MAX, "%" PRIu64 "%.1s", bytes, units + unit);
-}
-
-static bool parse_file_size(uint64_t *bytes, const char *text)
-{
-	return bc_size_read(bytes, text, BC_FILE_SIZE_UNIT);
-}
-
-static void write_file_size(char out[TEXT_MAX], uint64_t bytes)
-{
-	if (bytes % 1024 == 0)
-		write_size(out, bytes);
-	else
-		write_number(out, bytes / BC_FILE_SIZE_UNIT);
-}
-
-void bc_config_time_write(char out[TEXT_MAX], uint64_t ns)
-{
-	static const struct {
-		uint64_t ns;
-		const char *suffix;
-	} units[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "m"},
-		{1000000000, "s"}, {1000000, "ms"}};
-
-	for (size_t i = 0; ns != 0 && i < sizeof(units) / sizeof(units[0]); i++) {
-		if (ns % units[i].ns != 0)
-			continue;
-		snprintf(out, TEXT_MAX, "%" PRIu64 "%s", ns / units[i].ns, units[i].suffix);
-		return;
-	}
-	if (ns == 0)
-		snprintf(out, TEXT_MAX, "0");
-	else
-		snprintf(out, TEXT_MAX, "%" PRIu64 ".%09" PRIu64 "s", ns / 1000000000,
-			ns % 1000000000);
-}
-
-static const struct quantity quantity_number = {"number", "", bc_number_read, write_number};
-static const struct quantity quantity_bytes = {"size", "; try 64M, 10G", parse_size, write_size};
-static const struct quantity quantity_file_bytes = {
-	"size", "; try 64M, 10G, or a number of kB", parse_file_size, write_file_size};
-static const struct quantity quantity_time = {
-	"time", "; try 200ms, 10s, 5m", bc_time_read, bc_config_time_write};
-
 /* "must be a number from 1 to 64" */
-static bool fail_quantity(
-	const struct bc_config_key *key, const struct quantity *q, char *err, size_t errlen)
+static bool fail_limits(
+	const struct bc_config_key *key, enum bc_quantity quantity, char *err, size_t errlen)
 {
-	char min[TEXT_MAX];
-	char max[TEXT_MAX];
+	static const char *const names[] = {"number", "size", "time"};
+	const char *name = names[quantity];
+	char min[BC_QUANTITY_TEXT_MAX];
+	char max[BC_QUANTITY_TEXT_MAX];
 
-	q->write(min, key->min);
-	q->write(max, key->max);
+	bc_quantity_write(min, quantity, key->min);
+	bc_quantity_write(max, quantity, key->max);
 	if (key->min != 0 && key->max != 0)
-		return bc_fail(err, errlen, "must be a %s from %s to %s", q->name, min, max);
+		return bc_fail(err, errlen, "must be a %s from %s to %s", name, min, max);
 	if (key->max != 0)
-		return bc_fail(err, errlen, "must be a %s up to %s", q->name, max);
+		return bc_fail(err, errlen, "must be a %s up to %s", name, max);
 	if (key->min > 1)
-		return bc_fail(err, errlen, "must be a %s of at least %s", q->name, min);
-	return bc_fail(err, errlen, "must be a %s%s%s", q->name, key->min != 0 ? " above 0" : "",
-		q->examples);
+		return bc_fail(err, errlen, "must be a %s of at least %s", name, min);
+	return bc_fail(err, errlen, "must be a %s above 0", name);
 }
 
-static bool read_quantity(READER, const struct quantity *q)
+static bool read_quantity(READER, enum bc_quantity quantity)
 {
 	uint64_t unit = key->unit != 0 ? key->unit : 1;
 	uint64_t n;
 
-	if (!q->parse(&n, value) || n < key->min || (key->max != 0 && n > key->max))
-		return fail_quantity(key, q, err, errlen);
+	if (!bc_quantity_read(&n, quantity, value, err, errlen))
+		return false;
+	if (n < key->min || (key->max != 0 && n > key->max))
+		return fail_limits(key, quantity, err, errlen);
 	n = n / unit + (n % unit != 0);
 	switch (key->size) {
 	case sizeof(uint8_t):
@@ -155,33 +88,31 @@ static bool read_quantity(READER, const struct quantity *q)
 	return true;
 }
 
-static void write_quantity(WRITER, const struct quantity *q)
+static void write_quantity(WRITER, enum bc_quantity quantity)
 {
 	uint64_t n = key->size == sizeof(uint8_t)    ? *(const uint8_t *)field
 		     : key->size == sizeof(uint32_t) ? *(const uint32_t *)field
 						     : *(const uint64_t *)field;
-	char text[TEXT_MAX];
+	char text[BC_QUANTITY_TEXT_MAX];
 
-	q->write(text, n * (key->unit != 0 ? key->unit : 1));
+	bc_quantity_write(text, quantity, n * (key->unit != 0 ? key->unit : 1));
 	snprintf(out, size, "%s", text);
 }
 
-#define QUANTITY_TYPE(name)                                                             \
-	static bool read_##name(READER)                                                 \
-	{                                                                               \
-		return read_quantity(key, field, value, err, errlen, &quantity_##name); \
-	}                                                                               \
-	static void write_##name##_field(WRITER)                                        \
-	{                                                                               \
-		write_quantity(key, field, out, size, &quantity_##name);                \
-	}                                                                               \
-	const struct bc_config_type bc_type_##name = {                                  \
-		.read = read_##name, .write = write_##name##_field}
+#define QUANTITY_TYPE(name, quantity)                                           \
+	static bool read_##name(READER)                                         \
+	{                                                                       \
+		return read_quantity(key, field, value, err, errlen, quantity); \
+	}                                                                       \
+	static void write_##name(WRITER)                                        \
+	{                                                                       \
+		write_quantity(key, field, out, size, quantity);                \
+	}                                                                       \
+	const struct bc_config_type bc_type_##name = {.read = read_##name, .write = write_##name}
 
-QUANTITY_TYPE(number);
-QUANTITY_TYPE(bytes);
-QUANTITY_TYPE(file_bytes);
-QUANTITY_TYPE(time);
+QUANTITY_TYPE(number, BC_QUANTITY_COUNT);
+QUANTITY_TYPE(bytes, BC_QUANTITY_SIZE);
+QUANTITY_TYPE(time, BC_QUANTITY_TIME);
 
 /* Words */
 

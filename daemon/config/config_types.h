@@ -58,18 +58,13 @@ extern const struct bc_config_type bc_type_text;
 extern const struct bc_config_type bc_type_path;
 
 /* Integers of 1 to 8 bytes from key->min to key->max (0: no limit). The field has units of
- * key->unit (0: 1): bytes or ns. A number of bc_type_file_bytes without a unit is in kB. */
+ * key->unit (0: 1): bytes or ns. */
 extern const struct bc_config_type bc_type_number;
 extern const struct bc_config_type bc_type_bytes;
-extern const struct bc_config_type bc_type_file_bytes;
 extern const struct bc_config_type bc_type_time;
 
 /* One of the words in key->kind, "choice:always|on-demand". The field is a bool or an enum: the
  * index of the word, from key->min on. */
 extern const struct bc_config_type bc_type_choice;
-
-/* "10ms", "1h": as bc_time_read() parses it. */
-#define BC_CONFIG_TIME_MAX 40
-void bc_config_time_write(char out[BC_CONFIG_TIME_MAX], uint64_t ns);
 
 #endif

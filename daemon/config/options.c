@@ -72,8 +72,9 @@ static const struct bc_usage usage = {
 	.summary = "record bus samples into rotating, lz4-compressed BYU address traces",
 	.text = "Records bus samples into rotating, lz4-compressed BYU address traces.",
 	.options = options,
-	.more = "SIZE is in kB, or has K, M, G or T; TIME is in seconds, or has ms, s, m, h or d. "
-		"All settings: --list-settings, buscapd.conf(5).",
+	.more = "SIZE has a unit (64M, 64MiB) or is in bytes; TIME has one (10s, 5min) or is in "
+		"seconds. "
+		"All units: buscapd.conf(5). All settings: --list-settings.",
 	.exits = "0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples "
 		 "lost, 5 no board.",
 	.example = "buscapd --once --source sim:rate=2M -o trace -b filesize:8M -a duration:2s",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 #define SIM_RATE 1000000u
@@ -19,6 +20,8 @@ static const char *value_of(const char *text, const char *name)
 
 	return strncmp(text, name, n) == 0 && text[n] == '=' ? text + n + 1 : NULL;
 }
+
+#define SETTING struct bc_source_spec *spec, const char *value, char *err, size_t errlen
 
 static bool read_file_setting(
 	struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
@@ -34,7 +37,8 @@ static bool read_file_setting(
 			       text);
 	}
 	if ((value = value_of(text, "clock_hz")) != NULL) {
-		return (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0) ||
+		return (bc_quantity_read(&spec->clock_hz, BC_QUANTITY_COUNT, value, err, errlen) &&
+			       spec->clock_hz != 0) ||
 		       bc_fail(err, errlen, "%s: must be a number of ticks per second above 0",
 			       text);
 	}
@@ -70,34 +74,6 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 	       bc_fail(err, errlen, "file: path missing; - is standard input");
 }
 
-/* Parses a number that may end in k, M or G: powers of 1000. */
-static bool read_count(uint64_t *value, const char *text)
-{
-	char digits[24];
-	size_t n = strlen(text);
-	uint64_t scale = 1;
-
-	if (n == 0 || n >= sizeof(digits))
-		return false;
-	memcpy(digits, text, n + 1);
-	switch (digits[n - 1]) {
-	case 'k':
-		scale = 1000;
-		break;
-	case 'M':
-		scale = 1000000;
-		break;
-	case 'G':
-		scale = 1000000000;
-		break;
-	default:
-		break;
-	}
-	if (scale != 1)
-		digits[n - 1] = '\0';
-	return bc_number_read(value, digits) && !__builtin_mul_overflow(*value, scale, value);
-}
-
 /* Parses a probability, 0 to 1. */
 static bool read_probability(uint32_t *ppm, const char *text)
 {
@@ -110,53 +86,58 @@ static bool read_probability(uint32_t *ppm, const char *text)
 	return true;
 }
 
-static bool read_rate(struct bc_source_spec *spec, const char *value)
+static bool read_rate(SETTING)
 {
 	if (strcmp(value, "max") == 0) {
 		spec->rate = 0;
 		return true;
 	}
-	return read_count(&spec->rate, value) && spec->rate != 0 && spec->rate <= 1000000000;
+	return bc_quantity_read(&spec->rate, BC_QUANTITY_COUNT, value, err, errlen) &&
+	       spec->rate != 0 && spec->rate <= 1000000000;
 }
 
-static bool read_sim_count(struct bc_source_spec *spec, const char *value)
+static bool read_sim_count(SETTING)
 {
-	return read_count(&spec->sim.count, value) && spec->sim.count != 0;
+	return bc_quantity_read(&spec->sim.count, BC_QUANTITY_COUNT, value, err, errlen) &&
+	       spec->sim.count != 0;
 }
 
-static bool read_seed(struct bc_source_spec *spec, const char *value)
+static bool read_seed(SETTING)
 {
-	return bc_number_read(&spec->sim.seed, value);
+	return bc_quantity_read(&spec->sim.seed, BC_QUANTITY_COUNT, value, err, errlen);
 }
 
-static bool read_agents(struct bc_source_spec *spec, const char *value)
+static bool read_agents(SETTING)
 {
 	uint64_t agents;
 
-	if (!bc_number_read(&agents, value) || agents < 1 || agents > 4)
+	if (!bc_quantity_read(&agents, BC_QUANTITY_COUNT, value, err, errlen) || agents < 1 ||
+		agents > 4)
 		return false;
 	spec->sim.agents = (unsigned)agents;
 	return true;
 }
 
-static bool read_loss(struct bc_source_spec *spec, const char *value)
+static bool read_loss(SETTING)
 {
+	(void)err;
+	(void)errlen;
 	return read_probability(&spec->sim.loss_ppm, value);
 }
 
-static bool read_corrupt(struct bc_source_spec *spec, const char *value)
+static bool read_corrupt(SETTING)
 {
+	(void)err;
+	(void)errlen;
 	return read_probability(&spec->sim.corrupt_ppm, value);
 }
 
 const struct bc_sim_setting bc_sim_settings[] = {
 	{"rate", "N", "1M",
-		"Samples per second, up to 1G, with k, M or G for thousands. A slow machine may "
-		"not "
+		"Samples per second, up to 1G. A slow machine may not "
 		"reach the rate. `max`: as fast as they are consumed.",
 		read_rate},
-	{"count", "N", "unlimited", "Total number of samples, with k, M or G for thousands.",
-		read_sim_count},
+	{"count", "N", "unlimited", "Total number of samples.", read_sim_count},
 	{"seed", "N", "1",
 		"Another seed gives another trace. The same seed gives the same trace on every "
 		"machine.",
@@ -174,12 +155,15 @@ const struct bc_sim_setting bc_sim_settings[] = {
 static bool read_sim_setting(
 	struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
+	char why[256];
+
 	for (const struct bc_sim_setting *s = bc_sim_settings; s->name != NULL; s++) {
 		const char *value = value_of(text, s->name);
 		if (value == NULL)
 			continue;
-		return s->read(spec, value) ||
-		       bc_fail(err, errlen, "%s: invalid value. %s", text, s->meaning);
+		snprintf(why, sizeof(why), "invalid value. %s", s->meaning);
+		return s->read(spec, value, why, sizeof(why)) ||
+		       bc_fail(err, errlen, "%s: %s", text, why);
 	}
 	return bc_fail(err, errlen,
 		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);

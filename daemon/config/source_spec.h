@@ -28,7 +28,7 @@ struct bc_sim_setting {
 	const char *metavar;
 	const char *initial; /* default */
 	const char *meaning; /* sentences; words in `backquotes` are literal */
-	bool (*read)(struct bc_source_spec *spec, const char *value);
+	bool (*read)(struct bc_source_spec *spec, const char *value, char *err, size_t errlen);
 };
 
 /* Ends with a row without a name. */

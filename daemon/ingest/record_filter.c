@@ -402,8 +402,10 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
 		return bc_fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
 	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
-	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
-		read.width_ns == 0 || read.width_ns > read.period_ns)
+	if (!bc_quantity_read(&read.width_ns, BC_QUANTITY_TIME, width, err, errlen) ||
+		!bc_quantity_read(&read.period_ns, BC_QUANTITY_TIME, slash + 1, err, errlen))
+		return false;
+	if (read.width_ns == 0 || read.width_ns > read.period_ns)
 		return bc_fail(err, errlen,
 			"must be all, or WIDTH/PERIOD such as 10ms/1s, with WIDTH above 0 and at "
 			"most PERIOD");

@@ -59,8 +59,9 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 		kind = BC_TRIGGER_GAP;
 	else if (strncmp(value, "idle", 4) == 0 && (value[4] == ' ' || value[4] == '\0'))
 		kind = BC_TRIGGER_IDLE;
-	if (kind == BC_TRIGGER_IDLE &&
-		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
+	if (kind == BC_TRIGGER_IDLE && (!bc_quantity_read(&idle_ns, BC_QUANTITY_TIME,
+						value + 4 + strspn(value + 4, " "), err, errlen) ||
+					       idle_ns == 0))
 		return bc_fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
 	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, NULL, value, err, errlen))
 		return false;
@@ -110,8 +111,7 @@ static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t 
 
 static bool set_holdoff(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
-	return bc_time_read(&t->holdoff_ns, value) ||
-	       bc_fail(err, errlen, "not a time; use seconds, or a number with ms, s, m, h or d");
+	return bc_quantity_read(&t->holdoff_ns, BC_QUANTITY_TIME, value, err, errlen);
 }
 
 bool bc_trigger_set(
@@ -185,7 +185,7 @@ const char *bc_trigger_text(const struct bc_trigger *trigger)
 
 static json_t *length_json(struct bc_time_or_size length)
 {
-	char text[BC_TIME_OR_SIZE_TEXT_MAX];
+	char text[BC_QUANTITY_TEXT_MAX];
 
 	bc_time_or_size_print(text, length);
 	return bc_json_text(length.unit != BC_TIME_OR_SIZE_NONE ? text : NULL);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/quantity.h"
 #include "formats/base/suggest.h"
 #include "formats/base/text.h"
 
@@ -86,7 +87,10 @@ static bool parse_word(bool *is_second, const char *value, const char *first, co
 
 static bool parse_number(uint64_t *number, const char *value, uint64_t max)
 {
-	return bc_number_read(number, value) && *number <= max;
+	char err[BC_QUANTITY_ERROR_MAX];
+
+	return bc_quantity_read(number, BC_QUANTITY_COUNT, value, err, sizeof(err)) &&
+	       *number <= max;
 }
 
 /* Sets one option. Returns NULL, or the expected kind of value. */

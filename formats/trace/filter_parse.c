@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -30,7 +31,6 @@ struct time_point {
 };
 
 static const char not_a_time[] = "not a time; try " BC_TIME_POINT_HELP;
-static const char not_a_duration[] = "not a duration; try 10s, 1.5ms, 2h or 3d";
 static const char not_a_tick[] = "not a tick; try @4178506193";
 static const char no_such_date[] = "no such date";
 static const char no_such_clock[] = "no such time of day";
@@ -62,21 +62,14 @@ static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns
 	return p == point + 1 ? NULL : p;
 }
 
-/* Parses "10s", "1.5ms", "2h". The default unit is the second. */
-static bool parse_duration(const char *text, __int128 *ns)
+/* Sets `why` on failure. */
+static bool parse_duration(const char *text, __int128 *ns, char why[BC_QUANTITY_ERROR_MAX])
 {
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {{"", NS_PER_S}, {"s", NS_PER_S}, {"ms", 1000000}, {"us", 1000}, {"ns", 1},
-		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
-		{"d", 86400 * NS_PER_S}};
-	const char *unit = text + strspn(text, "0123456789.");
+	uint64_t value;
+	bool ok = bc_quantity_read(&value, BC_QUANTITY_TIME, text, why, BC_QUANTITY_ERROR_MAX);
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(unit, units[i].name) == 0)
-			return parse_decimal(text, units[i].ns, ns) == unit;
-	return false;
+	*ns = ok ? (__int128)value : 0;
+	return ok;
 }
 
 /* Parses exactly `digits` digits: no sign, no space. */
@@ -196,9 +189,9 @@ static const char *parse_date(const char *p, __int128 *ns)
 }
 
 /* Parses a duration before now. */
-static bool parse_ago(const char *text, __int128 *ns)
+static bool parse_ago(const char *text, __int128 *ns, char why[BC_QUANTITY_ERROR_MAX])
 {
-	if (!parse_duration(text, ns))
+	if (!parse_duration(text, ns, why))
 		return false;
 	*ns = bc_wall_ns() - *ns;
 	return true;
@@ -209,8 +202,10 @@ static bool parse_word(const char *text, __int128 *ns)
 	struct tm tm = today();
 	time_t seconds;
 
-	if (strcmp(text, "now") == 0)
-		return parse_ago("0", ns);
+	if (strcmp(text, "now") == 0) {
+		*ns = bc_wall_ns();
+		return true;
+	}
 	if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0) {
 		tm.tm_mday -= text[0] == 'y';
 		seconds = timegm(&tm);
@@ -243,8 +238,9 @@ static bool copy_plain(char out[TIME_POINT_MAX], const char *text)
 	return true;
 }
 
-/* Returns NULL, or what is wrong with the text. */
-static const char *time_point_read(struct time_point *point, const char *given)
+/* Returns NULL, or what is wrong with the text, which may be in `why`. */
+static const char *time_point_read(
+	struct time_point *point, const char *given, char why[BC_QUANTITY_ERROR_MAX])
 {
 	__int128 ns = 0;
 	const char *wrong = NULL;
@@ -258,9 +254,9 @@ static const char *time_point_read(struct time_point *point, const char *given)
 		wrong = bc_number_read(&point->tick, text + 1) ? NULL : not_a_tick;
 	} else if (text[0] == '+') {
 		point->kind = TIME_POINT_FROM_START;
-		wrong = parse_duration(text + 1, &ns) ? NULL : not_a_duration;
+		wrong = parse_duration(text + 1, &ns, why) ? NULL : why;
 	} else if (text[0] == '-') {
-		wrong = parse_ago(text + 1, &ns) ? NULL : not_a_duration;
+		wrong = parse_ago(text + 1, &ns, why) ? NULL : why;
 	} else if (!parse_word(text, &ns)) {
 		wrong = parse_date(text, &ns);
 	}
@@ -461,7 +457,8 @@ static bool parse_bound(
 	struct bc_filter bounded = *filter;
 	struct time_point point;
 
-	const char *wrong = time_point_read(&point, value);
+	char why[BC_QUANTITY_ERROR_MAX];
+	const char *wrong = time_point_read(&point, value, why);
 
 	if (wrong != NULL)
 		return bc_fail(err, errlen, "%s", wrong);

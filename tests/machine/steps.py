@@ -139,7 +139,7 @@ def a_wrong_configuration_stops_the_service_until_fixed_as_in_install_md(c):
 
 
 def plugging_the_board_starts_the_service(c):
-    c.configure("[pipeline]\nbuffer = 256M")  # a virtual processor may stand still for seconds
+    c.configure("[pipeline]\nbuffer = 256MiB")  # a virtual processor may stand still for seconds
     c.board.command("plug")
     c.machine.wait_until("systemctl is-active -q buscapd.service", "the service starts", 60)
     equal(c.run("stat -L -c '%U:%G %a %F' /dev/buscap/A1"), "root:buscap 660 character special file")

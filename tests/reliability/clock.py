@@ -83,7 +83,7 @@ def jump_while_recording(directory, seed, seconds, ring):
     rules += ["--set", "space.max_age=30d"] if rng.random() < 0.5 else []
     jumps = 0
     with Daemon("--once", "--source", f"sim:rate={harness.rate(RATE)},count={600 * RATE}", "-o", out, "-b", "filesize:150K",
-                "-b", "interval:1", *rules, "--set", "pipeline.buffer=64M", socket=directory / "socket", env=clock.env) as daemon:
+                "-b", "interval:1", *rules, "--set", "pipeline.buffer=64MiB", socket=directory / "socket", env=clock.env) as daemon:
         daemon.wait_ready()
         end = time.monotonic() + seconds
         with Watch(daemon.socket) as watch:

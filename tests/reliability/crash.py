@@ -44,7 +44,7 @@ class Killer:
     def options(self):
         rng = self.rng
         argv = ["--source", SOURCE, "-o", self.out, "-b", f"filesize:{rng.choice(('60K', '300K', '2M', '1G'))}", *SMALL,
-                "--set", "pipeline.buffer=128M"]
+                "--set", "pipeline.buffer=128MiB"]
         if rng.random() < 0.5:
             argv += ["--set", "pipeline.flush=10ms", "--set", "pipeline.sync=3ms"]
         return argv

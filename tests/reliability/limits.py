@@ -114,7 +114,7 @@ def one_limit(options, directory, kind, value, number):
         if subprocess.run(check, capture_output=True).returncode not in (0, 1, 2):
             return "loader"
         argv = [*limit.argv[1:], program, "--once", "--source", f"sim:rate={RATE},count={COUNT}", "-o", out,
-                "-b", "filesize:200K", "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9M"]
+                "-b", "filesize:200K", "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9MiB"]
         with Daemon(*argv, program=limit.argv[0], socket=directory / "socket") as daemon:
             is_ready = attack.wait_ready(daemon)
             if is_ready:

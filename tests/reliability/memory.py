@@ -20,7 +20,7 @@ from harness import BUSCAPD, Daemon, FailingAllocations, equal
 
 RATE = 200_000
 START = ("--once", "--no-socket", "--source", "sim:rate=max,count=100k,seed=1", "-b", "filesize:200K",
-         "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9M")
+         "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9MiB")
 STREAM_S = 0.1
 FEW = 6  # allocations of each operation, in the short form
 
@@ -110,7 +110,7 @@ class Running:
         self.out = directory / "out"
         self.memory = FailingAllocations(directory)
         self.daemon = Daemon("--source", f"sim:rate={RATE},count={3600 * RATE}", "-o", self.out, "-b", "filesize:500K",
-                             "-b", "files:8", "--set", "pipeline.workers=2", "--set", "pipeline.buffer=64M",
+                             "-b", "files:8", "--set", "pipeline.workers=2", "--set", "pipeline.buffer=64MiB",
                              "--set", "log.level=notice", socket=directory / "socket", env=self.memory.env)
 
     def check(self, what):

@@ -32,7 +32,7 @@ RATE = harness.rate(100_000)
 SAMPLES = 30 * RATE  # never all recorded
 RUNS, STATES = 4, 50  # at least; states of one run, at most
 RECORDS, SYNCS = RATE, 20  # durable at the end of a recorded run, and seen to become durable before
-CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms", "--set", "pipeline.buffer=128M")
+CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms", "--set", "pipeline.buffer=128MiB")
 VARIANTS = (
     ("-b", "filesize:40K"),
     ("-b", "filesize:25K"),

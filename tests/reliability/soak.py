@@ -232,7 +232,7 @@ def soak(options, directory, samples):
         board.plug()
         env = dict(clock.env)
         with Recorder(directory, board, "-c", config, "--set", f"output.sealed_command={hook}", "--set", "pipeline.workers=2",
-                      "--set", "pipeline.buffer=32M", env=env, once=False, period=0.1) as recorder:
+                      "--set", "pipeline.buffer=32MiB", env=env, once=False, period=0.1) as recorder:
             recorder.wait_streaming()
             run = Soak(options, directory, board, clock, recorder, log)
             start = time.monotonic()

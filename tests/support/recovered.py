@@ -8,7 +8,7 @@ import struct
 import harness
 import reference
 
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16MiB")
 
 
 class Lost(AssertionError):

@@ -393,7 +393,7 @@ def test_limits_end_a_recording(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None),
-                               ({"filesize": "60"}, None), ({"filesize": 60}, None)):
+                               ({"filesize": "60K"}, None), ({"filesize": 60000}, None)):
             with Stream(tmp / "socket", "/v1/events", "Event") as events:
                 begun = api.good(*START, {"limits": limits}, status=201)["recording"]
                 ended = events.until(lambda event: event["event"] == "recording-ended")["recording"]
@@ -441,7 +441,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         api.bad(*SNAPSHOT, status=409)
         wait_records(api, 20_000)
         equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
-        more = api.good(*SNAPSHOT, {"pre": "12K", "post": "1s"}, status=201)["recording"]
+        more = api.good(*SNAPSHOT, {"pre": "12KiB", "post": "1s"}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the end")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal(row["id"], more["id"])

@@ -401,7 +401,7 @@ def recorded_segments():
     """Segments of several chunks with gaps, a trigger and two epochs."""
     features = reference.Features(samples=16000, frame=200, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.05,
                                   p_trigger=0.05, p_pause=0.0001)
-    paths = shared_segments("cli-recorded", lambda: reference.make_bcp1(random.Random(11), features)[0], "-b", "filesize:25")
+    paths = shared_segments("cli-recorded", lambda: reference.make_bcp1(random.Random(11), features)[0], "-b", "filesize:25K")
     assert len(paths) >= 3, paths
     return paths, reference.read_segments(paths)
 
@@ -571,7 +571,7 @@ def test_info_exits_with_3_if_samples_are_missing(tmp):
 
 @pytest.mark.asan
 def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
-    first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200", "--set",
+    first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200K", "--set",
                                   "pipeline.flush=1h")
     (other,) = make_segments(tmp, simulate("--count", "1000"))
 

@@ -134,7 +134,7 @@ def make_recording(tmp):
     stream = tmp / "bus.bcp1"
     stream.write_bytes(data)
     (tmp / "out").mkdir()
-    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:20")
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:20K")
     assert done.returncode in (0, 3, 4), done.stderr
     paths = harness.segments(tmp / "out")
     assert len(paths) >= 2, paths

@@ -125,11 +125,11 @@ level = debug
 def test_the_settings_in_effect_are_printed(tmp):
     path = config(tmp, GOOD)
     config(tmp, "[rotation]\nfilesize = 4M\n", "conf.d/more.conf")
-    argv = ("--print-config", "--once", "--set", "usb.serial=A1", "--set", "pipeline.buffer=32768K")
+    argv = ("--print-config", "--once", "--set", "usb.serial=A1", "--set", "pipeline.buffer=32768KiB")
     done = run(BUSCAPD, *argv, "-c", path)
     equal((done.returncode, done.stderr), (0, b""), "the settings")
     text = done.stdout.decode()
-    for line in ("source = sim:rate=100k", "filesize = 4M", "files = 10", "serial = A1", "buffer = 32M", "path =",
+    for line in ("source = sim:rate=100k", "filesize = 4MB", "files = 10", "serial = A1", "buffer = 32MiB", "path =",
                  "record = always", "sync = 100ms", "attr.D_WRITE = 7", "#interval ="):
         assert f"\n{line}\n" in text, f"{line}: {text}"
     # The output is a configuration with the same settings.

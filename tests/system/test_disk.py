@@ -22,7 +22,7 @@ pytestmark = pytest.mark.threads
 MIB = 1 << 20
 
 # The smallest buffer overflows soonest.
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7MiB")
 
 
 def endless(rate):
@@ -442,7 +442,7 @@ def test_a_deleted_open_segment_is_counted(tmp, is_stopped):
     """With is_stopped, the daemon seals the segment before it notices."""
     out = tmp / "out"
     rate = harness.rate(500_000)
-    argv = ("--once", "--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M")
+    argv = ("--once", "--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128MiB")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)

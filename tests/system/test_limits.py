@@ -41,7 +41,7 @@ def names(segments):
 def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     interval = 20_000_000
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2", "--set",
-                         "pipeline.buffer=256M")  # a slot for each cut, however slow the disk
+                         "pipeline.buffer=256MiB")  # a slot for each cut, however slow the disk
     # One each on an idle machine; a cut too early would yield two.
     numbers = [segment["first_wall_ns"] // interval for segment in info(segments)]
     equal(sorted(set(numbers)), numbers, "intervals")
@@ -119,7 +119,7 @@ def test_damaged_files_are_never_deleted(tmp):
     content = first[0].read_bytes() + first[1].read_bytes()
     opened.write_bytes(content)
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:200K",
-               "-b", "files:3", "--set", "space.max_use=2M")
+               "-b", "files:3", "--set", "space.max_use=2MiB")
     equal(done.returncode, 0, done.stderr)
     equal(first[0].with_name(first[0].name + ".damaged").read_bytes(), content, "the damaged segment")
     equal(len(harness.segments(out)), 3, "sealed segments")
@@ -176,7 +176,7 @@ def used(directory):
 
 def test_max_use_holds_at_every_moment(tmp):
     out = tmp / "out"
-    argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=6M")
+    argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=6MiB")
     most = 0
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
@@ -206,7 +206,7 @@ def test_keep_free_leaves_space_to_other_programs(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:
         out = disk / "out"
         source = f"sim:rate={harness.rate(2_000_000)}"
-        argv = ("--source", source, "-o", out, "-b", "filesize:1M", "--set", "space.keep_free=6M")
+        argv = ("--source", source, "-o", out, "-b", "filesize:1M", "--set", "space.keep_free=6MiB")
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 12 * MIB, "old segments are deleted")

@@ -7,7 +7,7 @@ import harness
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
 
 # A buffer that overflows soon, but not within a second or two.
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=8M")
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=8MiB")
 OVERLOAD = "sim:rate=400k"
 LOST = 50_000  # samples, at least
 

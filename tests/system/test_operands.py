@@ -27,7 +27,7 @@ def make_lab(lab):
     for host, seed in (("host1", 1), ("host2", 2), ("host2", 3)):
         (lab / host).mkdir(exist_ok=True)
         done = run(need("unshare"), "--uts", "sh", "-c", 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"', host, need(BUSCAPD), "--once",
-                   "--source", f"sim:seed={seed},rate=max,count=200000", "-o", lab / host, "-b", "filesize:16")
+                   "--source", f"sim:seed={seed},rate=max,count=200000", "-o", lab / host, "-b", "filesize:16K")
         equal(done.returncode, 0, done.stderr.decode())
 
 

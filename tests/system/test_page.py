@@ -760,7 +760,7 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp, driver):
 
 
 def test_missing_segments_are_hatched_named_and_counted(tmp, driver):
-    out = record(tmp / "out", "-b", "filesize:200", source="sim:rate=max,count=700000,seed=1")
+    out = record(tmp / "out", "-b", "filesize:200K", source="sim:rate=max,count=700000,seed=1")
     firsts = {path: reference.read_segment(path).chunks[0].info["first_record"] for path in segments(out)}
     paths = list(firsts)
     assert len(paths) >= 7, paths

@@ -18,7 +18,7 @@ from harness import BUSCAPD, equal, popen, status, wait_until
 pytestmark = pytest.mark.threads
 
 # Many lines: a segment every 50 ms.
-BUSY = ("--source", "sim:rate=100k", "-b", "duration:50ms", "-b", "files:5", "--set", "pipeline.buffer=8M")
+BUSY = ("--source", "sim:rate=100k", "-b", "duration:50ms", "-b", "files:5", "--set", "pipeline.buffer=8MiB")
 
 
 def fill(fd):

@@ -251,7 +251,7 @@ def test_sizes_around_a_chunk(tmp):
 
 def test_several_segments(tmp):
     data, expected = small_chunks(12)
-    result = record_bytes(tmp, data, "bcp1", "-b", "filesize:20")
+    result = record_bytes(tmp, data, "bcp1", "-b", "filesize:20K")
     recorded = check(result, expected, "some chunks in each segment")
     assert len(recorded.segments) >= 5, f"{len(recorded.segments)} segments"
     assert len(recorded.segments[0].chunks) >= 2, "one chunk in each segment"
@@ -427,7 +427,7 @@ def records_with_ticks(result):
 @pytest.mark.tsan
 def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     data, _ = small_chunks(5)
-    first = record_bytes(tmp, data, None, "-b", "filesize:1")
+    first = record_bytes(tmp, data, None, "-b", "filesize:1K")
     recorded = first.read()
     files = [path.read_bytes() for path in first.segments]
     assert len(files) > 2

@@ -67,7 +67,7 @@ def small_chunks(seed):
 @pytest.fixture(scope="module")
 def large():
     """A recording in several segments, and what is in it. It has too many chunks to be drawn from its records."""
-    directory = harness.shared("report", lambda new: record(new, many_chunks(1100, samples=90), options=("-b", "filesize:200")))
+    directory = harness.shared("report", lambda new: record(new, many_chunks(1100, samples=90), options=("-b", "filesize:200K")))
     paths = harness.segments(directory)
     assert len(paths) >= 3, paths
     return directory, Recordings(paths)

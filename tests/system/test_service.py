@@ -169,7 +169,7 @@ def test_a_long_stop_extends_the_timeout(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    argv = ("--source", "sim:rate=2M", "--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+    argv = ("--source", "sim:rate=2M", "--set", "pipeline.workers=1", "--set", "pipeline.buffer=16MiB")
     with Manager(tmp) as manager:
         with service(tmp, manager, *argv, env=faults.env) as daemon:
             manager.wait_for("READY=1")

@@ -72,7 +72,7 @@ def check_foreign(out, foreign, err):
         assert left.get(name) == data, f"{name} was deleted, renamed or changed; {err}"
 
 
-@pytest.mark.parametrize("rule", (("-b", "files:3"), ("--set", "space.max_use=2M"), ("--set", "space.max_age=30d")))
+@pytest.mark.parametrize("rule", (("-b", "files:3"), ("--set", "space.max_use=2MiB"), ("--set", "space.max_age=30d")))
 def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
     out = tmp / "out"
     old = make_old(out)
@@ -106,7 +106,7 @@ def test_a_file_system_that_does_not_tell_its_size_loses_no_recording(tmp):
     old = make_old(out)
     faults = Faults(tmp, out)
     faults.set("fstatvfs:unknown")
-    argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "--set", "space.keep_free=100G", "--set",
+    argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "--set", "space.keep_free=100GiB", "--set",
             "pipeline.flush=50ms")
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()

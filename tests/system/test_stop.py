@@ -53,7 +53,7 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
     faults = Faults(tmp, out, "pwrite:hold")
     stream = run(BUSCAP, "sim", "--count", "2M", "-O", "bcp1").stdout
     with Daemon("--once", "--source", f"file:{fifo},format=bcp1", "-o", out, "--set", "pipeline.workers=1", "--set",
-                "pipeline.buffer=6M", socket=tmp / "socket", env=faults.env) as daemon:
+                "pipeline.buffer=6MiB", socket=tmp / "socket", env=faults.env) as daemon:
         pipe = os.open(fifo, os.O_WRONLY)
         given = fill(pipe, stream)
         assert given < len(stream), "the buffer did not fill up"

@@ -133,12 +133,12 @@ def check_around_a_port(tmp, before, after, *settings):
 
 
 def test_a_snapshot_contains_its_pre_size(tmp):
-    check_around_a_port(tmp, 120 * 1024 // 12, 0, "trigger s.action=snapshot", "trigger s.pre=120K")
+    check_around_a_port(tmp, 120 * 1024 // 12, 0, "trigger s.action=snapshot", "trigger s.pre=120KiB")
 
 
 def test_a_recording_started_by_a_trigger_ends_after_its_post_size(tmp):
-    check_around_a_port(tmp, 1024, 1200 * 1024 // 12, "trigger s.action=start", "trigger s.pre=12K",
-                        "trigger s.post=1200K")
+    check_around_a_port(tmp, 1024, 1200 * 1024 // 12, "trigger s.action=start", "trigger s.pre=12KiB",
+                        "trigger s.post=1200KiB")
 
 
 def in_silence(tmp, action, mode, *settings):
@@ -326,7 +326,7 @@ def test_a_recording_from_a_file_ends_some_bus_time_after_its_trigger(tmp):
 def test_the_flight_recorder_keeps_to_its_size(tmp):
     out = tmp / "out"
     with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", "recording.record=flight", "--set",
-                "recording.flight_size=3M", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:
+                "recording.flight_size=3MiB", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["flight"]["bytes"] >= 3 << 20, "the flight recorder is full")
         for _ in range(10):

@@ -126,7 +126,7 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
         manager.bind(str(tmp / "notify"))
         environment = {"NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "1000000"}
         with Daemon(*options, BUSCAPD, "--source", "sim:rate=100k,agents=2", "-o", tmp / "out", "-b", "files:2",
-                    "--set", "space.max_use=1G", "--set", f"output.sealed_command={command}",
+                    "--set", "space.max_use=1GiB", "--set", f"output.sealed_command={command}",
                     program=program, socket=tmp / "socket", env=environment) as daemon:
             daemon.wait_ready()
             api = Api(tmp / "socket")

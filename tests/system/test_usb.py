@@ -153,7 +153,7 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
 
 def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
     # Data in flight at the stop is decoded within the board's second, even with a sanitizer.
-    settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""
+    settings = "transfers=4,transfer_size=16KiB" if harness.is_sanitized() else ""
     # More than can be sent before the stop, unless the machine is slow.
     with Board("serial=A1,send=8000000") as board:
         with Recorder(tmp, board, settings=settings) as daemon:

@@ -117,7 +117,7 @@ TEST_F(every_section_is_parsed)
 	assert_true(c->sealed_timeout_ns == UINT64_C(90000000000));
 	assert_int_equal(c->recording.mode, BC_RECORD_ALWAYS);
 	assert_true(c->recording.flight_ns == UINT64_C(180000000000));
-	assert_int_equal(c->recording.flight_bytes, 5 << 20);
+	assert_int_equal(c->recording.flight_bytes, 5000000);
 	assert_string_equal(
 		c->recording.metadata, "{\"test\":\"boot \\\"cold\\\"\",\"who\":\"me\"}");
 	assert_int_equal(c->filter.sampling.width_ns, 10000000);
@@ -133,15 +133,15 @@ TEST_F(every_section_is_parsed)
 	assert_int_equal(c->triggers[1].kind, BC_TRIGGER_IDLE);
 	assert_true(c->triggers[1].idle_ns == UINT64_C(5000000000));
 	assert_int_equal(c->triggers[1].post.unit, BC_TIME_OR_SIZE_BYTES);
-	assert_int_equal(c->triggers[1].post.value, 16384);
-	assert_int_equal(c->rotation.file_bytes, 5 << 20);
+	assert_int_equal(c->triggers[1].post.value, 16000);
+	assert_int_equal(c->rotation.file_bytes, 5000000);
 	assert_int_equal(c->rotation.files, 7);
 	assert_int_equal(c->stop.records, 3);
-	assert_int_equal(c->stop.file_bytes, 4000);
-	assert_true(c->space.max_use_bytes == UINT64_C(10) << 30);
-	assert_true(c->space.keep_free_bytes == UINT64_C(1) << 30);
+	assert_int_equal(c->stop.file_bytes, 4);
+	assert_true(c->space.max_use_bytes == UINT64_C(10000000000));
+	assert_true(c->space.keep_free_bytes == 1000000000);
 	assert_true(c->space.max_age_ns == UINT64_C(2592000000000000));
-	assert_int_equal(c->buffer_bytes, 32 << 20);
+	assert_int_equal(c->buffer_bytes, 32000000);
 	assert_int_equal(c->workers, 3);
 	assert_int_equal(c->flush_ns, 100000000);
 	assert_int_equal(c->sync_ns, 1000000000);
@@ -253,11 +253,11 @@ TEST_F(an_error_names_file_and_line)
 		{"[usb]\nlink = serial\n", "plain or ftdi"},
 		{"[usb]\ntransfers = 0\n", "1 to 256"},
 		{"[usb]\ntransfers = 257\n", "1 to 256"},
-		{"[usb]\ntransfer_size = 1K\n", "4K to 16M"},
-		{"[usb]\ntransfer_size = 17M\n", "4K to 16M"},
-		{"[usb]\ntransfer_timeout = soon\n", "a time"},
+		{"[usb]\ntransfer_size = 1K\n", "4KiB to 16MiB"},
+		{"[usb]\ntransfer_size = 17MiB\n", "4KiB to 16MiB"},
+		{"[usb]\ntransfer_timeout = soon\n", "not a time"},
 		{"[usb]\ntransfer_timeout = 2h\n", "1h"},
-		{"[usb]\nclock_hz = fast\n", "a number"},
+		{"[usb]\nclock_hz = fast\n", "decimal number"},
 		{"[usb]\nwait = -1\n", "a time"},
 		{"[usb]\nsilence = x\n", "a time"},
 		{"[usb]\nsilence_action = shout\n", "warn or restart"},
@@ -268,19 +268,19 @@ TEST_F(an_error_names_file_and_line)
 		{"[usb]\ncolour = red\n", ":2: [usb] colour: no such key"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
-		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: must be a size above 0"},
-		{"[rotation]\nfilesize =\n", ":2: filesize = : must be a size"},
+		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: unknown unit X; use KB, MB"},
+		{"[rotation]\nfilesize =\n", ":2: filesize = : not a size"},
 		{"[rotation]\nfilesize = 0\n", ":2: filesize = 0: must be a size"},
 		{"[rotation]\nduration = 0\n", ":2: duration = 0: must be a time above 0"},
-		{"[rotation]\nfiles = 1K\n", ":2: files = 1K: must be a number above 0"},
+		{"[rotation]\nfiles = 1KB\n", ":2: files = 1KB: unknown unit KB"},
 		{"[rotation]\nrecords = 1\n",
 			":2: [rotation] records: no such key; did you mean records in [stop]?"},
-		{"[stop]\nrecords = 1M\n", ":2: records = 1M: must be a number above 0"},
-		{"[stop]\nduration = x\n", ":2: duration = x: must be a time above 0"},
+		{"[stop]\nrecords = 1MB\n", ":2: records = 1MB: unknown unit MB"},
+		{"[stop]\nduration = x\n", ":2: duration = x: not a time"},
 		{"[stop]\nfiles = 1\n", ":2: [stop] files: no such key"},
 		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
 		{"[output]\nsealed_command = cp\n", ":2: sealed_command = cp: must be "},
-		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: must be a time"},
+		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: not a time"},
 		{"[output]\ndir =\n", ":2: dir = "},
 		{"[output]\ndir = ~/traces\n", ":2: dir = ~/traces: ~ is not expanded"},
 		{"[output]\ndir = ~\n", ":2: dir = ~: ~ is not expanded"},
@@ -421,7 +421,7 @@ TEST_F(what_is_printed_can_be_read)
 		"[trigger a]\nwhen = idle 5s\naction = stop\npost = 16K\n"
 		"[trigger b]\nwhen = port=e0\naction = mark\ntext = here\nholdoff = 1.25ms\n"
 		"[rotation]\nfilesize = 2001\nduration = 36h\nfiles = 7\n"
-		"[space]\nmax_use = 1536K\n[pipeline]\nsync = 0.0015\nworkers = 3\n"
+		"[space]\nmax_use = 1536KiB\n[pipeline]\nsync = 0.0015\nworkers = 3\n"
 		"[mapping]\ninvalid = keep\nsize = v1.0\nattr.D_WRITE = 7\n"
 		"[socket]\nreserve = mark, record\nmetrics_listen = [::1]:9180\n"
 		"[log]\nlevel = debug\n");
@@ -440,9 +440,9 @@ TEST_F(what_is_printed_can_be_read)
 		"\nsilence_action = restart\n", "\nftdi_latency = 3ms\nftdi_mode = fifo\n",
 		"\nspeed = 2.5\n", "\nsampling = 10ms/1s\nmetadata.b = 1 \"x\"\n",
 		"[filter]\nkeep.vga = addr=a0000-bffff\nkeep = proc=1\nleave_out.x = proc=3\n",
-		"[trigger a]\nwhen = idle 5s\naction = stop\npre = 0\npost = 16K\n",
-		"\ntext = here\nholdoff = 0.001250000s\n", "\nfilesize = 2001\n",
-		"\nduration = 36h\n", "\nmax_use = 1536K\n", "\nsync = 0.001500000s\n",
+		"[trigger a]\nwhen = idle 5s\naction = stop\npre = 0\npost = 16KB\n",
+		"\ntext = here\nholdoff = 0.001250000s\n", "\nfilesize = 2001B\n",
+		"\nduration = 36h\n", "\nmax_use = 1536KiB\n", "\nsync = 0.001500000s\n",
 		"\ninvalid = keep\nsize = v1.0\nattr.INT_ACK = 0\n", "\nattr.D_WRITE = 7\n",
 		"\nreserve = record, mark\nmetrics_listen = [::1]:9180\n", "\nlevel = debug\n",
 		"\nmax_age = 0\n"};
@@ -469,7 +469,7 @@ TEST_F(a_reload_applies_what_may_change_and_names_what_has_changed)
 	assert_true(bc_config_set(&new, "rotation", "files", "7", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "filter", "keep", "proc=1", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "trigger x", "when", "gap", f->err, sizeof(f->err)));
-	assert_true(bc_config_set(&new, "pipeline", "buffer", "65536K", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "pipeline", "buffer", "64MiB", f->err, sizeof(f->err)));
 	set(f, "output", "label", "longer");
 	set(f, "output", "label", "");
 	f->err[0] = '\0';
@@ -479,7 +479,7 @@ TEST_F(a_reload_applies_what_may_change_and_names_what_has_changed)
 	assert_int_equal(f->config.rotation.files, 7);
 	assert_int_equal(f->config.filter.keep.count, 1);
 	assert_int_equal(f->config.triggers_count, 1);
-	assert_true(bc_config_set(&new, "pipeline", "buffer", "65M", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "pipeline", "buffer", "65MiB", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "usb", "id", "1209:0002", f->err, sizeof(f->err)));
 	assert_true(bc_config_set(&new, "mapping", "attr.D_READ", "1", f->err, sizeof(f->err)));
 	bc_config_reload(&f->config, &new, f, on_change);
@@ -600,7 +600,7 @@ TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
 	assert_valid(f);
 	c->workers = 2;
 	c->buffer_bytes = bc_pipeline_min_bytes(2) + (8u << 20);
-	set(f, "recording", "flight_size", "8M");
+	set(f, "recording", "flight_size", "8MiB");
 	assert_valid(f);
 	c->buffer_bytes--;
 	assert_invalid(f, "flight_size: too large; a buffer of");
@@ -648,12 +648,12 @@ TEST_F(conflicts_are_reported_together)
 TEST_F(max_use_has_space_for_the_open_files)
 {
 	static const struct step steps[] = {
-		{{"source.source=usb", "space.max_use=2M"}, NULL},
+		{{"source.source=usb", "space.max_use=2MiB"}, NULL},
 		{{"space.max_use=1M"}, "max_use: too small"},
-		{{"space.max_use=8M", "rotation.filesize=8M"},
+		{{"space.max_use=8MiB", "rotation.filesize=8MiB"},
 			"max_use: too small; with rotation.filesize, the open segment takes up to "
 			"10 MiB"},
-		{{"space.max_use=10M"}, NULL},
+		{{"space.max_use=10MiB"}, NULL},
 	};
 
 	take_steps(f, steps, COUNT_OF(steps));

@@ -119,7 +119,7 @@ TEST_F(rules_are_the_keys_of_rotation_and_stop)
 				continue;
 			option_run(&f->p, "--source sim -%c %s:", k == 0 ? 'b' : 'a',
 				row->name + strlen(rules[k]));
-			option_error(&f->p, "must be");
+			option_error(&f->p, "not a ");
 		}
 	}
 }
@@ -209,8 +209,8 @@ static const struct {
 	{"--source sim stray", "stray: unexpected argument"},
 	{"--source sim -b weight:3", "-b weight:3: unknown rule"},
 	{"--source sim -b filesize:0", "command line: filesize = 0: must be a size above 0"},
-	{"--source sim -b duration:soon", "duration = soon: must be a time above 0"},
-	{"--source sim -a records:-1", "records = -1: must be a number above 0"},
+	{"--source sim -b duration:soon", "duration = soon: not a time"},
+	{"--source sim -a records:-1", "records = -1: not a decimal number"},
 	{"--source sim -a files:3", "-a files:3: unknown rule"},
 	{"--source sim --set a.b=1", "[a]: no such section"},
 	{"--source sim --set pipeline.workers=0", "workers = 0: must be a number from 1 to 64"},
@@ -229,7 +229,7 @@ static const struct {
 	{"--source sim --set mapping.attr.NOTHING=1", "attr.NOTHING: unknown cycle type"},
 	{"--source sim --set mapping.attr.D_WRITE=256",
 		"attr.D_WRITE = 256: must be a number from 0 to 255"},
-	{"--source sim --set space.max_age=old", "max_age = old: must be a time"},
+	{"--source sim --set space.max_age=old", "max_age = old: not a time"},
 	{"--print-config --source sim --set log.level=loud",
 		"level = loud: must be error, warning, notice, info or debug"},
 	{"-c none.conf --source sim", "none.conf: No such file"},

@@ -392,7 +392,7 @@ static void configure(struct bc_config *c, const struct rules *rules)
 	set(c, "recording", "record", rules->is_flight ? "flight" : "on-demand");
 	set(c, "recording", "flight_time", "0");
 	set(c, "pipeline", "workers", "1");
-	set(c, "pipeline", "buffer", "64M");
+	set(c, "pipeline", "buffer", "64MiB");
 	c->stop.records = rules->limit;
 	for (size_t i = 0; i < COUNT_OF(triggers); i++) {
 		if (triggers[i].number == SNAPSHOT && !rules->is_flight)

@@ -18,22 +18,23 @@ TEST(a_length_is_a_time_a_size_or_all)
 		{"5s", {BC_TIME_OR_SIZE_TIME, 5000000000}, "5s"},
 		{"5", {BC_TIME_OR_SIZE_TIME, 5000000000}, "5s"},
 		{"10ms", {BC_TIME_OR_SIZE_TIME, 10000000}, "10ms"},
-		{"2m", {BC_TIME_OR_SIZE_TIME, 120000000000}, "120s"},
+		{"2m", {BC_TIME_OR_SIZE_TIME, 120000000000}, "2min"},
 		{"0.5", {BC_TIME_OR_SIZE_TIME, 500000000}, "500ms"},
 		{"0.000001500", {BC_TIME_OR_SIZE_TIME, 1500}, "0.000001500s"},
-		{"16M", {BC_TIME_OR_SIZE_BYTES, 16 << 20}, "16M"},
-		{"1G", {BC_TIME_OR_SIZE_BYTES, 1 << 30}, "1G"},
-		{"3K", {BC_TIME_OR_SIZE_BYTES, 3072}, "3K"},
-		{"1025K", {BC_TIME_OR_SIZE_BYTES, 1025 << 10}, "1025K"},
+		{"16M", {BC_TIME_OR_SIZE_BYTES, 16000000}, "16MB"},
+		{"1G", {BC_TIME_OR_SIZE_BYTES, 1000000000}, "1GB"},
+		{"3KiB", {BC_TIME_OR_SIZE_BYTES, 3072}, "3KiB"},
+		{"1025B", {BC_TIME_OR_SIZE_BYTES, 1025}, "1025B"},
+		{"16MB", {BC_TIME_OR_SIZE_BYTES, 16000000}, "16MB"},
 		{"all", {BC_TIME_OR_SIZE_ALL, 0}, "all"},
 		{"0", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
 		{"0M", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
 		{"0ms", {BC_TIME_OR_SIZE_NONE, 0}, "0"},
 	};
 	static const char *const bad[] = {
-		"", "x", "M", "5 s", "-5", "5S", "1e9", "99999999999999999999", "all ", "16MB"};
+		"", "x", "M", "5  s", "-5", "5S", "1e10", "99999999999999999999", "all ", "16Mb"};
 	struct bc_time_or_size length;
-	char text[BC_TIME_OR_SIZE_TEXT_MAX];
+	char text[BC_QUANTITY_TEXT_MAX];
 
 	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		if (!bc_time_or_size_read(&length, good[i].text, err, sizeof(err)))
@@ -69,7 +70,7 @@ TEST(a_trigger_prints_its_settings)
 	char *text = bc_json_print(object);
 	assert_string_equal(text,
 		"{\"name\":\"roi\",\"when\":\"port=e0-e3\",\"action\":\"snapshot\",\"pre\":\"5s\","
-		"\"post\":\"16M\",\"text\":\"\xc3\xa4 \\\"quoted\\\"\",\"holdoff\":\"1500ms\","
+		"\"post\":\"16MB\",\"text\":\"\xc3\xa4 \\\"quoted\\\"\",\"holdoff\":\"1500ms\","
 		"\"fired\":\"18446744073709551615\",\"missed\":3,\"from\":\"request\"}");
 	free(text);
 	json_decref(object);
