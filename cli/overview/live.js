@@ -262,8 +262,8 @@ export function drawLive() {
 		live.select("#live-lost").classed("bad", lost > 0 || counts.gaps > 0);
 		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");
 		graph(written, "written_bytes", colours.dim, "Bytes written per second");
-		figure(live, "room", "Buffer and disk", `${count(buffer.free_chunks)} of ${count(buffer.chunks)}`,
-			[`chunks free (min ${count(buffer.min_free_chunks)})`, `disk: ${disk.free_bytes === null ? "free space unknown" : `${bytes(disk.free_bytes)} free`}`,
+		figure(live, "room", "Buffer and disk", `${percent(buffer.chunks - buffer.free_chunks, buffer.chunks)} in use`,
+			[`buffer: max ${percent(buffer.chunks - buffer.min_free_chunks, buffer.chunks)}`, `disk: ${disk.free_bytes === null ? "free space unknown" : `${bytes(disk.free_bytes)} free`}`,
 				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
 				disk.stuck ? "disk is stuck" : "",
 				disk.last_error ? visible(disk.last_error) : ""].filter(Boolean).join("\n"));

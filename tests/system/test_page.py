@@ -6,6 +6,7 @@ import json
 import math
 import operator
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -529,6 +530,7 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
             browser.wait("document.querySelector('#live-mix li')")
             browser.wait("!!buscap.model.history", "the history")
             assert "max 0/s" in texts_drawn(browser, "#live-lost canvas")
+            assert re.match(r"[\d.]+ % in use", browser.js("document.querySelector('#live-room strong').innerText")), "the buffer"
             for width, height in ((1400, 900), (390, 844)):
                 browser.resize(width, height)
                 browser.wait(f"document.documentElement.clientWidth === {width}")
