@@ -311,6 +311,19 @@ def test_a_gap_after_a_full_chunk_belongs_to_the_next_record(tmp):
     equal([(g.record, g.lost) for g in got.gaps], [(0, lost)], "of the records after it")
 
 
+def test_the_first_record_has_the_ticks_since_the_start_wherever_a_cut_begins(tmp):
+    """Also at the first record of a chunk, from which on all records are kept."""
+    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=100000", "-o", tmp / "rec")
+    (path,) = segments(tmp / "rec")
+
+    def times(first):
+        data, _ = buscap("cut", "--records", f"{first}-{first + 1}", "-O", "byu", path)
+        return [record[-1] for record in struct.iter_unpack("<I4BI", data)]
+
+    for first in range(reference.CHUNK_RECORDS - 2, reference.CHUNK_RECORDS + 1):
+        equal(times(first + 1)[0], sum(times(first)), f"the tick of record {first + 1}")
+
+
 def test_an_event_has_the_tick_of_the_next_record_in_every_output(tmp):
     path = record_file(tmp, rich_stream(3), clock_hz=66000000)
     wanted = [(mark["kind"], mark["number"], mark["tick"]) for mark in marks_of(path)]
