@@ -198,7 +198,10 @@ struct stream {
 
 struct bc_client {
 	const struct bc_console *console;
-	char *path;
+	char *given;                             /* the path to use; NULL: the default ones */
+	char user[BC_SOCKET_PATH_MAX];           /* the user's own, or empty */
+	const char *path;                        /* the one in use */
+	char tried[2 * BC_SOCKET_PATH_MAX + 16]; /* all, if none has a daemon; else empty */
 	CURLM *multi;
 	CURL *call;
 	struct curl_slist *json_header;
@@ -287,6 +290,27 @@ static size_t on_header(char *bytes, size_t one, size_t n, void *context)
 	return one * n;
 }
 
+/* True if nothing listens at the path. */
+static bool is_vacant(const char *path)
+{
+	int rc = probe_socket(path, 1);
+
+	return rc == -ENOENT || rc == -ENOTDIR || rc == -ECONNREFUSED;
+}
+
+/* Chooses between the default sockets at each request: daemons come and go. */
+static void choose_socket(struct bc_client *c)
+{
+	c->tried[0] = '\0';
+	c->path = c->given != NULL ? c->given : c->user[0] != '\0' ? c->user : BC_SYSTEM_SOCKET;
+	if (c->path != c->user || !is_vacant(c->user))
+		return;
+	if (!is_vacant(BC_SYSTEM_SOCKET))
+		c->path = BC_SYSTEM_SOCKET;
+	else
+		snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, BC_SYSTEM_SOCKET);
+}
+
 /* Sets the URL and the options that all requests share. */
 static bool set_common_options(
 	struct bc_client *c, CURL *curl, const char *path, bool *is_head_complete)
@@ -295,6 +319,7 @@ static bool set_common_options(
 
 	if (asprintf(&url, "http://localhost%s", path) < 0)
 		return false;
+	choose_socket(c);
 	lib.curl_easy_reset(curl);
 	bool ok = lib.curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
 		  lib.curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, c->path) == CURLE_OK &&
@@ -606,14 +631,16 @@ enum bc_exit bc_client_open(
 		return bc_print_no_memory(console);
 	}
 	if (path == NULL || *path == '\0')
-		path = set != NULL && *set != '\0' ? set : BC_CLIENT_SOCKET;
+		path = set != NULL && *set != '\0' ? set : NULL;
 	c->console = console;
-	c->path = strdup(path);
+	c->given = path != NULL ? strdup(path) : NULL;
+	(void)bc_user_socket(c->user);
 	c->timeout_ms = BC_CLIENT_TIMEOUT_MS;
 	c->multi = lib.curl_multi_init();
 	c->call = lib.curl_easy_init();
 	c->json_header = lib.curl_slist_append(NULL, "Content-Type: application/json");
-	if (c->path == NULL || c->multi == NULL || c->call == NULL || c->json_header == NULL) {
+	if ((path != NULL && c->given == NULL) || c->multi == NULL || c->call == NULL ||
+		c->json_header == NULL) {
 		bc_client_close(c);
 		return bc_print_no_memory(console);
 	}
@@ -630,13 +657,13 @@ void bc_client_close(struct bc_client *c)
 	lib.curl_multi_cleanup(c->multi);
 	lib.curl_slist_free_all(c->json_header);
 	lib.curl_global_cleanup();
-	free(c->path);
+	free(c->given);
 	free(c);
 }
 
 const char *bc_client_path(const struct bc_client *c)
 {
-	return c->path;
+	return c->tried[0] != '\0' ? c->tried : c->path;
 }
 
 void bc_client_set_timeout(struct bc_client *c, long ms)
@@ -651,7 +678,8 @@ const char *bc_client_error(const struct bc_client *c)
 
 enum bc_exit bc_client_print_error(const struct bc_client *c, enum bc_exit code)
 {
-	bc_print_error(c->console, code == BC_EXIT_UNREACHABLE ? c->path : NULL, "%s", c->err);
+	bc_print_error(
+		c->console, code == BC_EXIT_UNREACHABLE ? bc_client_path(c) : NULL, "%s", c->err);
 	return code;
 }
 

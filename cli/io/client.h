@@ -30,6 +30,7 @@
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/must_check.h"
+#include "formats/base/user_paths.h"
 
 /* ---- A growing byte buffer with a maximum size, for responses and partial lines. */
 
@@ -49,8 +50,6 @@ bool bc_byte_buffer_add(struct bc_byte_buffer *buffer, const char *bytes, size_t
 /* Frees the contents and zeroes the buffer. */
 void bc_byte_buffer_free(struct bc_byte_buffer *buffer);
 
-#define BC_CLIENT_SOCKET "/run/buscapd/buscapd.sock"
-
 #define BC_CLIENT_RESPONSE_MAX (64u << 20) /* bytes of a response */
 #define BC_CLIENT_LINE_MAX     (4u << 20)  /* bytes of a stream's line */
 #define BC_CLIENT_TIMEOUT_MS   10000       /* default for calls */
@@ -61,10 +60,11 @@ enum {
 	BC_CLIENT_OPT_SOCKET = 1000,
 	BC_CLIENT_OPT_MORE /* the command's own options start here */
 };
-#define BC_CLIENT_OPTION_SOCKET                                                         \
-	{                                                                               \
-		BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file",                         \
-			"the daemon's socket ($BUSCAP_SOCKET, or " BC_CLIENT_SOCKET ")" \
+#define BC_CLIENT_OPTION_SOCKET                                                                  \
+	{                                                                                        \
+		BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file",                                  \
+			"the daemon's socket ($BUSCAP_SOCKET, or $XDG_RUNTIME_DIR/buscapd.sock " \
+			"of a user, or " BC_SYSTEM_SOCKET ")"                                    \
 	}
 #define BC_CLIENT_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 can't reach the daemon."
 
@@ -79,8 +79,9 @@ struct bc_response {
 
 void bc_response_free(struct bc_response *response);
 
-/* Uses the socket `path`. If that is NULL or empty: $BUSCAP_SOCKET, or BC_CLIENT_SOCKET if that is
- * unset or empty. Does not connect yet. If memory or libcurl is missing, prints an error and
+/* Uses the socket `path`. If that is NULL or empty: $BUSCAP_SOCKET. If that is unset or empty: at
+ * each request, the user's own if a daemon has it, else the system's (formats/base/user_paths.h).
+ * Does not connect yet. If memory or libcurl is missing, prints an error and
  * returns BC_EXIT_FAILED. */
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
 	const char *path) BC_MUST_CHECK;
@@ -88,6 +89,7 @@ enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *
 /* Also closes the stream. NULL is allowed. */
 void bc_client_close(struct bc_client *client);
 
+/* Its path, for messages; those of all that were tried, if none has a daemon. */
 const char *bc_client_path(const struct bc_client *client);
 
 /* Sets the timeout of later calls, and of the time until a stream's status arrives. */

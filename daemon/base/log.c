@@ -6,6 +6,9 @@
  * Then it writes how many are missing, which is where they are missing. The descriptor's flags are
  * left alone: O_NONBLOCK would apply to every program that shares the terminal or pipe.
  *
+ * On a terminal, a status line may be shown below the lines. It waits next to the queue, where a
+ * newer one replaces it. A line erases it, and after the last line it is written again.
+ *
  * Without the thread (before bc_log_start(), or if it can't be created) lines are written directly.
  */
 #include "daemon/base/log.h"
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +63,9 @@ static struct {
 	size_t first;        /* of the ring */
 	size_t used;         /* whole lines */
 	char ring[QUEUE_BYTES];
+	char status[BC_LOG_LINE_MAX]; /* a line with its newline; empty: none */
+	bool is_status_due;           /* to be written, after the lines */
+	bool is_status_shown;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void bc_log_set_level(enum bc_log_level level)
@@ -176,15 +183,53 @@ static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
 	return bc_log_write(line, (size_t)n, text);
 }
 
+/* A terminal moves to the start of the line, and erases from there. */
+#define ERASE_LINE "\r\033[K"
+
+/* Writes the status line, shortened to the width of the terminal: only one row can be rewritten. */
+static void write_status(void)
+{
+	char line[sizeof(ERASE_LINE) + BC_LOG_LINE_MAX] = ERASE_LINE;
+	char *text = line + strlen(ERASE_LINE);
+	struct winsize size;
+
+	memcpy(text, queue.status, sizeof(queue.status));
+	queue.is_status_due = false;
+	queue.is_status_shown = text[0] != '\0';
+	pthread_mutex_unlock(&queue.lock);
+	text[strcspn(text, "\n")] = '\0';
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
+		bc_shorten(text, size.ws_col - 1u);
+	(void)!bc_write_out(STDERR_FILENO, line, strlen(line));
+	pthread_mutex_lock(&queue.lock);
+}
+
+/* Before a line is written. */
+static void erase_status(void)
+{
+	if (!queue.is_status_shown)
+		return;
+	queue.is_status_shown = false;
+	queue.is_status_due = queue.status[0] != '\0';
+	pthread_mutex_unlock(&queue.lock);
+	(void)!bc_write_out(STDERR_FILENO, ERASE_LINE, strlen(ERASE_LINE));
+	pthread_mutex_lock(&queue.lock);
+}
+
 /* Writes the next line, or how many are missing before it. Returns false if there is nothing to
  * write. */
 static bool write_next(void)
 {
 	char line[BC_LOG_LINE_MAX];
-	uint64_t missing = queue.is_full && queue.used != 0 ? 0 : queue.unreported;
 
-	if (queue.used == 0 && !queue.is_full)
-		return false;
+	if (queue.used == 0 && !queue.is_full) {
+		if (!queue.is_status_due)
+			return false;
+		write_status();
+		return true;
+	}
+	erase_status();
+	uint64_t missing = queue.is_full && queue.used != 0 ? 0 : queue.unreported;
 	queue.is_full = queue.is_full && queue.used != 0;
 	size_t bytes = missing != 0 ? format_dropped(line, missing) : take_line(line);
 	pthread_mutex_unlock(&queue.lock);
@@ -250,6 +295,8 @@ void bc_log_stop(void)
 	pthread_mutex_lock(&queue.lock);
 	bool is_started = queue.has_thread;
 	queue.is_ending = true;
+	queue.status[0] = '\0';
+	queue.is_status_due = queue.is_status_shown;
 	if (is_started)
 		pthread_cond_broadcast(&queue.changed);
 	while (queue.has_thread && rc == 0)
@@ -260,6 +307,21 @@ void bc_log_stop(void)
 		pthread_join(queue.thread, NULL);
 	else if (is_started)
 		pthread_detach(queue.thread);
+}
+
+void bc_log_status(const char *text)
+{
+	char line[BC_LOG_LINE_MAX] = "";
+
+	if (text[0] != '\0')
+		bc_log_write(line, 0, text);
+	pthread_mutex_lock(&queue.lock);
+	if (queue.has_thread && strcmp(line, queue.status) != 0) {
+		memcpy(queue.status, line, sizeof(line));
+		queue.is_status_due = true;
+		pthread_cond_broadcast(&queue.changed);
+	}
+	pthread_mutex_unlock(&queue.lock);
 }
 
 uint64_t bc_log_dropped(void)

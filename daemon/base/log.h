@@ -6,6 +6,7 @@
  *     bc_log_start()
  *     bc_log() ...    never waits for the reader of standard error; lines that exceed a queue are
  *                     dropped, counted, and reported in a line when it is read again
+ *     bc_log_status() ... like bc_log(), for a line that is rewritten in place
  *     bc_log_stop()
  *
  * docs/messages.md has those that need action. Messages that may repeat go through
@@ -39,8 +40,13 @@ bool bc_log_is_enabled(enum bc_log_level level);
  * them itself and waits for the reader. Call once in a process at a time. */
 void bc_log_start(void);
 
-/* Writes the lines that are left, for at most a second. Call before the process ends. */
+/* Writes the lines that are left, and removes the status line, for at most a second. Call before
+ * the process ends. */
 void bc_log_stop(void);
+
+/* Shows a line below the log, which is rewritten in place; "" removes it. Standard error must be a
+ * terminal. Only the latest text is kept until the terminal accepts it. */
+void bc_log_status(const char *text);
 
 /* Lines dropped since the start. */
 uint64_t bc_log_dropped(void);

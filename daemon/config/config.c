@@ -27,7 +27,8 @@ void bc_config_default(struct bc_config *c)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-	snprintf(c->dir, sizeof(c->dir), "/var/lib/buscapd");
+	if (!bc_user_dir(c->dir, sizeof(c->dir)))
+		snprintf(c->dir, sizeof(c->dir), BC_SYSTEM_DIR);
 	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
 		snprintf(c->host, sizeof(c->host), "unknown");
 	c->buffer_bytes = 64u << 20;
@@ -42,7 +43,8 @@ void bc_config_default(struct bc_config *c)
 	c->recording.flight_ns = UINT64_C(10000000000);
 	c->mapping = bc_mapping_options_default();
 	c->usb = bc_usb_options_default();
-	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
+	if (!bc_user_socket(c->socket))
+		snprintf(c->socket, sizeof(c->socket), BC_SYSTEM_SOCKET);
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->connections = CONNECTIONS;
 	c->disk_low_ns = UINT64_C(3600000000000);

@@ -17,6 +17,7 @@
 #include "daemon/ingest/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/base/tcp_address.h"
+#include "formats/base/user_paths.h"
 #include "formats/bus/sample.h"
 #include "formats/segment/record_encoder.h"
 #include "formats/segment/segment_header.h"
@@ -80,7 +81,7 @@ struct bc_config {
 	struct bc_mapping_options mapping;
 
 	/* [socket] */
-	char socket[108]; /* empty: none */
+	char socket[BC_SOCKET_PATH_MAX]; /* empty: none */
 	char socket_group[33];
 	unsigned connections;                     /* maximum at one time */
 	uint32_t reserve;                         /* bits of enum bc_permission */

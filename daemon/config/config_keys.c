@@ -343,8 +343,9 @@ const struct bc_config_key bc_config_keys[] = {
 		"Mode of the FTDI chip: `sync-fifo`, or `fifo` for the one that its EEPROM "
 		"selects.",
 		&bc_type_choice, FIELD(usb.ftdi.keeps_mode)},
-	{"output.dir", "DIR", "dir", "/var/lib/buscapd", "-o", BC_RELOAD_RESTART,
-		"Directory for the segments. It is created if missing; its parent must exist.",
+	{"output.dir", "DIR", "dir", BC_SYSTEM_DIR, "-o", BC_RELOAD_RESTART,
+		"Directory for the segments. It is created if missing; its parent must exist. "
+		"Default in a user's session: `$XDG_DATA_HOME/buscapd`, created with its parents.",
 		&type_dir, FIELD(dir)},
 	{"output.label", "TEXT", "text", NULL, "--label", BC_RELOAD_RESTART,
 		"Appended to the names of recordings: up to 64 letters, digits, `.`, `_` and `-`.",
@@ -486,9 +487,10 @@ const struct bc_config_key bc_config_keys[] = {
 		"INT_ACK, SPECIAL, IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
 		"WRITE_BACK or D_WRITE.",
 		&type_attrs, FIELD(mapping.attr)},
-	{"socket.path", "PATH", "file", "/run/buscapd/buscapd.sock", "--socket, --no-socket",
+	{"socket.path", "PATH", "file", BC_SYSTEM_SOCKET, "--socket, --no-socket",
 		BC_RELOAD_RESTART,
-		"Path of the socket. Empty: none. With `--once`, none unless the command line sets "
+		"Path of the socket. Default in a user's session: `$XDG_RUNTIME_DIR/buscapd.sock`. "
+		"Empty: none. With `--once`, none unless the command line sets "
 		"it. A socket passed by systemd must have this path.",
 		&bc_type_path, FIELD(socket)},
 	{"socket.group", "GROUP", "text", "buscap", NULL, BC_RELOAD_RESTART,

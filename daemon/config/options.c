@@ -46,7 +46,9 @@ static const struct bc_usage_option options[] = {
 		"sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]"},
 	{OPT_SPEED, "speed", "S", "choice:max|realtime",
 		"pace of a file: max (default), realtime, or a factor"},
-	{'o', "output", "DIR", "dir", "directory for segments (default /var/lib/buscapd)"},
+	{'o', "output", "DIR", "dir",
+		"directory for segments (default " BC_SYSTEM_DIR
+		"; of a user, $XDG_DATA_HOME/buscapd)"},
 	{OPT_LABEL, "label", "TEXT", "text", "append this to the names of recordings"},
 	{'b', NULL, "RULE:VALUE", "choice:filesize:|duration:|interval:|files:",
 		"start a new segment at filesize:SIZE, duration:TIME or interval:TIME; files:N "
@@ -54,10 +56,14 @@ static const struct bc_usage_option options[] = {
 	{'a', NULL, "RULE:VALUE", "choice:duration:|records:|filesize:",
 		"stop at duration:TIME, records:N or filesize:SIZE; repeat -a for several rules"},
 	{OPT_ONCE, "once", NULL, NULL,
-		"record to the end of the source, print the status, and exit; waits 10 s for a "
-		"board (--source usb:wait=TIME)"},
+		"record to the end of the source and exit; waits 10 s for a board (--source "
+		"usb:wait=TIME)"},
+	{'j', "json", NULL, NULL,
+		"print the status as JSON at the end; the default of --once unless standard output "
+		"is a terminal"},
 	{OPT_SOCKET, "socket", "PATH", "file",
-		"status socket (default /run/buscapd/buscapd.sock; with --once, none)"},
+		"status socket (default " BC_SYSTEM_SOCKET
+		"; of a user, $XDG_RUNTIME_DIR/buscapd.sock; with --once, none)"},
 	{OPT_NO_SOCKET, "no-socket", NULL, NULL, "no status socket"},
 	{OPT_SET, "set", "SECTION.KEY=VALUE", "setting", "set any setting of the configuration"},
 	{OPT_LIST_SETTINGS, "list-settings", NULL, NULL,
@@ -207,6 +213,9 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 		return add_rule(o, "stop", 'a', optarg);
 	case OPT_ONCE:
 		o->once = true;
+		return true;
+	case 'j':
+		o->json = true;
 		return true;
 	case OPT_SOCKET:
 		return add_override(o, "socket", "path", optarg);

@@ -16,6 +16,7 @@ struct bc_daemon_options {
 	bool print_config;
 	bool list_boards;
 	bool once;
+	bool json; /* print the status at the end, also on a terminal */
 
 	/* Settings that override the configuration each time it is loaded. */
 	struct {

@@ -7,7 +7,7 @@
  *
  * End (a signal, or with --once the end of the source): the recorder writes and seals what it has
  * (is_finishing) -> on_recorder_over(): wait for the commands for sealed segments ->
- * on_hook_done(): with --once print the status -> finish_when_idle(): wait for the threads ->
+ * on_hook_done(): print the status, if it is wanted -> finish_when_idle(): wait for the threads ->
  * close_handles() -> the loop returns. stop_timer limits the step that is under way: a disk that
  * accepts nothing for ten seconds costs the buffer (is_abandoned), and a system call that then does
  * not return costs a clean end (exit_without_disk()).
@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -98,6 +99,7 @@ struct bc_daemon {
 	bool is_finishing;    /* the last data is being written, at the end or when stopping */
 	bool is_over;         /* the recorder has finished */
 	bool is_hanging;      /* exiting without the disk */
+	bool prints_status;   /* at the end */
 	bool is_printing;     /* the status, on the pool */
 	bool is_ready;        /* the loop runs */
 	bool has_failed;      /* start failed, stopping */
@@ -185,6 +187,17 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 				.disk_low = {d->disk_alarm.is_low, left}});
 }
 
+/* On a terminal, while this process is in its foreground: a job in the background leaves it alone.
+ */
+static void show_status(const struct bc_daemon *d, const struct bc_status *status)
+{
+	char words[BC_SERVICE_TEXT_MAX] = "";
+
+	if (tcgetpgrp(STDERR_FILENO) == getpgrp())
+		bc_service_text(words, sizeof(words), status, d->is_stopping, false);
+	bc_log_status(words);
+}
+
 /* Something may have deleted the socket's node, or its directory. */
 static void check_socket(struct bc_daemon *d)
 {
@@ -223,6 +236,7 @@ static void on_tick(uv_timer_t *timer)
 	bc_hook_reap_orphans(d->hook);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
+	show_status(d, &status);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
 }
@@ -331,7 +345,7 @@ static void finish_when_idle(struct bc_daemon *d)
 		exit_without_disk(d);
 }
 
-/* The status, at the end of --once */
+/* The status, at the end */
 
 static void log_print_error(const char *why)
 {
@@ -399,6 +413,13 @@ static void print_status(struct bc_daemon *d)
 	}
 }
 
+/* The source never delivered anything: all of the status is zero. */
+static bool has_recorded_nothing(const struct bc_daemon *d)
+{
+	return bc_recorder_counts(d->recorder)->received == 0 &&
+	       (d->exit_code == BC_EXIT_FAILED || d->exit_code == BC_EXIT_NO_DEVICE);
+}
+
 static void on_hook_done(void *context)
 {
 	struct bc_daemon *d = context;
@@ -407,7 +428,7 @@ static void on_hook_done(void *context)
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed)
 		d->exit_code = BC_EXIT_FAILED;
-	if (d->options->once && !d->has_failed)
+	if (d->prints_status && !d->has_failed && !has_recorded_nothing(d))
 		print_status(d);
 	else
 		finish_when_idle(d);
@@ -435,7 +456,7 @@ static void on_abandon_second(uv_timer_t *timer)
 	d->stop_call_ns = since_ns;
 	if (++d->stop_seconds < ABANDON_SECONDS)
 		return;
-	if (!d->options->once)
+	if (!d->prints_status)
 		exit_without_disk(d);
 	d->is_hanging = true;
 	print_status(d);
@@ -643,11 +664,27 @@ static void report_failure(struct bc_daemon *d, int error, const char *err)
 	bc_service_fail(&d->service, error, err);
 }
 
+/* Creates the parents of a user's default directory: ~/.local/share may not exist yet. Those of any
+ * other must exist: they may be on a disk that is not mounted. */
+static void make_parents(const struct bc_config *config)
+{
+	char path[sizeof(config->dir)];
+
+	if (!bc_user_dir(path, sizeof(path)) || strcmp(path, config->dir) != 0)
+		return;
+	for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(path, 0700);
+		*slash = '/';
+	}
+}
+
 /* Both log an error and return false on failure. */
 static bool claim_dir(struct bc_daemon *d)
 {
 	char err[512];
 
+	make_parents(d->config);
 	d->dir_fd = bc_dir_claim(d->config->dir, &d->is_dir_new, err, sizeof(err));
 	if (d->dir_fd < 0)
 		report_failure(d, d->dir_fd, err);
@@ -928,6 +965,8 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 	d->config = config;
 	d->dir_fd = -1;
 	d->started_ns = uv_hrtime();
+	/* People read the summary in the log. */
+	d->prints_status = options->json || (options->once && !isatty(STDOUT_FILENO));
 	d->exit_code = BC_EXIT_FAILED;
 	read_boot_id(d->boot_id);
 	bc_log_set_level(config->log_level);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,25 +171,49 @@ static void write_amount(char *out, size_t size, double amount, const char *unit
 		i != 0 || unit[0] != ' ' ? " " : "", prefixes[i], unit);
 }
 
-static void write_recording(
-	char *out, size_t size, const struct bc_status *s, const char *doing, bool with_rate)
+/* Appends to a text that is not full. */
+static void append(char *out, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void append(char *out, size_t size, const char *format, ...)
 {
+	size_t used = strlen(out);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(out + used, size - used, format, args);
+	va_end(args);
+}
+
+static void write_recording(char *out, size_t size, const struct bc_status *s, const char *doing,
+	bool with_rate, bool has_id)
+{
+	const struct bc_buffer_state *buffer = &s->buffer;
+	const struct bc_status_progress progress = bc_status_progress(s);
 	struct bc_loss_sum sum = bc_losses_sum(&s->counts->losses);
-	char rate[32];
-	char written[32];
+	char amount[32];
 	char lost[40] = "an unknown number";
 
-	if (s->recording == NULL) {
-		snprintf(out, size, "%s", doing);
+	snprintf(out, size, "%s", doing);
+	if (s->recording == NULL)
 		return;
+	if (has_id)
+		append(out, size, " %s", s->recording->header.recording);
+	append(out, size, ": ");
+	if (with_rate) {
+		write_amount(amount, sizeof(amount), s->rates.samples_per_s, " samples/s");
+		append(out, size, "%s, ", amount);
 	}
-	write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s");
-	write_amount(written, sizeof(written), (double)bc_status_progress(s).bytes, "B");
+	write_amount(amount, sizeof(amount), (double)progress.records, " records");
+	append(out, size, "%s, ", amount);
+	write_amount(amount, sizeof(amount), (double)progress.bytes, "B");
 	if (sum.lost != 0 || sum.inexact == 0)
 		snprintf(lost, sizeof(lost), "%s%" PRIu64, sum.inexact != 0 ? "at least " : "",
 			sum.lost);
-	snprintf(out, size, "%s %s: %s%s%s written, %s lost", doing, s->recording->header.recording,
-		with_rate ? rate : "", with_rate ? ", " : "", written, lost);
+	append(out, size, "%s, %s lost", amount, lost);
+	if (with_rate && buffer->chunks != 0)
+		append(out, size, ", buffer %u %%",
+			100 * (buffer->chunks - buffer->free) / buffer->chunks);
 }
 
 static void write_stopping(char *out, size_t size, const struct bc_status *s)
@@ -203,7 +228,8 @@ static void write_stopping(char *out, size_t size, const struct bc_status *s)
 		snprintf(out, size, "stopping");
 }
 
-void bc_service_text(char *out, size_t size, const struct bc_status *s, bool is_stopping)
+void bc_service_text(
+	char *out, size_t size, const struct bc_status *s, bool is_stopping, bool has_id)
 {
 	bool has_no_board = s->board != NULL && s->board->state != BC_BOARD_STREAMING;
 	char words[BC_SERVICE_TEXT_MAX];
@@ -211,13 +237,14 @@ void bc_service_text(char *out, size_t size, const struct bc_status *s, bool is_
 	if (is_stopping)
 		write_stopping(words, sizeof(words), s);
 	else if (strcmp(s->state, "recording") == 0 || strcmp(s->state, "replaying") == 0)
-		write_recording(words, sizeof(words), s, s->state, true);
+		write_recording(words, sizeof(words), s, s->state, true, has_id);
 	else if (strcmp(s->state, "waiting") == 0 && s->counts->received == 0)
 		snprintf(words, sizeof(words), "waiting for a board");
 	else if (strcmp(s->state, "waiting") == 0)
-		write_recording(words, sizeof(words), s, "waiting for a board to continue", false);
+		write_recording(
+			words, sizeof(words), s, "waiting for a board to continue", false, has_id);
 	else if (strcmp(s->state, "draining") == 0)
-		write_recording(words, sizeof(words), s, "sealing", false);
+		write_recording(words, sizeof(words), s, "sealing", false, has_id);
 	else if (strcmp(s->state, "failed") == 0)
 		snprintf(words, sizeof(words), "source failed; see the log");
 	else
@@ -252,7 +279,7 @@ void bc_service_notify(struct bc_service *s, const struct bc_status *status)
 
 	if (s->fd < 0)
 		return;
-	bc_service_text(words, sizeof(words), status, s->is_stopping);
+	bc_service_text(words, sizeof(words), status, s->is_stopping, true);
 	send_status(s, "", words);
 }
 

@@ -60,8 +60,9 @@ void bc_service_watch(struct bc_service *service, bool is_stuck);
 /* Sends the status if it has changed. */
 void bc_service_notify(struct bc_service *service, const struct bc_status *status);
 
-/* Writes the status as one short line. */
-void bc_service_text(char *out, size_t size, const struct bc_status *status, bool is_stopping);
+/* Writes the status as one short line. With has_id, it names the recording. */
+void bc_service_text(
+	char *out, size_t size, const struct bc_status *status, bool is_stopping, bool has_id);
 
 static inline bool bc_service_is_connected(const struct bc_service *service)
 {

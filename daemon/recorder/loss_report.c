@@ -158,8 +158,9 @@ static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
 }
 
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
-	uint64_t records)
+	const struct bc_writer_notice *totals, bool is_whole)
 {
+	uint64_t records = totals->records;
 	uint64_t received = c->received - b->received;
 	uint64_t invalid = c->dropped_invalid - b->dropped_invalid;
 	uint64_t idle = c->dropped_idle - b->dropped_idle;
@@ -172,9 +173,10 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 	if (idle != 0)
 		snprintf(after, sizeof(after), ", %" PRIu64 " after the end", idle);
 	bc_log(BC_LOG_NOTICE,
-		"%s: %" PRIu64 " records written; %" PRIu64 " samples received, %" PRIu64
-		" invalid%s",
-		recording, records, received, invalid, after);
+		"%s: %" PRIu64 " records written in %" PRIu32 " segment%s, %" PRIu64
+		" bytes; %" PRIu64 " samples received, %" PRIu64 " invalid%s%s",
+		recording, records, totals->segments, bc_plural(totals->segments), totals->bytes,
+		received, invalid, is_whole ? ", 0 lost" : "", after);
 }
 
 void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,
@@ -185,19 +187,23 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	const struct bc_counts *b = &r->before.counts;
 	uint64_t breaks = r->after.breaks - r->before.breaks;
 	uint64_t damages = r->after.damages - r->before.damages;
+	bool has_lost = bc_losses_has_any(&r->losses) || damages != 0;
+	bool is_whole = !has_lost && totals->abandoned == 0;
 	char number[BC_GROUPED_MAX];
 
 	/* With several recordings in a run, not all received samples belong to this one. */
 	if (!is_only_recording)
-		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written in %" PRIu32 " segment%s",
-			recording, totals->records, totals->segments,
-			totals->segments == 1 ? "" : "s");
+		bc_log(BC_LOG_NOTICE,
+			"%s: %" PRIu64 " records written in %" PRIu32 " segment%s, %" PRIu64
+			" bytes%s",
+			recording, totals->records, totals->segments, bc_plural(totals->segments),
+			totals->bytes, is_whole ? ", 0 lost" : "");
 	else if (c->received != b->received || totals->records != 0 || !outcome->has_failed)
-		log_written(recording, c, b, totals->records);
+		log_written(recording, c, b, totals, is_whole);
 	if (breaks != 0)
 		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
 			recording, breaks);
-	if (bc_losses_has_any(&r->losses) || damages != 0) {
+	if (has_lost) {
 		char losses[LOSSES_MAX];
 		char damaged[96] = "";
 		write_total(losses, &r->losses);

@@ -340,8 +340,6 @@ static void start_recording(
 	recording->info.stop_bytes = what.stop.file_bytes;
 	arm_for(r, recording, start);
 	bc_session_start_recording(r->session, &what);
-	if (!r->options.is_once)
-		bc_log(BC_LOG_INFO, "%s: recording started", recording->info.header.recording);
 	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
 	emit_state(r);
 }
@@ -870,6 +868,10 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
 	case BC_NOTICE_OPENED:
+		if (notice->kind == BC_NOTICE_OPENED && notice->segment == 0)
+			bc_log(BC_LOG_INFO, "%s: recording started: %s/%s",
+				notice->recording->header.recording, r->options.config->dir,
+				notice->file);
 		emit(r, &(struct bc_live_event){.kind = BC_LIVE_SEGMENT,
 				.segment = {r->options.config->dir, notice}});
 		return;

@@ -87,7 +87,7 @@ def test_damage_is_logged_ten_times_and_summarized(tmp):
     assert all(str(capture) in line and "offset" in line for line in damaged), damaged
     (places,) = re.findall(r"damaged places: (\d+)", "\n".join(lines))
     equal(repeated(damaged), (10, int(places) - 10), lines)
-    exactly(lines, "samples lost (torn or bad CRC)", ": sealed, ", " records written", "gaps recorded",
+    exactly(lines, ": recording started", "samples lost (torn or bad CRC)", ": sealed, ", " records written", "gaps recorded",
             may=("(no valid frame)", ": expected frame "))
 
 

@@ -95,6 +95,39 @@ static unsigned count_lines(const char *text, unsigned first, const char **end)
 	return number - first;
 }
 
+TEST_F(a_status_line_is_rewritten_in_place_and_stays_below_the_lines)
+{
+	use_pipe(f);
+	bc_log_start();
+	bc_log_status("one");
+	read_until(f, "\r\033[Kone");
+	bc_log_status("two\x1b");
+	read_until(f, "\r\033[Ktwo\\x1b");
+	bc_log_status("two\x1b"); /* unchanged: not written again */
+	bc_log(BC_LOG_INFO, "a line");
+	read_until(f, "a line\n\r\033[Ktwo\\x1b");
+	assert_null(strstr(f->text, "two\\x1b\r\033[Ktwo"));
+	assert_non_null(strstr(f->text, "two\\x1b\r\033[K20"));
+	stop(f);
+	assert_string_equal(f->text + f->used - strlen("two\\x1b\r\033[K"), "two\\x1b\r\033[K");
+}
+
+TEST_F(only_the_latest_status_line_waits_for_the_reader)
+{
+	char status[64];
+
+	use_pipe(f);
+	uint64_t before = bc_log_dropped();
+	bc_log_start();
+	for (unsigned i = 0; i <= MANY; i++) {
+		snprintf(status, sizeof(status), "status %u", i);
+		bc_log_status(status);
+	}
+	read_until(f, "status 6000");
+	stop(f);
+	assert_int_equal(bc_log_dropped(), before);
+}
+
 TEST_F(lines_that_nobody_reads_delay_no_caller_and_are_counted)
 {
 	const char *rest;

@@ -1,0 +1,43 @@
+#include "formats/base/user_paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Returns the value of a variable with an absolute path, or NULL: the XDG specification says to
+ * ignore relative ones. */
+static const char *path_of(const char *variable)
+{
+	const char *path = getenv(variable);
+
+	return path != NULL && path[0] == '/' ? path : NULL;
+}
+
+/* Makes a path below `base`, which may be NULL. */
+static bool make_path(char *path, size_t size, const char *base, const char *rest)
+{
+	int n = base != NULL ? snprintf(path, size, "%s/%s", base, rest) : -1;
+	bool ok = n > 0 && (size_t)n < size;
+
+	if (!ok)
+		path[0] = '\0';
+	return ok;
+}
+
+bool bc_user_socket(char path[BC_SOCKET_PATH_MAX])
+{
+	const char *base = geteuid() != 0 ? path_of("XDG_RUNTIME_DIR") : NULL;
+
+	return make_path(path, BC_SOCKET_PATH_MAX, base, "buscapd.sock");
+}
+
+bool bc_user_dir(char *path, size_t size)
+{
+	char socket[BC_SOCKET_PATH_MAX];
+	const char *data = path_of("XDG_DATA_HOME");
+
+	if (!bc_user_socket(socket))
+		return make_path(path, size, NULL, "");
+	return data != NULL ? make_path(path, size, data, "buscapd")
+			    : make_path(path, size, path_of("HOME"), ".local/share/buscapd");
+}

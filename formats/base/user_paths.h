@@ -1,0 +1,22 @@
+/* The socket and the directory of recordings of a user's own buscapd. The system's has others,
+ * which root and services use. */
+#ifndef BC_FORMATS_BASE_USER_PATHS_H
+#define BC_FORMATS_BASE_USER_PATHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define BC_SYSTEM_SOCKET "/run/buscapd/buscapd.sock"
+#define BC_SYSTEM_DIR    "/var/lib/buscapd"
+
+/* Bytes of a socket's path, with its zero. */
+#define BC_SOCKET_PATH_MAX 108
+
+/* $XDG_RUNTIME_DIR/buscapd.sock. Returns false, and leaves *path empty, outside a user's session:
+ * for root, without that variable (services, cron), or if it is too long. */
+bool bc_user_socket(char path[BC_SOCKET_PATH_MAX]);
+
+/* $XDG_DATA_HOME/buscapd, by default ~/.local/share/buscapd. Returns false likewise. */
+bool bc_user_dir(char *path, size_t size);
+
+#endif

@@ -1,0 +1,159 @@
+"""What a user without a service sees: a recording in a terminal shows itself, and the defaults need no root."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import termios
+
+import harness
+from harness import BUSCAP, BUSCAPD, equal, popen, run, wait_until
+
+ERASE = b"\r\x1b[K"
+LINE = rb"recording: [\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?B, 0 lost, buffer \d+ %"
+
+
+class Terminal:
+    """buscapd in a terminal of its own, in the foreground or not. Its output is all that the terminal shows."""
+
+    def __init__(self, *argv, is_background=False):
+        self.master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x18\x00\x50\x00\x00\x00\x00\x00")  # 24 rows, 80 columns
+
+        def own_terminal():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+        shell = ["sh", "-mc", '"$0" "$@" & wait'] if is_background else []
+        self.process = popen([*shell, BUSCAPD, *argv], stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal)
+        os.close(slave)
+        self.out = b""
+
+    def read(self):
+        """Returns whether there may be more."""
+        with contextlib.suppress(OSError):
+            got = os.read(self.master, 65536)
+            self.out += got
+            return got != b""
+        return False
+
+    def read_until(self, pattern):
+        while not re.search(pattern, self.out):
+            assert self.read(), self.out
+
+    def end(self):
+        """Returns the lines that remain on the screen."""
+        while self.read():
+            pass
+        self.code = self.process.wait(harness.TIMEOUT_S)
+        os.close(self.master)
+        text = self.out.replace(b"\r\n", b"\n")
+        return [line.rpartition(ERASE)[2].decode() for line in text.split(b"\n")]
+
+
+def test_a_recording_in_the_foreground_shows_itself(tmp):
+    terminal = Terminal("--once", "--source", "sim:rate=100k", "-o", tmp / "out")
+    terminal.read_until(ERASE + LINE)
+    terminal.process.terminate()
+    lines = terminal.end()
+    equal(terminal.code, 0, lines)
+    (file,) = harness.segments(tmp / "out")
+    assert f"recording started: {file}" in lines[0], lines
+    assert re.search(r"\d+ records written in 1 segment, \d+ bytes.*, 0 lost$", lines[-2]), lines
+    # Neither the status line nor JSON is left.
+    equal([line for line in lines if "buscapd: " not in line], [""], lines)
+    for shown in re.findall(re.escape(ERASE) + rb"([^\r\n]*)", terminal.out):
+        assert len(shown) < 80 or b"buscapd: " in shown, shown
+
+
+def test_a_recording_in_the_background_leaves_the_terminal_alone(tmp):
+    terminal = Terminal("--source", "sim:rate=100k", "-o", tmp / "out", "--socket", tmp / "socket", is_background=True)
+    wait_until(lambda: (tmp / "socket").exists(), "the socket")
+    wait_until(lambda: harness.status(tmp / "socket")["rates"]["samples_per_second"] != 0, "a second has passed")
+    pid = int((tmp / "out/.buscapd.lock").read_text().split()[0])
+    os.kill(pid, signal.SIGTERM)
+    lines = terminal.end()
+    assert b"\x1b" not in terminal.out and "records written" in lines[-2], terminal.out
+
+
+def test_json_is_printed_on_a_terminal_if_asked_for(tmp):
+    terminal = Terminal("--once", "--json", "--source", "sim:rate=max,count=1000", "-o", tmp / "out")
+    lines = terminal.end()
+    equal(json.loads(lines[-2])["counts"]["received"], 1000)
+
+
+def test_a_daemon_prints_json_at_its_end_if_asked_for(tmp):
+    with harness.Daemon("--json", "--source", "sim:rate=100k", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        daemon.stop()
+    equal(json.loads(daemon.out)["sealed"]["segments"], 1, daemon.out)
+
+
+def test_a_failed_start_prints_no_json(tmp):
+    (tmp / "empty").touch()
+    for source in ("file:" + str(tmp / "none"), "file:" + str(tmp / "empty"), "usb:wait=1ms"):
+        done = run(BUSCAPD, "--once", "--json", "--source", source, "-o", tmp / "out")
+        assert done.returncode in (1, 5), done
+        equal((done.stdout, b"error: " in done.stderr), (b"", True), source)
+
+
+# ---- an ordinary user
+
+
+@contextlib.contextmanager
+def user_session():
+    """Yields popen's options for a program of an ordinary user, and the user's home directory."""
+    with tempfile.TemporaryDirectory() as name:
+        home = pathlib.Path(name)
+        (home / "run").mkdir()
+        options = {"env": {**os.environ, "HOME": name, "XDG_RUNTIME_DIR": f"{name}/run"}}
+        for variable in ("XDG_DATA_HOME", "BUSCAP_SOCKET"):
+            options["env"].pop(variable, None)
+        if os.geteuid() == 0:
+            options.update(user=4321, group=4321, extra_groups=[])
+            for path in (home, home / "run"):
+                os.chown(path, 4321, 4321)
+        yield options, home
+
+
+def test_an_ordinary_user_needs_no_options():
+    with user_session() as (options, home):
+        socket = home / "run/buscapd.sock"
+        tool = lambda *argv: run(BUSCAP, *argv, **options)
+        with popen([BUSCAPD, "--source", "sim:rate=100k"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options) as process:
+            wait_until(lambda: tool("status").returncode == 0, "the tools find the daemon")
+            out = home / ".local/share/buscapd"
+            equal(json.loads(tool("status", "--json").stdout)["directory"], str(out))
+            equal((tool("mark", "here").returncode, tool("top", "--once").returncode), (0, 0))
+            # A socket that is named is the only one.
+            equal(tool("status", "--socket", home / "none").returncode, 6)
+            process.terminate()
+            _, err = process.communicate(timeout=harness.TIMEOUT_S)
+            equal(process.returncode, 0, err)
+        assert harness.segments(out), list(home.rglob("*"))
+        for command in ("status", "top", "tail"):
+            done = tool(command)
+            equal(done.returncode, 6, done.stderr)
+            assert f"{socket}, /run/buscapd/buscapd.sock: no such socket".encode() in done.stderr, done.stderr
+
+
+def test_root_and_services_keep_the_system_defaults():
+    def settings(**more):
+        done = run(BUSCAPD, "--print-config", "-c", "/dev/null", "--source", "sim", **{**options, **more})
+        return re.findall(rb"^(?:dir|path) = (.*)$", done.stdout, re.MULTILINE)
+
+    with user_session() as (options, home):
+        system = [b"/var/lib/buscapd", b"/run/buscapd/buscapd.sock"]
+        own = [bytes(home / "data/buscapd"), bytes(home / "run/buscapd.sock")]
+        env = {**options["env"], "XDG_DATA_HOME": str(home / "data")}
+        equal(settings(env=env), own, "a user's session")
+        equal(settings(env={**env, "XDG_RUNTIME_DIR": ""}), system, "a service")
+        equal(settings(env={**env, "XDG_RUNTIME_DIR": "run"}), system, "a relative path")
+        equal(settings(env={**env, "XDG_RUNTIME_DIR": f"/{'x' * 100}"})[1], system[1], "longer than a socket's path may be")
+        if os.geteuid() == 0:
+            equal(settings(env=env, user=0, group=0), system, "root")
