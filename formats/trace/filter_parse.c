@@ -175,7 +175,7 @@ static const char *parse_date(const char *p, __int128 *ns)
 			return not_a_time;
 		tm.tm_year -= 1900;
 		tm.tm_mon -= 1;
-		if (parse_char(&p, "Tt "))
+		if (strcmp(p, " UTC") != 0 && parse_char(&p, "Tt "))
 			wrong = parse_clock(&p, &tm, &fraction);
 	}
 	if (wrong != NULL)

@@ -136,6 +136,9 @@ def test_times_of_day_have_many_forms(tmp, monkeypatch):
         equal(fields(got.records), wanted, word)
         rest, _ = cut(path, tmp / f"r{i}.byu.lz4", "--to", word)
         equal(len(rest.records) + len(wanted), len(source.records), f"--to {word}")
+    day = f"{moment:%Y-%m-%d}"
+    equal(len(cut(path, tmp / "day.byu.lz4", "--to", day + " UTC")[0].records),
+          len(cut(path, tmp / "utc.byu.lz4", "--to", day)[0].records), "the date alone")
 
 
 def test_without_a_clock_rate_times_of_day_select_chunks(tmp):
