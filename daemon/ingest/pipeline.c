@@ -223,7 +223,7 @@ static int allocate_pool(struct bc_pipeline *p)
 	p->slots_count = (unsigned)(left / sizeof(*p->slots));
 	p->min_free = p->slots_count;
 	p->slots = bc_huge_alloc(p->slots_count * sizeof(*p->slots));
-	p->outputs = bc_huge_alloc(p->outputs_count * sizeof(*p->outputs));
+	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs)); /* each is used in part */
 	if (p->slots == NULL || p->outputs == NULL ||
 		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
 		bc_queue_init(&p->chunks, p->slots_count) != 0 ||

@@ -119,7 +119,7 @@ TEST_F(a_node_that_is_gone_is_made_again)
 TEST_F(a_directory_that_is_gone_is_waited_for)
 {
 	empty_run(f);
-	assert_non_null(strstr(check(f), "No such file or directory"));
+	assert_non_null(strstr(check(f), "does not exist"));
 	assert_string_equal(check(f), "");
 	assert_int_equal(mkdir(f->run, 0700), 0);
 	assert_non_null(strstr(check(f), "made it again"));
