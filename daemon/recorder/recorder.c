@@ -868,10 +868,6 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
 	case BC_NOTICE_OPENED:
-		if (notice->kind == BC_NOTICE_OPENED && notice->segment == 0)
-			bc_log(BC_LOG_INFO, "%s: recording started: %s/%s",
-				notice->recording->header.recording, r->options.config->dir,
-				notice->file);
 		emit(r, &(struct bc_live_event){.kind = BC_LIVE_SEGMENT,
 				.segment = {r->options.config->dir, notice}});
 		return;

@@ -474,6 +474,9 @@ static int create_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	if (rc != 0)
 		return rc;
 	const struct bc_writer_notice notice = file_notice(&r->segment, BC_NOTICE_OPENED);
+	if (header.segment == 0)
+		bc_log(BC_LOG_INFO, "%s: recording started: %s/%s", header.recording, r->dir,
+			notice.file);
 	memcpy(r->stats.file, notice.file, sizeof(notice.file));
 	r->stats.segment = header.segment;
 	r->stats.recording_bytes += r->segment.file.bytes;
