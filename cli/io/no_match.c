@@ -25,6 +25,8 @@
 #define PAGES BC_PORT_0 /* of memory */
 #define PROCS (UINT16_MAX + 1)
 
+#define NOTHING ((struct bc_span){UINT64_MAX, 0})
+
 struct contents {
 	uint64_t records;
 	bool is_text; /* their numbers are of lines */
@@ -311,7 +313,7 @@ const char *bc_no_match_text(char out[BC_NO_MATCH_MAX], const struct bc_console 
 	const struct bc_filter_args *args, const char *const *paths, int count,
 	enum bc_format format, const struct bc_format_options *options)
 {
-	struct contents *c = calloc(1, sizeof(*c));
+	struct contents *c = malloc(sizeof(*c));
 	struct bc_filter filter = args->filter;
 	struct bc_console silent;
 	bool ok = c != NULL && bc_console_silence(&silent, console);
@@ -319,10 +321,15 @@ const char *bc_no_match_text(char out[BC_NO_MATCH_MAX], const struct bc_console 
 	out[0] = '\0';
 	if (!ok)
 		goto out;
-	c->numbers = c->ticks = c->epochs = c->addr = (struct bc_span){UINT64_MAX, 0};
-	c->from_ns = INT64_MAX;
-	c->to_ns = INT64_MIN;
-	c->has_pages = true;
+	*c = (struct contents){
+		.numbers = NOTHING,
+		.ticks = NOTHING,
+		.epochs = NOTHING,
+		.addr = NOTHING,
+		.from_ns = INT64_MAX,
+		.to_ns = INT64_MIN,
+		.has_pages = true,
+	};
 	for (int i = 0; i < count && ok; i++)
 		ok = add_file(c, &silent, paths[i], format, options);
 	if (ok)

@@ -244,7 +244,7 @@ static const char *time_point_read(
 {
 	__int128 ns = 0;
 	const char *wrong = NULL;
-	char text[TIME_POINT_MAX];
+	char text[TIME_POINT_MAX] = "";
 
 	*point = (struct time_point){.kind = TIME_POINT_WALL};
 	if (!copy_plain(text, given))

@@ -40,7 +40,7 @@ def record(directory, chunks, filesize):
     stream = directory / "stream"
     stream.write_bytes(records)
     done = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{stream},format=byu,clock_hz=66000000", "-o", directory, "-b",
-               f"filesize:{filesize}")
+               f"filesize:{filesize}K")
     equal(done.returncode, 0, done.stderr)
     stream.unlink()
 
