@@ -242,7 +242,7 @@ static void write_bits(char out[BC_NO_MATCH_MAX], const char *what, const uint64
 		out[0] = '\0';
 }
 
-/* Writes the touched pages next to those that are wanted, if none of these is touched. */
+/* Writes the nearest touched pages, unless a page in the wanted range is touched. */
 static void write_nearest(
 	char out[BC_NO_MATCH_MAX], const struct contents *c, const struct bc_filter *f)
 {

@@ -7,7 +7,7 @@
  *
  * End (a signal, or with --once the end of the source): the recorder writes and seals what it has
  * (is_finishing) -> on_recorder_over(): wait for the commands for sealed segments ->
- * on_hook_done(): print the status, if it is wanted -> finish_when_idle(): wait for the threads ->
+ * on_hook_done(): print the status, if requested -> finish_when_idle(): wait for the threads ->
  * close_handles() -> the loop returns. stop_timer limits the step that is under way: a disk that
  * accepts nothing for ten seconds costs the buffer (is_abandoned), and a system call that then does
  * not return costs a clean end (exit_without_disk()).

@@ -1,5 +1,5 @@
-/* libsystemd, which is loaded only if systemd's environment variables ask for something: with the
- * libraries below it, it takes as long to load as half of the others. */
+/* libsystemd, loaded only if systemd's environment variables ask for something: loading it, with
+ * the libraries that it needs, takes half as long as loading all others. */
 #ifndef BC_DAEMON_MAIN_SYSTEMD_H
 #define BC_DAEMON_MAIN_SYSTEMD_H
 

@@ -1,3 +1,9 @@
+/* Has the units of counts, sizes and times, a table for each. Nothing else knows them: error
+ * messages list them from here.
+ *
+ * Invariant: nothing is lost to floating point. A number is its digits and a power of ten until it
+ * is multiplied by its unit. A count or size that isn't whole then is an error; a time is rounded
+ * to nanoseconds. */
 #include "formats/base/quantity.h"
 
 #include <ctype.h>

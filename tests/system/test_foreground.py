@@ -19,7 +19,7 @@ LINE = rb"recording: [\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [k
 
 
 class Terminal:
-    """buscapd in a terminal of its own, in the foreground or not. Its output is all that the terminal shows."""
+    """Runs buscapd in its own terminal, in the foreground or background. Its output is what the terminal shows."""
 
     def __init__(self, *argv, is_background=False):
         self.master, slave = os.openpty()

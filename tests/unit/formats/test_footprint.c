@@ -238,7 +238,7 @@ static uint32_t addr_of(unsigned pattern, unsigned i, struct dice *dice)
 	case SPARSE:
 		return i % 700 * 0x00400000 + i % 3 * 4;
 	case WRAPPING:
-		return 0xFFFFF000u + i * 24; /* goes on at 0 */
+		return 0xFFFFF000u + i * 24; /* wraps around to 0 */
 	default:
 		return dice_below(dice, 1u << 14);
 	}

@@ -713,7 +713,7 @@ static size_t check_skipped(const char *whole, const char *text)
 	return skipped;
 }
 
-/* A chunk with marks, with anchors where there is no delta, and with records without either. */
+/* A chunk with marks, anchors where a delta is unknown, and plain records between them. */
 static size_t make_eventful_chunk(uint8_t *out, struct dice *dice)
 {
 	static struct bc_chunk chunk;

@@ -78,7 +78,7 @@ static struct bc_entry make_event(struct dice *dice, const struct bc_record_run 
 	return event;
 }
 
-/* Parts of one recording after another: usually each goes on where the previous one ended. */
+/* Parts of a recording, in order: most continue where the previous one ended. */
 static void make_parts(
 	struct parts *parts, struct dice *dice, size_t count, size_t records_max, unsigned oddness)
 {
