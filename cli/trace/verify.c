@@ -1,4 +1,5 @@
-/* buscap verify: reads files to their end and prints a line for each damage and one for each file.
+/* buscap verify: reads files to their end and prints a line for each damage and one for each file,
+ * as text or JSON.
  *
  * Segments are checked in their order, one sequence check for all files: what is missing between
  * two files is found like what is missing in one. A segment already seen is a copy and gets a
@@ -17,11 +18,14 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/survey.h"
+#include "formats/base/json.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
 
 static const struct bc_usage_option options[] = {
+	{'j', "json", NULL, NULL,
+		"print one JSON object per damage and per file, each on a line, and the totals"},
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
@@ -38,22 +42,33 @@ const struct bc_usage bc_verify_usage = {
 		"and raw6 have no checksums: only a torn end is found. In text formats, malformed "
 		"lines are found.\n"
 		"Prints a line for each damage and one for each file. The order of the files does "
-		"not matter.",
+		"not matter. docs/verify.md lists the members of the JSON objects.",
 	.options = options,
 	.exits = "0 all files are whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed, "
 		 "6 can't reach the daemon.",
 	.example = "buscap verify *.byu.lz4",
 };
 
+struct job {
+	const struct bc_console *console;
+	struct bc_output output;
+	bool is_json;
+	enum bc_format format;
+	struct bc_format_options options; /* of the format */
+	struct bc_sequence_check all;     /* the segments of all files */
+	enum bc_exit exit;
+	/* For the totals: */
+	uint64_t files;
+	uint64_t ok_files;
+	uint64_t damages;
+};
+
 /* The check of one file. */
 struct check {
-	const struct bc_console *console;
-	struct bc_output *output;
-	const struct bc_file *file;
-	const struct bc_format_options *options; /* of its format */
+	struct job *job;
+	struct bc_file *file;
 	uint64_t damages;
 	/* Segments only: */
-	struct bc_sequence_check *all;      /* of all files */
 	struct bc_sequence_check own;       /* of a copy of a segment */
 	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
 	bool is_after_loss; /* something is missing before the file; the file itself is whole */
@@ -74,24 +89,92 @@ struct check {
 	uint32_t next_number;
 };
 
-/* Prints the prefix "FILE: ". */
-static void print_name(const struct check *c)
+/* Prints an object and releases it. */
+static void print_json(struct job *job, json_t *object)
 {
-	bc_output_safe(c->output, c->file->name);
-	bc_output_text(c->output, ": ", 2);
+	if (!bc_output_json_value(&job->output, object))
+		job->exit = bc_exit_worse(job->exit, bc_print_no_memory(job->console));
+}
+
+/* Prints the prefix "FILE: ". */
+static void print_name(struct job *job, const char *name)
+{
+	bc_output_safe(&job->output, name);
+	bc_output_text(&job->output, ": ", 2);
+}
+
+/* Prints a damage; `offset` NULL: its place is before the file or unknown. */
+static void print_place(
+	struct job *job, const char *name, const uint64_t *offset, uint64_t bytes, const char *what)
+{
+	job->damages++;
+	if (job->is_json) {
+		json_t *damage = bc_json_object((struct bc_json_member[]){
+			{"file", bc_json_text(name)},
+			{"offset", offset != NULL ? bc_json_u64(*offset) : json_null()},
+			{"bytes", bc_json_u64(bytes)},
+			{"what", bc_json_text(what)},
+			{NULL, NULL},
+		});
+		print_json(job, bc_json_object((struct bc_json_member[]){
+					{"damage", damage}, {NULL, NULL}}));
+		return;
+	}
+	print_name(job, name);
+	if (offset != NULL)
+		bc_output_format(&job->output, "offset %" PRIu64, *offset);
+	if (bytes != 0)
+		bc_output_format(&job->output, ", %" PRIu64 " byte%s", bytes, bc_plural(bytes));
+	bc_output_format(&job->output, "%s%s\n", offset != NULL ? ": " : "", what);
 }
 
 static void print_damage(void *context, uint64_t offset, uint64_t bytes, const char *what)
 {
 	struct check *c = context;
 
-	print_name(c);
-	bc_output_format(c->output, "offset %" PRIu64, offset);
-	if (bytes != 0)
-		bc_output_format(c->output, ", %" PRIu64 " byte%s", bytes, bc_plural(bytes));
-	bc_output_format(c->output, ": %s\n", what);
+	print_place(c->job, c->file->name, &offset, bytes, what);
 	c->damages++;
 	c->is_hurt = true;
+}
+
+/* Prints the result of a file as JSON: the members common to all formats, and those of `more`,
+ * which is released. */
+static void print_result(const struct check *c, bool is_ok, json_t *more)
+{
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(c->file->name)},
+		{"format", json_string(bc_format_name(c->file->probe.format))},
+		{"ok", json_boolean(is_ok)},
+		{"damaged_places", bc_json_u64(c->damages)},
+		{NULL, NULL},
+	});
+
+	c->job->ok_files += is_ok;
+	print_json(c->job, bc_json_merge(object, more));
+}
+
+/* The same for a file that can't be read, which was reported. */
+static void print_unread(struct job *job, const char *name)
+{
+	if (job->is_json)
+		print_json(job, bc_json_object((struct bc_json_member[]){
+					{"file", bc_json_text(name)},
+					{"format", json_null()},
+					{"ok", json_false()},
+					{NULL, NULL},
+				}));
+}
+
+static void print_totals(struct job *job)
+{
+	json_t *end = bc_json_object((struct bc_json_member[]){
+		{"files", bc_json_u64(job->files)},
+		{"ok", bc_json_u64(job->ok_files)},
+		{"damaged_places", bc_json_u64(job->damages)},
+		{NULL, NULL},
+	});
+
+	print_json(job, bc_json_object((struct bc_json_member[]){{"end", end}, {NULL, NULL}}));
 }
 
 static void finish_segment(struct check *c)
@@ -109,11 +192,12 @@ static void finish_segment(struct check *c)
 /* Segments are checked in their order, each once. */
 static void choose_sequence(struct check *c, uint64_t tag, uint32_t segment)
 {
-	bool is_copy = c->all->has_segment && c->all->tag == tag &&
-		       segment + c->all->is_unread <= c->all->latest_segment;
+	struct bc_sequence_check *all = &c->job->all;
+	bool is_copy = all->has_segment && all->tag == tag &&
+		       segment + all->is_unread <= all->latest_segment;
 
 	if (c->sequence == NULL)
-		c->sequence = is_copy ? &c->own : c->all;
+		c->sequence = is_copy ? &c->own : all;
 }
 
 static void start_segment(struct check *c, const struct bc_segment_header *header)
@@ -179,10 +263,7 @@ static void print_missing(struct check *c, const struct bc_chunk_info *info,
 			missing->samples, bc_plural(missing->samples));
 	else
 		return;
-	print_name(c);
-	if (!is_before)
-		bc_output_format(c->output, "offset %" PRIu64 ": ", offset);
-	bc_output_format(c->output, "%s\n", words);
+	print_place(c->job, c->file->name, is_before ? NULL : &offset, 0, words);
 	c->is_after_loss = c->is_after_loss || is_before;
 	c->damages += !is_before;
 	c->is_hurt = c->is_hurt || !is_before;
@@ -292,23 +373,49 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 	}
 }
 
-static enum bc_exit summarize_segments(const struct check *c)
+static void print_segments_text(const struct check *c, bool is_whole)
 {
-	bool is_whole = c->damages == 0 && c->unsealed == 0;
+	struct bc_output *output = &c->job->output;
 	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
 	const char *sealed = c->unsealed == 0   ? "sealed"
 			     : c->segments == 1 ? "not sealed (no index: torn or still open)"
 						: "not all sealed (an index is missing)";
 
-	print_name(c);
-	bc_output_format(c->output, "%s%s", state, sealed);
+	print_name(c->job, c->file->name);
+	bc_output_format(output, "%s%s", state, sealed);
 	if (c->segments > 1)
-		bc_output_format(c->output, ", %" PRIu64 " segments", c->segments);
-	bc_output_format(c->output,
+		bc_output_format(output, ", %" PRIu64 " segments", c->segments);
+	bc_output_format(output,
 		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
 		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
 		c->gaps, bc_plural(c->gaps));
+}
+
+static enum bc_exit end_segments(struct check *c)
+{
+	bool is_whole = c->damages == 0 && c->unsealed == 0;
+
+	if (c->job->is_json)
+		print_result(c, is_whole,
+			bc_json_object((struct bc_json_member[]){
+				{"sealed", json_boolean(c->unsealed == 0)},
+				{"segments", bc_json_u64(c->segments)},
+				{"chunks", bc_json_u64(c->chunks)},
+				{"records", bc_json_u64(c->records)},
+				{"gaps", bc_json_u64(c->gaps)},
+				{NULL, NULL},
+			}));
+	else
+		print_segments_text(c, is_whole);
 	return is_whole && !c->is_after_loss ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+}
+
+static enum bc_exit end_unread(const struct check *c, int error)
+{
+	enum bc_exit code = bc_print_read_error(c->job->console, c->file, error);
+
+	print_unread(c->job, c->file->name);
+	return code;
 }
 
 static enum bc_exit verify_segments(struct check *c)
@@ -325,8 +432,7 @@ static enum bc_exit verify_segments(struct check *c)
 		bc_segment_reader_on_node(reader, on_node, c);
 		rc = read_segments(c, reader, chunk);
 	}
-	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
-				   : summarize_segments(c);
+	enum bc_exit code = rc < 0 ? end_unread(c, rc) : end_segments(c);
 	bc_sequence_check_reset(&c->own);
 	bc_page_check_close(c->pages);
 	bc_segment_reader_close(reader);
@@ -334,124 +440,168 @@ static enum bc_exit verify_segments(struct check *c)
 	return code;
 }
 
-/* Any file but a segment. Only bcp1 has checksums; of the others, their form is checked. */
-static enum bc_exit verify_counted(struct check *c, struct bc_file *file)
+static void print_counted_text(
+	struct check *c, const struct bc_survey *s, bool is_whole, bool is_strange)
 {
-	enum bc_format format = file->probe.format;
-	const char *name = bc_format_name(format);
-	struct bc_survey s;
-	enum bc_exit code = bc_survey_read(&s, c->console, file, c->options, print_damage, c);
-	bool is_whole = code == BC_EXIT_OK;
-	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
-	 */
-	uint64_t lines = s.kinds[BC_ENTRY_LINE];
-	bool is_strange = lines != 0 && lines == s.units;
+	struct bc_output *output = &c->job->output;
+	enum bc_format format = c->file->probe.format;
+	uint64_t lines = s->kinds[BC_ENTRY_LINE];
 
-	if (code == BC_EXIT_FAILED)
-		return code;
-	if (s.is_broken) {
-		print_name(c);
-		bc_output_format(c->output, "damaged or torn %s data\n",
-			bc_packing_name(file->probe.packing));
-	}
-	print_name(c);
-	bc_output_format(c->output, "%s: %s, ",
+	print_name(c->job, c->file->name);
+	bc_output_format(output, "%s: %s, ",
 		!is_whole    ? "damaged"
 		: is_strange ? "nothing recognised"
 			     : "ok",
-		name);
+		bc_format_name(format));
 	if (format == BC_FORMAT_BCP1) {
-		bc_output_format(c->output,
+		bc_output_format(output,
 			"%" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64 " gap%s%s\n",
-			s.frames, is_whole ? "" : " good", bc_plural(s.frames), s.units,
-			bc_plural(s.units), s.gaps, bc_plural(s.gaps),
-			s.has_last ? "" : ", without the final frame");
+			s->frames, is_whole ? "" : " good", bc_plural(s->frames), s->units,
+			bc_plural(s->units), s->gaps, bc_plural(s->gaps),
+			s->has_last ? "" : ", without the final frame");
 	} else if (bc_format_is_bus(format)) {
-		bc_output_format(c->output, "%" PRIu64 " %s%s%s, no checksums\n", s.units,
-			is_whole ? "" : "whole ", s.unit, bc_plural(s.units));
+		bc_output_format(output, "%" PRIu64 " %s%s%s, no checksums\n", s->units,
+			is_whole ? "" : "whole ", s->unit, bc_plural(s->units));
 	} else {
-		bc_output_format(c->output, "%" PRIu64 " %s%s", s.units, is_whole ? "" : "good ",
-			s.units == 1 ? "entry" : "entries");
+		bc_output_format(output, "%" PRIu64 " %s%s", s->units, is_whole ? "" : "good ",
+			s->units == 1 ? "entry" : "entries");
 		if (lines != 0)
-			bc_output_format(c->output, ", %" PRIu64 " uninterpreted line%s among them",
+			bc_output_format(output, ", %" PRIu64 " uninterpreted line%s among them",
 				lines, bc_plural(lines));
-		bc_output_text(c->output, "\n", 1);
+		bc_output_text(output, "\n", 1);
 	}
+}
+
+static json_t *counted_json(enum bc_format format, const struct bc_survey *s)
+{
+	if (format == BC_FORMAT_BCP1)
+		return bc_json_object((struct bc_json_member[]){
+			{"samples", bc_json_u64(s->units)},
+			{"frames", bc_json_u64(s->frames)},
+			{"gaps", bc_json_u64(s->gaps)},
+			{"has_last_frame", json_boolean(s->has_last)},
+			{NULL, NULL},
+		});
+	if (bc_format_is_bus(format))
+		return bc_json_object((struct bc_json_member[]){
+			{format == BC_FORMAT_RAW6 ? "samples" : "records", bc_json_u64(s->units)},
+			{NULL, NULL},
+		});
+	return bc_json_object((struct bc_json_member[]){
+		{"entries", bc_json_u64(s->units)},
+		{"lines_kept", bc_json_u64(s->kinds[BC_ENTRY_LINE])},
+		{NULL, NULL},
+	});
+}
+
+/* Any file but a segment. Only bcp1 has checksums; of the others, their form is checked. */
+static enum bc_exit verify_counted(struct check *c)
+{
+	struct job *job = c->job;
+	struct bc_survey s;
+	char what[64];
+	enum bc_exit code = bc_survey_read(
+		&s, job->console, c->file, &job->options, print_damage, c);
+	bool is_whole = code == BC_EXIT_OK;
+	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
+	 */
+	bool is_strange = s.units != 0 && s.kinds[BC_ENTRY_LINE] == s.units;
+
+	if (code == BC_EXIT_FAILED) {
+		print_unread(job, c->file->name);
+		return code;
+	}
+	if (s.is_broken) {
+		snprintf(what, sizeof(what), "damaged or torn %s data",
+			bc_packing_name(c->file->probe.packing));
+		print_place(job, c->file->name, NULL, 0, what);
+		c->damages++;
+	}
+	if (!bc_format_is_bus(c->file->probe.format)) { /* printed as errors */
+		c->damages += s.damages;
+		job->damages += s.damages;
+	}
+	if (job->is_json)
+		print_result(c, is_whole && !is_strange, counted_json(c->file->probe.format, &s));
+	else
+		print_counted_text(c, &s, is_whole, is_strange);
 	return is_strange ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
 /* Prints which segments are missing before a file of which nothing was read. */
-static enum bc_exit end_unread(
-	struct bc_output *output, const char *path, struct bc_sequence_check *all)
+static enum bc_exit find_missing(struct job *job, const char *path)
 {
 	struct bc_missing_segments missing;
 	char what[BC_MISSING_TEXT];
 
-	if (!bc_sequence_check_named(all, path, &missing))
+	if (!bc_sequence_check_named(&job->all, path, &missing))
 		return BC_EXIT_OK;
-	bc_output_safe(output, path);
-	bc_output_format(output, ": %s\n", bc_missing_write(what, &missing));
+	print_place(job, path, NULL, 0, bc_missing_write(what, &missing));
 	return BC_EXIT_DAMAGED;
 }
 
-static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
-	const char *path, enum bc_format format, const struct bc_format_options *format_options,
-	struct bc_sequence_check *all)
+static enum bc_exit verify_file(struct job *job, const char *path)
 {
 	struct bc_file file;
-	enum bc_exit code = bc_file_open(&file, console, path, format);
+
+	job->files++;
+	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
 
 	if (code != BC_EXIT_OK) {
 		code = file.is_regular && file.bytes == 0 ? BC_EXIT_DAMAGED : code;
-		return bc_exit_worse(code, end_unread(output, path, all));
+		print_unread(job, file.name);
+		return bc_exit_worse(code, find_missing(job, path));
 	}
-	struct check check = {.console = console,
-		.output = output,
-		.file = &file,
-		.options = format_options,
-		.all = all};
+	struct check check = {.job = job, .file = &file};
 	code = file.probe.format == BC_FORMAT_SEGMENT ? verify_segments(&check)
-						      : verify_counted(&check, &file);
+						      : verify_counted(&check);
 	if (check.sequence == NULL)
-		code = bc_exit_worse(code, end_unread(output, path, all));
+		code = bc_exit_worse(code, find_missing(job, path));
 	bc_file_close(&file);
-	bc_output_flush(output); /* the next file may take long */
 	return code;
+}
+
+static void verify_files(struct job *job, const struct bc_files *files)
+{
+	job->exit = files->exit;
+	for (int i = 0; i < files->count && !bc_output_failed(&job->output); i++) {
+		if (i + 1 != files->count && bc_file_is_gone(files->paths[i]))
+			continue;
+		enum bc_exit code = verify_file(job, files->paths[i]);
+		job->exit = bc_exit_worse(job->exit, code);
+		bc_output_flush(&job->output); /* the next file may take long */
+	}
+	bc_sequence_check_reset(&job->all);
+	if (job->is_json)
+		print_totals(job);
+	job->exit = bc_exit_worse(job->exit, bc_output_close(&job->output, job->console));
 }
 
 int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
-	enum bc_format format = BC_FORMAT_UNKNOWN;
-	struct bc_format_options format_options = bc_format_options_default();
+	struct job job = {.console = console,
+		.format = BC_FORMAT_UNKNOWN,
+		.options = bc_format_options_default()};
 	struct bc_options o;
-	struct bc_output output;
-	struct bc_sequence_check all = {.next = 0};
 	struct bc_operands operands;
 	struct bc_files files;
 	int letter;
 
 	bc_options_start(&o, console, &bc_verify_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter != 'I' ||
-			!bc_option_read_format(console, "-I", &format, &format_options))
+		if (letter == 'j')
+			job.is_json = true;
+		else if (letter != 'I' ||
+			 !bc_option_read_format(console, "-I", &job.format, &job.options))
 			return o.exit;
 	}
-	enum bc_exit code = bc_operands_read(&operands, &files, console,
-		(const char *const *)argv + optind, argc - optind,
-		BC_FILES_SORTED | BC_FILES_CHECKED);
-	if (code == BC_EXIT_OK && !bc_output_open(&output, console))
-		code = BC_EXIT_FAILED;
-	if (code != BC_EXIT_OK)
-		goto out;
-	code = files.exit;
-	for (int i = 0; i < files.count && !bc_output_failed(&output); i++)
-		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
-			code = bc_exit_worse(code, verify_file(console, &output, files.paths[i],
-							   format, &format_options, &all));
-	bc_sequence_check_reset(&all);
-	code = bc_exit_worse(code, bc_output_close(&output, console));
-out:
+	job.exit = bc_operands_read(&operands, &files, console, (const char *const *)argv + optind,
+		argc - optind, BC_FILES_SORTED | BC_FILES_CHECKED);
+	if (job.exit == BC_EXIT_OK && !bc_output_open(&job.output, console))
+		job.exit = BC_EXIT_FAILED;
+	if (job.exit == BC_EXIT_OK)
+		verify_files(&job, &files);
 	bc_files_free(&files);
 	bc_operands_close(&operands);
-	return code;
+	return job.exit;
 }

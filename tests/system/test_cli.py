@@ -491,6 +491,76 @@ def test_verify_reports_a_hole_between_segments(tmp):
     assert wanted in buscap("verify", paths[0], paths[2], code=3)[0]
 
 
+def verify_json(*argv, code=0, **options):
+    """Runs verify --json. Returns the damages, the results of the files, the totals and the messages."""
+    out, err = buscap("verify", "--json", *argv, code=code, **options)
+    rows = [json.loads(line) for line in out.splitlines()]
+    damages = [row["damage"] for row in rows if "damage" in row]
+    results = [row for row in rows if "file" in row]
+    equal(rows[-1], {"end": {"files": len(results), "ok": sum(row["ok"] for row in results),
+                             "damaged_places": rows[-1]["end"]["damaged_places"]}}, "the totals")
+    equal(len(damages) + len(results) + 1, len(rows), out)
+    return damages, results, rows[-1]["end"]["damaged_places"], err
+
+
+def test_verify_as_json_has_the_facts_of_its_text(tmp):
+    paths, recorded = recorded_segments()
+    paths = [pathlib.Path(shutil.copy(path, tmp)) for path in paths]
+    chunks = recorded.segments[0].chunks
+    good = {"file": str(paths[0]), "format": "segment", "ok": True, "damaged_places": 0, "sealed": True, "segments": 1,
+            "chunks": len(chunks), "records": sum(chunk.info["records"] for chunk in chunks),
+            "gaps": sum(event.kind == "gap" for chunk in chunks for event in chunk.events)}
+    whole = paths[0].read_bytes()
+    equal(verify_json(paths[0]), ([], [good], 0, ""), "a good file")
+    equal(verify_json("-", data=whole), ([], [{**good, "file": "standard input"}], 0, ""), "a pipe")
+    torn = tmp / "torn.byu.lz4"
+    torn.write_bytes(whole[: chunks[-1].offset + 20])
+    damages, (result,), count, _ = verify_json(torn, code=3)
+    equal([(d["file"], d["offset"], d["bytes"]) for d in damages], [(str(torn), chunks[-1].offset, 20)], "a torn file")
+    equal((result["ok"], result["sealed"], result["chunks"], count), (False, False, len(chunks) - 1, 1), result)
+    torn.write_bytes(whole[: chunks[-1].offset])
+    damages, (result,), _, _ = verify_json(torn, code=3)
+    equal((damages, result["ok"], result["sealed"], result["damaged_places"]), ([], False, False, 0), "without an index")
+    hurt = bytearray(whole)
+    hurt[chunks[1].offset + 300] ^= 1
+    torn.write_bytes(hurt)
+    damages, (result,), count, _ = verify_json(torn, code=3)
+    text = buscap("verify", torn, code=3)[0].splitlines()
+    equal([f"{d['file']}: offset {d['offset']}" + (f", {d['bytes']} bytes" if d["bytes"] else "") + f": {d['what']}" for d in damages],
+          text[:-1], "the damages")
+    equal((result["damaged_places"], count, result["sealed"]), (len(damages), len(damages), True), result)
+    # The segment after a hole is whole.
+    damages, results, _, _ = verify_json(paths[0], paths[2], code=3)
+    missing = f"{sum(chunk.info['records'] for chunk in recorded.segments[1].chunks):,} records missing: segment 1 is not here"
+    equal(damages, [{"file": str(paths[2]), "offset": None, "bytes": 0, "what": missing}], "a hole")
+    equal([(row["ok"], row["damaged_places"]) for row in results], [(True, 0)] * 2, "its neighbours")
+
+
+def test_verify_as_json_of_other_formats_and_of_what_is_none(tmp):
+    bcp1, byu, csv, none, empty = (tmp / name for name in ("x.bcp1", "x.byu", "x.csv", "none", "empty"))
+    bcp1.write_bytes(simulate("--count", "1000"))
+    byu.write_bytes(simulate("--count", "10", out_format="byu") + b"torn")
+    csv.write_bytes(run(BUSCAP, "convert", "-O", "csv", data=simulate("--count", "10")).stdout + b"1,2,3\n")
+    none.write_bytes(b"no trace at all\n")
+    empty.write_bytes(b"")
+    equal(verify_json(bcp1)[1], [{"file": str(bcp1), "format": "bcp1", "ok": True, "damaged_places": 0, "samples": 1000,
+                                  "frames": 2, "gaps": 0, "has_last_frame": True}], "bcp1")
+    damages, (result,), _, _ = verify_json(byu, code=3)
+    equal(damages, [{"file": str(byu), "offset": 120, "bytes": 4, "what": "torn record"}], "byu")
+    equal(result, {"file": str(byu), "format": "byu", "ok": False, "damaged_places": 1, "records": 10}, "byu")
+    damages, (result,), count, err = verify_json("-I", "csv", csv, code=3)
+    equal((damages, count), ([], 1), "what is malformed is an error")
+    assert f"{csv}: line 12, column " in err, err
+    equal(result, {"file": str(csv), "format": "csv", "ok": False, "damaged_places": 1, "entries": 10, "lines_kept": 0}, "csv")
+    _, results, _, err = verify_json(bcp1, none, code=1)
+    equal(results[1], {"file": str(none), "format": None, "ok": False}, "an unknown format")
+    one_line(err, "unknown format")
+    equal(verify_json(empty, code=3)[1], [{"file": str(empty), "format": None, "ok": False}], "an empty file")
+    out, err = buscap("verify", "-j", tmp / "missing", bcp1, code=1)
+    equal(out, "", "files that are missing are found before the first is read")
+    one_line(err, "missing: can't open: No such file or directory")
+
+
 @pytest.mark.asan
 def test_a_segment_without_header_is_recognised(tmp):
     paths = random_segment()

@@ -164,7 +164,7 @@ static const struct failure wrong_options[] = {
 	{"--hlep", "buscap: unknown option --hlep; did you mean --help? See buscap --help"},
 	/* info, verify, recover */
 	{"info -q x.byu", "unknown option -q"},
-	{"verify --json x.byu", "unknown option --json"},
+	{"verify --frob x.byu", "unknown option --frob"},
 	{"recover", "no file given"},
 	{"recover x.byu", "-o is required: the output file"},
 	{"recover x.byu x.byu -o out", "give one file at a time"},
@@ -766,6 +766,8 @@ TEST(file_names_are_escaped)
 	prints("verify '" NAME "' '" NAME ".byu.lz4'", NULL);
 	assert_int_equal(strncmp(r.out, SHOWN ": ", strlen(SHOWN ": ")), 0);
 	assert_null(strchr(r.out, '\033'));
+	prints("verify --json '" NAME "'", NULL);
+	assert_non_null(strstr(r.out, "\"file\":\"a\\u001b[31m\\nname"));
 	run("diff '" NAME "' '" NAME ".byu.lz4'");
 	assert_null(strchr(r.out, '\033'));
 	assert_null(strchr(r.err, '\033'));
