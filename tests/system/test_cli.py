@@ -537,10 +537,10 @@ def test_verify_as_json_has_the_facts_of_its_text(tmp):
 
 
 def test_verify_as_json_of_other_formats_and_of_what_is_none(tmp):
-    bcp1, byu, csv, none, empty = (tmp / name for name in ("x.bcp1", "x.byu", "x.csv", "none", "empty"))
+    bcp1, byu, din, none, empty = (tmp / name for name in ("x.bcp1", "x.byu", "x.din", "none", "empty"))
     bcp1.write_bytes(simulate("--count", "1000"))
     byu.write_bytes(simulate("--count", "10", out_format="byu") + b"torn")
-    csv.write_bytes(run(BUSCAP, "convert", "-O", "csv", data=simulate("--count", "10")).stdout + b"1,2,3\n")
+    din.write_bytes(b"0 7ffe12\n" * 10 + b"0 zebra\n")
     none.write_bytes(b"no trace at all\n")
     empty.write_bytes(b"")
     equal(verify_json(bcp1)[1], [{"file": str(bcp1), "format": "bcp1", "ok": True, "damaged_places": 0, "samples": 1000,
@@ -548,16 +548,16 @@ def test_verify_as_json_of_other_formats_and_of_what_is_none(tmp):
     damages, (result,), _, _ = verify_json(byu, code=3)
     equal(damages, [{"file": str(byu), "offset": 120, "bytes": 4, "what": "torn record"}], "byu")
     equal(result, {"file": str(byu), "format": "byu", "ok": False, "damaged_places": 1, "records": 10}, "byu")
-    damages, (result,), count, err = verify_json("-I", "csv", csv, code=3)
+    damages, (result,), count, err = verify_json("-I", "din", din, code=3)
     equal((damages, count), ([], 1), "what is malformed is an error")
-    assert f"{csv}: line 12, column " in err, err
-    equal(result, {"file": str(csv), "format": "csv", "ok": False, "damaged_places": 1, "entries": 10, "lines_kept": 0}, "csv")
+    assert f"{din}: line 11, column " in err, err
+    equal(result, {"file": str(din), "format": "din", "ok": False, "damaged_places": 1, "entries": 10, "lines_kept": 0}, "din")
     _, results, _, err = verify_json(bcp1, none, code=1)
     equal(results[1], {"file": str(none), "format": None, "ok": False}, "an unknown format")
     one_line(err, "unknown format")
     equal(verify_json(empty, code=3)[1], [{"file": str(empty), "format": None, "ok": False}], "an empty file")
-    out, err = buscap("verify", "-j", tmp / "missing", bcp1, code=1)
-    equal(out, "", "files that are missing are found before the first is read")
+    _, results, _, err = verify_json(tmp / "missing", bcp1, code=1)
+    equal([row["file"] for row in results], [str(bcp1)], "without the missing file")
     one_line(err, "missing: can't open: No such file or directory")
 
 
