@@ -115,10 +115,20 @@ $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 build/d3.min.js:
 	@tests/tools/deps.sh $@:node-d3
 
-$(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
+# The commit, for --version: git's, or that in a tarball. Only the programs are linked again when it changes.
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D)
+	$(Q)new=$$(exec 2>/dev/null; [ -e .git ] || exec cat commit; \
+		git --no-optional-locks -c safe.directory='$(CURDIR)' describe --always --dirty --abbrev=12 --exclude='*'); \
+		[ -e $@ ] && [ "$$new" = "$$(cat $@)" ] || echo "$$new" >$@
+
+$(BUILD)/commit.o: $(BUILD)/commit
+	$(Q)echo "const char bc_commit[] = \"$$(cat $<)\";" | $(CC) $(BC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -x c -c -o $@ -
+
+$(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(BUILD)/commit.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
 
-$(BUILD)/buscap: $(BUILD)/cli/term/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
+$(BUILD)/buscap: $(BUILD)/cli/term/main.o $(BUILD)/commit.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
 	$(call link,$(CLI_PKGS))
 
 # Shell completions come from the programs' own option tables.
@@ -153,7 +163,8 @@ picture: deps-ci all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz
 	@mkdir -p build
-	$(Q)git archive --prefix=buscapd-$(VERSION)/ HEAD | gzip -n -9 >build/buscapd-$(VERSION).tar.gz
+	$(Q)git archive --prefix=buscapd-$(VERSION)/ --add-virtual-file=buscapd-$(VERSION)/commit:$$(git rev-parse --short=12 HEAD) \
+		HEAD | gzip -n -9 >build/buscapd-$(VERSION).tar.gz
 	@ls -l build/buscapd-$(VERSION).tar.gz
 
 clean: ## remove everything that was built

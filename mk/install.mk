@@ -94,9 +94,9 @@ units: ## check units, udev rule, user and directories with systemd's own tools
 # The packages are built from a copy of the working tree, uncommitted changes included.
 PACKAGE_DIR := build/deb
 
-deb: ## build the Debian packages into build/deb/
+deb: $(BUILD)/commit ## build the Debian packages into build/deb/
 	@tests/tools/deps.sh $(LIBRARIES) $(PACKAGE_LIBRARIES) -- $(PACKAGE_TOOLS)
-	$(Q)tests/tools/package.sh $(VERSION) $(PACKAGE_DIR)
+	$(Q)tests/tools/package.sh $(VERSION) $< $(PACKAGE_DIR)
 
 lint-deb: deb ## check the packages with lintian: no errors, no warnings
 	@tests/tools/deps.sh -- lintian:lintian

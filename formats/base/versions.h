@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* Prints "PROGRAM VERSION", and a line "NAME VERSION" for each library that both programs use. */
+/* Prints "PROGRAM VERSION (COMMIT)", without the commit if it is unknown, and a line "NAME VERSION"
+ * for each library that both programs use. */
 void bc_versions_print(FILE *out, const char *program);
 
 #endif

@@ -138,10 +138,11 @@ def test_the_settings_in_effect_are_printed(tmp):
     refused("--print-config", "-c", path, "--set", "log.level=loud", code=2, words=["loud"])
 
 
-def test_version_has_those_of_the_libraries_that_are_loaded():
+def test_version_has_the_commit_and_the_libraries_that_are_loaded():
     for program, name, libraries in ((BUSCAPD, "buscapd", ("libuv", "libusb")), (BUSCAP, "buscap", ())):
         first, *others = run(program, "--version").stdout.decode().splitlines()
-        assert re.fullmatch(rf"{name} \d+\.\d+\S*", first), first
+        commit = (harness.BUILD / "commit").read_text().strip()
+        assert re.fullmatch(rf"{name} \d+\.\d+\S*" + (rf" \({commit}\)" if commit else ""), first), first
         versions = dict(line.split(" ") for line in others)
         equal(set(versions), {"jansson", "liblzma", "lz4", "zlib", "zstd", *libraries}, name)
         for version in versions.values():

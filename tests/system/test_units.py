@@ -5,6 +5,7 @@ import fcntl
 import functools
 import os
 import re
+import shutil
 import signal
 import socket
 
@@ -144,11 +145,12 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
 
 
 def make(*words):
-    """Runs make, quietly and alone: it writes the units with its PREFIX into the build directory."""
+    """Runs make, quietly and alone: it writes the units with its PREFIX into the build directory. A commit that is made
+    meanwhile does not link the programs again, which other tests use."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     with open(harness.BUILD / "tests/make.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = run("make", "-C", ROOT, "--no-print-directory", *words, env=environment)
+        done = run("make", "-C", ROOT, "--no-print-directory", "-o", "build/commit", *words, env=environment)
     equal(done.returncode, 0, done.stderr.decode())
 
 
@@ -167,6 +169,34 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
         equal(len(there), 1, f"{name} in one of {looked_in}")
     for name in ("buscap", "buscapd"):
         assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
+
+
+def test_the_commit_is_that_of_git_or_of_the_tarball(tmp):
+    def commit():
+        done = run("make", "-s", "-C", tmp, "build/commit")
+        equal(done.returncode, 0, done.stderr.decode())
+        return (tmp / "build/commit").read_text().strip()
+
+    def git(*words):
+        done = run("git", "-C", tmp, "-c", "user.name=x", "-c", "user.email=x", *words)
+        equal(done.returncode, 0, done.stderr.decode())
+        return done.stdout.decode().strip()
+
+    need("git")
+    shutil.copy(ROOT / "Makefile", tmp)
+    shutil.copytree(ROOT / "mk", tmp / "mk")
+    equal(commit(), "", "neither")
+    (tmp / "commit").write_text("0123456789ab\n")
+    equal(commit(), "0123456789ab", "a tarball")
+    git("init", "-q")
+    git("add", "Makefile")
+    git("commit", "-q", "-m", "x")
+    equal(commit(), git("rev-parse", "--short=12", "HEAD"), "git")
+    before = (tmp / "build/commit").stat().st_mtime_ns
+    commit()
+    equal((tmp / "build/commit").stat().st_mtime_ns, before, "the same commit: nothing is built again")
+    (tmp / "Makefile").write_text((tmp / "Makefile").read_text() + "#\n")
+    equal(commit(), git("rev-parse", "--short=12", "HEAD") + "-dirty", "a change that is not committed")
 
 
 @pytest.mark.ci

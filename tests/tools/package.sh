@@ -1,10 +1,11 @@
 #!/bin/sh
-# package.sh VERSION DIR
+# package.sh VERSION COMMIT DIR
 # Builds the Debian packages in DIR from a copy of the working tree: all files that git does not ignore, or, without
-# git, everything except build output. Needs neither root nor fakeroot.
+# git, everything except build output, and the file COMMIT. Needs neither root nor fakeroot.
 set -eu
 version=$1
-dir=$2
+commit=$2
+dir=$3
 
 changelog=$(dpkg-parsechangelog -S Version)
 if [ "$changelog" != "$version" ]; then
@@ -21,6 +22,7 @@ else
 fi >"$dir/files"
 tar --null --files-from="$dir/files" --ignore-failed-read -cf - 2>/dev/null | tar -C "$tree" -xf -
 rm "$dir/files"
+cp "$commit" "$tree/commit"
 
 log=$dir/build.log
 unset MAKEFLAGS MAKELEVEL MFLAGS # from the make that runs this
