@@ -74,8 +74,8 @@ struct bc_format_options bc_format_options_default(void)
 	return (struct bc_format_options){.seed = 1, .interval_ns = 1000000};
 }
 
-static const char *const option_names[] = {"endian", "invalid", "map", "seed", "clock_hz",
-	"session", "size", "signals", "interval_ns"};
+static const char *const option_names[] = {
+	"endian", "invalid", "map", "seed", "clock_hz", "session", "size", "signals", "interval"};
 
 #define KEYS (sizeof(option_names) / sizeof(option_names[0]))
 
@@ -90,12 +90,17 @@ static bool parse_word(bool *is_second, const char *value, const char *first, co
 	return *is_second || strcmp(value, first) == 0;
 }
 
-static bool parse_number(uint64_t *number, const char *value, uint64_t max)
+static bool parse_quantity(
+	uint64_t *number, enum bc_quantity quantity, const char *value, uint64_t max)
 {
 	char err[BC_QUANTITY_ERROR_MAX];
 
-	return bc_quantity_read(number, BC_QUANTITY_COUNT, value, err, sizeof(err)) &&
-	       *number <= max;
+	return bc_quantity_read(number, quantity, value, err, sizeof(err)) && *number <= max;
+}
+
+static bool parse_number(uint64_t *number, const char *value, uint64_t max)
+{
+	return parse_quantity(number, BC_QUANTITY_COUNT, value, max);
 }
 
 /* Sets one option. Returns NULL, or the expected kind of value. */
@@ -128,10 +133,11 @@ static const char *set_option(struct bc_format_options *o, unsigned key, const c
 			       ? NULL
 			       : "vectors or bits";
 	case BC_OPTION_INTERVAL:
-		return parse_number(&o->interval_ns, value, UINT64_C(1000000000000)) &&
+		return parse_quantity(
+			       &o->interval_ns, BC_QUANTITY_TIME, value, UINT64_C(1000000000000)) &&
 				       o->interval_ns != 0
 			       ? NULL
-			       : "a decimal number from 1 to 10^12";
+			       : "a time up to 1000s, such as 10ms";
 	case BC_OPTION_SIZE:
 		if (!parse_number(&number, value, 255))
 			return "a decimal number from 0 to 255";

@@ -73,7 +73,7 @@ enum bc_option_key {
 	BC_OPTION_SESSION = 1u << 5,  /* session=N */
 	BC_OPTION_SIZE = 1u << 6,     /* size=N: access size in bytes, if the format has none */
 	BC_OPTION_SIGNALS = 1u << 7,  /* signals=vectors|bits */
-	BC_OPTION_INTERVAL = 1u << 8, /* interval_ns=N: of the values of a counter */
+	BC_OPTION_INTERVAL = 1u << 8, /* interval=TIME: of the values of a counter */
 };
 
 struct bc_format_options {

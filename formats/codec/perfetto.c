@@ -2,7 +2,7 @@
  *
  * A process named `bus` has a counter track for each class of request and a track each for gaps,
  * marks and triggers. The value of a counter at time t is the number of references of its class in
- * [t, t + interval_ns); times with the same value as before are left out. Events are instants, with
+ * [t, t + interval); times with the same value as before are left out. Events are instants, with
  * their tick and record number. Time (formats/codec/timeline.h) is in ns.
  *
  * The file is a Trace message: a sequence of TracePackets in protobuf's wire format, which this

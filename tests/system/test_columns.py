@@ -335,7 +335,7 @@ def read_perfetto(tmp, data):
 
 def test_perfetto_has_the_references_of_each_interval_and_all_events(tmp):
     paths, recorded = make_recording(tmp)
-    text, err = convert("segment", "perfetto:clock_hz=100000000,interval_ns=20000", *paths)
+    text, err = convert("segment", "perfetto:clock_hz=100000000,interval=20us", *paths)
     packets = read_perfetto(tmp, text)
     equal({*sum((packet["trusted_packet_sequence_id"] for packet in packets), [])}, {"1"}, "sequence")
     tracks = {packet["track_descriptor/uuid"][0]: packet["track_descriptor/name"][0] for packet in packets
