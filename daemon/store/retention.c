@@ -27,10 +27,10 @@
 
 #include "daemon/base/log.h"
 #include "formats/base/host.h"
+#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define HOUR_NS   (3600 * UINT64_C(1000000000))
 
 /* More time than this between two files, or after the newest one, is a change of the clock. */
 #define LEAP_NS (180 * 86400 * SECOND_NS)
@@ -323,21 +323,23 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 static void log_deletion(const struct bc_retention_check *check, const char *file, const char *rule)
 {
 	const struct bc_retention_rules *rules = check->rules;
-	char why[96];
+	char limit[BC_QUANTITY_TEXT_MAX];
+	char why[128];
 
-	if (strcmp(rule, "files") == 0)
+	if (strcmp(rule, "files") == 0) {
 		snprintf(why, sizeof(why), "more than %" PRIu64 " file%s (rotation.files)",
 			check->files, bc_plural(check->files));
-	else if (strcmp(rule, "max_use") == 0)
-		snprintf(why, sizeof(why),
-			"the segments use more than %" PRIu64 " MiB (space.max_use)",
-			rules->max_use_bytes >> 20);
-	else if (strcmp(rule, "max_age") == 0)
-		snprintf(why, sizeof(why), "older than %" PRIu64 " h (space.max_age)",
-			rules->max_age_ns / HOUR_NS);
-	else
-		snprintf(why, sizeof(why), "less than %" PRIu64 " MiB free (space.keep_free)",
-			rules->keep_free_bytes >> 20);
+	} else if (strcmp(rule, "max_use") == 0) {
+		bc_quantity_write(limit, BC_QUANTITY_SIZE, rules->max_use_bytes);
+		snprintf(why, sizeof(why), "the segments use more than %s (space.max_use)", limit);
+	} else if (strcmp(rule, "max_age") == 0) {
+		bc_quantity_write(limit, BC_QUANTITY_TIME, rules->max_age_ns);
+		snprintf(why, sizeof(why), "older than %s (space.max_age)", limit);
+	} else {
+		bc_quantity_write(limit, BC_QUANTITY_SIZE, rules->keep_free_bytes);
+		snprintf(
+			why, sizeof(why), "less than %s or no inode free (space.keep_free)", limit);
+	}
 	bc_log(BC_LOG_INFO, "%s: deleted: %s", file, why);
 }
 
