@@ -795,7 +795,7 @@ void bc_config_reload(struct bc_config *config, const struct bc_config *new, voi
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
 		bool is_applied = k->reload != BC_RELOAD_RESTART;
 		if (differs(k, config, new))
-			on_change(context, k->name, is_applied);
+			on_change(context, k->type != NULL ? k->name : "triggers", is_applied);
 		if (is_applied)
 			memcpy((char *)config + k->offset, (const char *)new + k->offset, k->size);
 	}

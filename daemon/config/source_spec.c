@@ -37,10 +37,11 @@ static bool read_file_setting(
 			       text);
 	}
 	if ((value = value_of(text, "clock_hz")) != NULL) {
-		return (bc_quantity_read(&spec->clock_hz, BC_QUANTITY_COUNT, value, err, errlen) &&
+		char why[BC_QUANTITY_ERROR_MAX] = "must be above 0";
+		return (bc_quantity_read(
+				&spec->clock_hz, BC_QUANTITY_COUNT, value, why, sizeof(why)) &&
 			       spec->clock_hz != 0) ||
-		       bc_fail(err, errlen, "%s: must be a number of ticks per second above 0",
-			       text);
+		       bc_fail(err, errlen, "%s: %s", text, why);
 	}
 	return bc_fail(
 		err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);

@@ -53,16 +53,19 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 	bc_filter_init(&filter);
 	if (strlen(value) >= sizeof(t->when))
 		return bc_fail(err, errlen, "longer than 255 bytes");
-	if (strcmp(value, "board") == 0)
+	if (strcmp(value, "board") == 0) {
 		kind = BC_TRIGGER_BOARD;
-	else if (strcmp(value, "gap") == 0)
+	} else if (strcmp(value, "gap") == 0) {
 		kind = BC_TRIGGER_GAP;
-	else if (strncmp(value, "idle", 4) == 0 && (value[4] == ' ' || value[4] == '\0'))
+	} else if (strncmp(value, "idle", 4) == 0 && (value[4] == ' ' || value[4] == '\0')) {
+		const char *time = value + 4 + strspn(value + 4, " ");
 		kind = BC_TRIGGER_IDLE;
-	if (kind == BC_TRIGGER_IDLE && (!bc_quantity_read(&idle_ns, BC_QUANTITY_TIME,
-						value + 4 + strspn(value + 4, " "), err, errlen) ||
-					       idle_ns == 0))
-		return bc_fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
+		if (*time != '\0' &&
+			!bc_quantity_read(&idle_ns, BC_QUANTITY_TIME, time, err, errlen))
+			return false;
+		if (idle_ns == 0)
+			return bc_fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
+	}
 	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, NULL, value, err, errlen))
 		return false;
 	t->kind = kind;

@@ -139,18 +139,12 @@ bool bc_quantity_read(
 void bc_quantity_write(char out[BC_QUANTITY_TEXT_MAX], enum bc_quantity quantity, uint64_t value)
 {
 	const struct unit *best = kinds[quantity].units;
-	bool is_time = quantity == BC_QUANTITY_TIME;
 
 	if (value == 0 || quantity == BC_QUANTITY_COUNT) {
 		snprintf(out, BC_QUANTITY_TEXT_MAX, "%" PRIu64, value);
 		return;
 	}
-	if (is_time && value % 1000000 != 0) {
-		snprintf(out, BC_QUANTITY_TEXT_MAX, "%" PRIu64 ".%09" PRIu64 "s", value / NS_PER_S,
-			value % NS_PER_S);
-		return;
-	}
-	best++; /* a size is never without its unit: it may be one of several quantities */
+	best++; /* never without a unit: it may be one of several quantities */
 	for (const struct unit *unit = best; unit->name != NULL; unit++)
 		if (value % unit->value == 0 && unit->value > best->value)
 			best = unit;

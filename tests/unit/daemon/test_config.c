@@ -309,6 +309,8 @@ TEST_F(an_error_names_file_and_line)
 		{"[trigger x]\nwhen = now\n", ":2: when = now: now: "},
 		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle needs"},
 		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle needs"},
+		{"[trigger x]\nwhen = idle 5 sec\n",
+			":2: when = idle 5 sec: unknown unit sec; use ns, us"},
 		{"[trigger x]\naction = beep\n", ":2: action = beep: not an action"},
 		{"[trigger x]\npre = much\n", ":2: pre = much: "},
 		{"[trigger x]\npost = all\n", ":2: post = all: must be"},
@@ -441,8 +443,8 @@ TEST_F(what_is_printed_can_be_read)
 		"\nspeed = 2.5\n", "\nsampling = 10ms/1s\nmetadata.b = 1 \"x\"\n",
 		"[filter]\nkeep.vga = addr=a0000-bffff\nkeep = proc=1\nleave_out.x = proc=3\n",
 		"[trigger a]\nwhen = idle 5s\naction = stop\npre = 0\npost = 16KB\n",
-		"\ntext = here\nholdoff = 0.001250000s\n", "\nfilesize = 2001B\n",
-		"\nduration = 36h\n", "\nmax_use = 1536KiB\n", "\nsync = 0.001500000s\n",
+		"\ntext = here\nholdoff = 1250us\n", "\nfilesize = 2001B\n", "\nduration = 36h\n",
+		"\nmax_use = 1536KiB\n", "\nsync = 1500us\n",
 		"\ninvalid = keep\nsize = v1.0\nattr.INT_ACK = 0\n", "\nattr.D_WRITE = 7\n",
 		"\nreserve = record, mark\nmetrics_listen = [::1]:9180\n", "\nlevel = debug\n",
 		"\nmax_age = 0\n"};
@@ -474,7 +476,7 @@ TEST_F(a_reload_applies_what_may_change_and_names_what_has_changed)
 	set(f, "output", "label", "");
 	f->err[0] = '\0';
 	bc_config_reload(&f->config, &new, f, on_change);
-	assert_string_equal(f->err, "+filter.keep\n+trigger NAME.when\n+rotation.files\n");
+	assert_string_equal(f->err, "+filter.keep\n+triggers\n+rotation.files\n");
 	f->err[0] = '\0';
 	assert_int_equal(f->config.rotation.files, 7);
 	assert_int_equal(f->config.filter.keep.count, 1);

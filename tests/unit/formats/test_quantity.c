@@ -74,8 +74,8 @@ TEST(what_is_written_is_read_as_the_same)
 	} good[] = {{COUNT, 1000, "1000"}, {SIZE, 0, "0"}, {SIZE, 1, "1B"},
 		{SIZE, 64000000, "64MB"}, {SIZE, 64 << 20, "64MiB"}, {SIZE, 1000, "1KB"},
 		{TIME, 0, "0"}, {TIME, UINT64_C(120000000000), "2min"},
-		{TIME, 1500000000, "1500ms"}, {TIME, 1500, "0.000001500s"},
-		{TIME, UINT64_C(86400000000000), "1d"}};
+		{TIME, 1500000000, "1500ms"}, {TIME, 1500, "1500ns"},
+		{TIME, 1234500000, "1234500us"}, {TIME, UINT64_C(86400000000000), "1d"}};
 
 	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		char text[BC_QUANTITY_TEXT_MAX];
