@@ -31,7 +31,8 @@ static struct bc_print start_print(struct bc_target *t)
 {
 	char *out = bc_output_reserve(t->output, BC_PRINT_MAX);
 
-	return (struct bc_print){.out = out,
+	return (struct bc_print){.moment = t->moment,
+		.out = out,
 		.capacity = BC_OUTPUT_BYTES - t->output->used,
 		.reduced = t->converter.reduced};
 }
@@ -101,6 +102,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 			console, "won't write binary data to a terminal; use -o");
 	format_options.source_holds = bc_trace_has(source) | options->source_holds;
 	format_options.source_is_segment = source->format == BC_FORMAT_SEGMENT;
+	format_options.source_has_wall |= format_options.source_is_segment;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_entry_converter_init(&t->converter, t->format, &format_options);

@@ -48,16 +48,6 @@ const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exac
 /* Writes "at least 250 samples lost (buffer, 0.001200 s)". Returns `out`. */
 const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap);
 
-/* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
-struct bc_moment {
-	bool is_known;
-	uint64_t recording_tag; /* 0: not from a recording */
-	int64_t wall_ns;        /* since 1970 UTC */
-	uint64_t tick;
-	uint32_t epoch;
-	uint64_t clock_hz; /* 0: unknown */
-};
-
 struct bc_trace {
 	const struct bc_console *console;
 	const char **paths; /* the caller's */

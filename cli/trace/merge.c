@@ -462,8 +462,11 @@ static enum bc_exit open_targets(struct merge *m)
 	/* The output must not be any of the input files. */
 	all.paths = (const char **)m->args.files.paths;
 	all.count = m->args.files.count;
-	for (size_t i = 0; i < m->input_count; i++)
-		o.source_holds |= bc_trace_has(&m->inputs[i].trace);
+	for (size_t i = 0; i < m->input_count; i++) {
+		const struct bc_trace *trace = &m->inputs[i].trace;
+		o.source_holds |= bc_trace_has(trace);
+		o.options.source_has_wall |= trace->format == BC_FORMAT_SEGMENT;
+	}
 	enum bc_exit code = find_clock(m, &o.options.clock_hz);
 	if (code == BC_EXIT_OK)
 		code = bc_target_open(&m->target, m->console, &o, &all);

@@ -191,6 +191,32 @@ static inline char *bc_write_small_decimal(
 	return out + (small->text[value] >> 24);
 }
 
+/* A cache for a series of times of day that mostly differ only in their fraction of a second.
+ * Initialize with zeros. */
+struct bc_time_row {
+	int64_t second_ns; /* the cached second */
+	char text[20];     /* "2026-01-31T12:00:00."; empty: none is cached */
+};
+
+/* Caches the second of a time. In text.c. */
+void bc_time_row_advance(struct bc_time_row *row, int64_t ns);
+
+/* "2026-01-31T12:00:00.000000000Z": RFC 3339. `ns` is the time since 1970 and may be negative. */
+static inline char *bc_write_time_row(char *out, struct bc_time_row *row, int64_t ns)
+{
+	uint64_t fraction = (uint64_t)ns - (uint64_t)row->second_ns;
+
+	if (fraction >= 1000000000 || row->text[0] == '\0') {
+		bc_time_row_advance(row, ns);
+		fraction = (uint64_t)ns - (uint64_t)row->second_ns;
+	}
+	memcpy(out, row->text, sizeof(row->text));
+	out = bc_write_decimal_all8(out + sizeof(row->text), (uint32_t)(fraction / 10));
+	*out++ = (char)('0' + fraction % 10);
+	*out++ = 'Z';
+	return out;
+}
+
 /* Like "%lld". */
 static inline char *bc_write_signed(char *out, int64_t value)
 {

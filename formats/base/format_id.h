@@ -94,6 +94,8 @@ struct bc_format_options {
 	uint32_t source_holds;
 	/* True if the entries are numbered as records of a recording. */
 	bool source_is_segment;
+	/* True if entries may have a time of day: bc_print.moment. */
+	bool source_has_wall;
 };
 
 struct bc_format_options bc_format_options_default(void);

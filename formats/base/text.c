@@ -195,6 +195,19 @@ void bc_rfc3339_write(char out[BC_RFC3339_BYTES], int64_t ns)
 	snprintf(out + n, BC_RFC3339_BYTES - n, ".%09dZ", fraction);
 }
 
+void bc_time_row_advance(struct bc_time_row *row, int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+	int64_t fraction = ns % 1000000000;
+
+	/* The second of the lowest times has no number in ns: it wraps, and so does the sum. */
+	row->second_ns = (int64_t)((uint64_t)ns - (uint64_t)fraction -
+				   (fraction < 0 ? UINT64_C(1000000000) : 0));
+	bc_rfc3339_write_seconds(text, ns);
+	text[sizeof(row->text) - 1] = '.'; /* over the Z: all years have four digits */
+	memcpy(row->text, text, sizeof(row->text));
+}
+
 void bc_rfc3339_write_seconds(char out[BC_RFC3339_BYTES], int64_t ns)
 {
 	time_t seconds = (time_t)(ns / 1000000000 - (ns % 1000000000 < 0));

@@ -30,8 +30,9 @@ const char *bc_column_name(enum bc_column column)
 	return columns[column].name;
 }
 
-uint64_t bc_columns_of_trace(uint32_t holds)
+uint64_t bc_columns_of_trace(const struct bc_format_options *options)
 {
+	uint32_t holds = options->source_holds;
 	uint32_t kinds = holds & BC_KINDS;
 	uint64_t set = 0;
 
@@ -41,6 +42,8 @@ uint64_t bc_columns_of_trace(uint32_t holds)
 			(column->needs == 0 || (holds & column->needs) != 0))
 			set |= BC_COLUMN(i);
 	}
+	if (!options->source_has_wall)
+		set &= ~BC_COLUMN(BC_COLUMN_TIME);
 	return (kinds & (kinds - 1)) != 0 ? set : set & ~BC_COLUMN(BC_COLUMN_KIND);
 }
 
@@ -71,6 +74,11 @@ static struct bc_cell signed_cell(int64_t number)
 static struct bc_cell hex_cell(uint64_t number, unsigned digits)
 {
 	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
+}
+
+static struct bc_cell time_cell(int64_t ns)
+{
+	return (struct bc_cell){.kind = BC_CELL_TIME, .number = (uint64_t)ns};
 }
 
 static struct bc_cell word_cell(const char *word)
@@ -276,9 +284,11 @@ static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *ent
 	}
 }
 
-struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry)
+struct bc_cell bc_column_cell(
+	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	uint32_t has = entry->has;
+	int64_t wall_ns;
 
 	switch (column) {
 	case BC_COLUMN_KIND:
@@ -295,6 +305,8 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 			       : empty;
 	case BC_COLUMN_EPOCH:
 		return decimal_cell(entry->epoch);
+	case BC_COLUMN_TIME:
+		return bc_entry_wall(entry, moment, &wall_ns) ? time_cell(wall_ns) : empty;
 	case BC_COLUMN_ADDR:
 		return hex_cell(entry->addr, 0);
 	case BC_COLUMN_SIZE:
@@ -323,6 +335,8 @@ char *bc_cell_write(char *out, struct bc_cell cell)
 		return bc_write_hex_padded(out, cell.number, cell.digits);
 	case BC_CELL_FLAG:
 		return stpcpy(out, cell.number != 0 ? "true" : "false");
+	case BC_CELL_TIME:
+		return bc_write_time_row(out, &(struct bc_time_row){0}, (int64_t)cell.number);
 	case BC_CELL_WORD:
 		return mempcpy(out, cell.at, cell.bytes);
 	default:

@@ -17,7 +17,7 @@
 /* The columns in output order: the enumerator, the name, the kinds of entries that may have a
  * value, and traits. A trace has the column if it may hold one of these kinds and, unless there are
  * no traits, one of them. Only Tarmac names units, only BYU has deltas, and only captures with
- * events have epochs. */
+ * events have epochs. Without a time of day, a trace has no column `time` either. */
 /* clang-format off */
 #define BC_COLUMN_LIST(C) \
 	C(KIND, kind, ANY, 0) \
@@ -25,6 +25,7 @@
 	C(TICK, tick, ANY, BC_HAS_TIME) \
 	C(UNIT, unit, ANY, INS | REG | BC_CAN_LINE) \
 	C(EPOCH, epoch, ANY, EVENT) \
+	C(TIME, time, ANY, BC_HAS_TIME) \
 	C(TYPE, type, REF, 0) \
 	C(ADDR, addr, REF | INS, 0) \
 	C(SIZE, size, REF | INS | UOP, BC_HAS_SIZE) \
@@ -88,6 +89,7 @@ enum bc_cell_kind {
 	BC_CELL_SIGNED,
 	BC_CELL_HEX,  /* with at least `digits` digits */
 	BC_CELL_FLAG, /* true or false */
+	BC_CELL_TIME, /* of day: an int64_t in ns since 1970 */
 	BC_CELL_WORD, /* text that contains only letters, digits and '-' */
 	BC_CELL_TEXT, /* any bytes */
 };
@@ -110,16 +112,17 @@ static inline struct bc_text bc_cell_text(struct bc_cell cell)
 
 const char *bc_column_name(enum bc_column column);
 
-/* The columns of a trace that may hold these traits. A trace with only one kind has no column
+/* The columns of a trace, by the options of its printer. A trace with only one kind has no column
  * `kind`. */
-uint64_t bc_columns_of_trace(uint32_t holds);
+uint64_t bc_columns_of_trace(const struct bc_format_options *options);
 
 /* The columns in which entries of a kind (enum bc_entry_kind) may have a value. */
 uint64_t bc_columns_of_kind(unsigned kind);
 
-/* The value of an entry in a column. The column must be one of the entry's kind. Text points into
- * the entry. */
-struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entry);
+/* The value of an entry in a column. The column must be one of the entry's kind. `moment` may be
+ * NULL. Text points into the entry. */
+struct bc_cell bc_column_cell(
+	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment);
 
 /* Writes a cell other than BC_CELL_TEXT at `out`: nothing for an empty cell, words and hexadecimal
  * numbers without quotes. Returns the end of the output. */

@@ -18,10 +18,10 @@
  * rare ones. */
 #define COMMON_COLUMNS                                                                         \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
-		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TYPE) |                       \
-		BC_COLUMN(BC_COLUMN_ADDR) | BC_COLUMN(BC_COLUMN_SIZE) |                        \
-		BC_COLUMN(BC_COLUMN_ATTR) | BC_COLUMN(BC_COLUMN_PROC) |                        \
-		BC_COLUMN(BC_COLUMN_DELTA))
+		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TIME) |                       \
+		BC_COLUMN(BC_COLUMN_TYPE) | BC_COLUMN(BC_COLUMN_ADDR) |                        \
+		BC_COLUMN(BC_COLUMN_SIZE) | BC_COLUMN(BC_COLUMN_ATTR) |                        \
+		BC_COLUMN(BC_COLUMN_PROC) | BC_COLUMN(BC_COLUMN_DELTA))
 #define RARE_COLUMNS                                                                \
 	(BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE) |                 \
 		BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
@@ -36,6 +36,7 @@ struct csv {
 	char commas[16];
 	struct bc_decimal_row numbers;
 	struct bc_decimal_row ticks;
+	struct bc_time_row times;
 	struct bc_small_decimals small;
 	struct bc_type_word types[BC_REF_TYPES];
 };
@@ -44,7 +45,7 @@ static void csv_init(void *state, const struct bc_format_options *options)
 {
 	struct csv *csv = state;
 
-	csv->columns = bc_columns_of_trace(options->source_holds);
+	csv->columns = bc_columns_of_trace(options);
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		csv->kind_columns[kind] = bc_columns_of_kind(kind);
 	uint64_t references = csv->columns & csv->kind_columns[BC_ENTRY_REFERENCE];
@@ -92,14 +93,15 @@ static char *write_text(char *out, struct bc_text text)
 	return out;
 }
 
-static char *write_row(const struct csv *csv, char *out, const struct bc_entry *entry)
+static char *write_row(const struct csv *csv, char *out, const struct bc_entry *entry,
+	const struct bc_moment *moment)
 {
 	uint64_t own = csv->kind_columns[entry->kind];
 
 	for (uint64_t left = csv->columns; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		if ((own >> column & 1) != 0) {
-			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
+			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry, moment);
 			out = cell.kind == BC_CELL_TEXT ? write_text(out, bc_cell_text(cell))
 							: bc_cell_write(out, cell);
 		}
@@ -155,10 +157,12 @@ static char *write_rare(const struct csv *csv, char *out, const struct bc_entry 
 }
 
 /* Fast path: same output as write_row(), for a reference if is_plain. */
-static inline char *write_plain_row(struct csv *csv, char *out, const struct bc_entry *entry)
+static inline char *write_plain_row(
+	struct csv *csv, char *out, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	const struct bc_type_word *type = &csv->types[entry->type];
 	uint32_t known = entry->has;
+	int64_t wall_ns;
 
 	if (has(csv, BC_COLUMN_KIND))
 		out = BC_WRITE_LITERAL(out, "reference,");
@@ -171,6 +175,11 @@ static inline char *write_plain_row(struct csv *csv, char *out, const struct bc_
 	}
 	if (has(csv, BC_COLUMN_EPOCH))
 		out = write_small(csv, out, entry->epoch, true);
+	if (has(csv, BC_COLUMN_TIME)) {
+		if (bc_entry_wall(entry, moment, &wall_ns))
+			out = bc_write_time_row(out, &csv->times, wall_ns);
+		*out++ = ',';
+	}
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
 	out = BC_WRITE_LITERAL(out, ",0x");
@@ -201,9 +210,9 @@ static int print_csv(void *state, struct bc_print *p)
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
 		if (csv->is_plain && entry->kind == BC_ENTRY_REFERENCE)
-			out = write_plain_row(csv, out, entry);
+			out = write_plain_row(csv, out, entry, p->moment);
 		else
-			out = write_row(csv, out, entry);
+			out = write_row(csv, out, entry, p->moment);
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

@@ -30,6 +30,7 @@ struct ndjson {
 	struct key keys[BC_COLUMNS];
 	struct bc_decimal_row numbers;
 	struct bc_decimal_row ticks;
+	struct bc_time_row times;
 	struct bc_small_decimals small;
 	struct bc_type_word types[BC_REF_TYPES];
 };
@@ -38,7 +39,7 @@ static void ndjson_init(void *state, const struct bc_format_options *options)
 {
 	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(COMMON_TRAITS | RARE_TRAITS);
 	struct ndjson *ndjson = state;
-	uint64_t columns = bc_columns_of_trace(options->source_holds) | BC_COLUMN(BC_COLUMN_KIND);
+	uint64_t columns = bc_columns_of_trace(options) | BC_COLUMN(BC_COLUMN_KIND);
 	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
 
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
@@ -57,7 +58,8 @@ static void ndjson_init(void *state, const struct bc_format_options *options)
 
 static char *write_cell(char *out, struct bc_cell cell)
 {
-	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD;
+	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD ||
+			 cell.kind == BC_CELL_TIME;
 
 	if (cell.kind == BC_CELL_TEXT)
 		return bc_json_write_text(out, bc_cell_text(cell));
@@ -69,11 +71,12 @@ static char *write_cell(char *out, struct bc_cell cell)
 	return out;
 }
 
-static char *write_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+static char *write_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry,
+	const struct bc_moment *moment)
 {
 	for (uint64_t left = ndjson->kind_columns[entry->kind]; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
-		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry);
+		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry, moment);
 		if (cell.kind == BC_CELL_EMPTY)
 			continue;
 		const struct key *key = &ndjson->keys[column];
@@ -105,9 +108,10 @@ static char *write_rare(char *out, const struct bc_entry *entry)
 }
 
 /* Fast path: same output as write_object(), for a reference if is_plain. */
-static inline char *write_plain_object(
-	struct ndjson *ndjson, char *out, const struct bc_entry *entry)
+static inline char *write_plain_object(struct ndjson *ndjson, char *out,
+	const struct bc_entry *entry, const struct bc_moment *moment)
 {
+	int64_t wall_ns;
 	const struct bc_type_word *type = &ndjson->types[entry->type];
 	const struct bc_small_decimals *small = &ndjson->small;
 
@@ -119,6 +123,11 @@ static inline char *write_plain_object(
 	if (ndjson->has_epoch)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"epoch\":"), small, entry->epoch);
+	if (bc_entry_wall(entry, moment, &wall_ns)) {
+		out = bc_write_time_row(
+			BC_WRITE_LITERAL(out, ",\"time\":\""), &ndjson->times, wall_ns);
+		*out++ = '"';
+	}
 	out = BC_WRITE_LITERAL(out, ",\"type\":\"");
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
@@ -149,9 +158,9 @@ static int print_ndjson(void *state, struct bc_print *p)
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
 		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE)
-			out = write_plain_object(ndjson, out, entry);
+			out = write_plain_object(ndjson, out, entry, p->moment);
 		else
-			out = write_object(ndjson, out, entry);
+			out = write_object(ndjson, out, entry, p->moment);
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

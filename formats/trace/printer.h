@@ -21,6 +21,7 @@
 struct bc_print {
 	const struct bc_entry *entries; /* the next one; advanced by print() */
 	size_t count;                   /* entries left */
+	const struct bc_moment *moment; /* gives ticks a time of day; NULL: unknown */
 	char *out;                      /* bytes [used, capacity) are free */
 	size_t used;
 	size_t capacity;

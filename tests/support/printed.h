@@ -29,15 +29,16 @@ static void printed_append(struct printed *all, struct bc_print *p)
 	p->used = 0;
 }
 
-/* Prints head, entries and tail. Free the result with printed_free(). */
-static struct printed print_all(enum bc_format format, const struct bc_format_options *options,
-	const struct bc_entry *entries, size_t count)
+/* Prints head, entries and tail. `moment` may be NULL. Free the result with printed_free(). */
+static struct printed print_all_at(enum bc_format format, const struct bc_format_options *options,
+	const struct bc_moment *moment, const struct bc_entry *entries, size_t count)
 {
 	static char *buffer; /* for all calls: a new one for each would take most of the time */
 	const struct bc_printer *printer = bc_format_info(format)->printer;
 	struct printed all = {.rc = 0};
 	struct bc_print p = {.entries = entries,
 		.count = count,
+		.moment = moment,
 		.capacity = BC_PRINT_MAX + 300,
 		.reduced = all.reduced};
 	void *state = bc_printer_start(printer, options);
@@ -68,6 +69,12 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 		printer->free(state);
 	free(state);
 	return all;
+}
+
+static inline struct printed print_all(enum bc_format format,
+	const struct bc_format_options *options, const struct bc_entry *entries, size_t count)
+{
+	return print_all_at(format, options, NULL, entries, count);
 }
 
 static inline void printed_free(struct printed *all)

@@ -3,6 +3,7 @@ tests/support/reference.py."""
 
 import codecs
 import csv
+import datetime
 import io
 import json
 import random
@@ -125,8 +126,9 @@ def check_events(events, expected, what):
     equal({event["kind"] for event in events} - {"gap", "trigger", "mark", "epoch"}, set(), f"{what}: kinds")
 
 
-def make_recording(tmp):
-    """Records segments of several chunks with gaps, triggers and epochs. Returns their paths and contents."""
+def make_recording(tmp, source=""):
+    """Records segments of several chunks with gaps, triggers and epochs. Returns their paths and contents. `source`: settings
+    of the source."""
     rng = random.Random(11)
     features = reference.Features(samples=8000, frame=150, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.03,
                                   p_trigger=0.05, p_pause=0.0001)
@@ -134,7 +136,8 @@ def make_recording(tmp):
     stream = tmp / "bus.bcp1"
     stream.write_bytes(data)
     (tmp / "out").mkdir()
-    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:20K")
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}{source}", "-o", tmp / "out", "-b",
+               "filesize:20K")
     assert done.returncode in (0, 3, 4), done.stderr
     paths = harness.segments(tmp / "out")
     assert len(paths) >= 2, paths
@@ -153,6 +156,30 @@ def test_a_recording_is_converted_with_all_chunk_data(tmp):
     begins = {chunk.info["first_record"] for segment in recorded.segments for chunk in segment.chunks[:1]}
     equal([event["number"] for event in events if event["kind"] == "epoch"],
           [at for at in recorded.epochs.values() if at not in begins], "epochs")
+
+
+def time_of(ns):
+    whole = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=ns // 10**9)
+    return f"{whole.isoformat()}.{ns % 10**9:09}Z"
+
+
+def test_a_tick_of_a_recording_has_a_time_of_day(tmp):
+    paths, recorded = make_recording(tmp, ",clock_hz=66000000")
+    entries = entries_of("segment", *paths)
+    chunks = [chunk.info for segment in recorded.segments for chunk in segment.chunks if chunk.info["records"]]
+    assert len(chunks) > 3 and len({chunk["epoch"] for chunk in chunks}) > 1
+    times = [time_of(chunk["wall_ns"] + (tick - chunk["first_tick"]) * 10**9 // 66000000) for chunk in chunks
+             for tick in recorded.ticks[chunk["first_record"] : chunk["first_record"] + chunk["records"]]]
+    equal([entry["time"] for entry in entries if entry["kind"] == "reference"], times, "records")
+    assert any(entry["kind"] == "gap" for entry in entries) and all("time" in entry for entry in entries)
+    # Merged by time of day, ticks are ns since the first one.
+    done = run(BUSCAP, "merge", "--by", "wall", "-O", "ndjson", paths[0], paths[1])
+    merged = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([entry["time"] for entry in merged], [time_of(chunks[0]["wall_ns"] + entry["tick"]) for entry in merged], "merged")
+    assert len(merged) > 1000 and merged[1]["time"] == times[merged[1]["number"]], merged[:2]
+    # Other formats have none.
+    table, _ = convert("byu", "csv", data=recorded.records)
+    equal(table.split(b"\n")[0], b"number,tick,type,addr,size,attr,proc,delta", "columns")
 
 
 # ---- vcd

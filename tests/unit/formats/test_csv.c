@@ -5,6 +5,7 @@
 
 #include "formats/base/fast_text.h"
 #include "formats/base/format_id.h"
+#include "formats/base/text.h"
 #include "formats/trace/parser.h"
 #include "tests/support/dice.h"
 #include "tests/support/printed.h"
@@ -83,6 +84,50 @@ TEST(each_kind_has_its_cells)
 		"line,6,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"BR x, y\"\n");
 }
 
+TEST(a_time_of_day_is_that_of_the_tick)
+{
+	const struct bc_moment moment = {.is_known = true,
+		.wall_ns = INT64_C(1795166100999999999),
+		.tick = 100,
+		.epoch = 2,
+		.clock_hz = 1000000000};
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entries[4] = {whole_event(BC_EVENT_TRIGGER, "")}; /* tick 1000 */
+
+	for (unsigned i = 1; i < 4; i++) {
+		bc_entry_reference(&entries[i], BC_REQ_MEMREAD, 0x1e5, i);
+		entries[i].has = BC_HAS_TIME;
+		entries[i].tick = 99 + i;
+		entries[i].epoch = 2;
+	}
+	entries[2].epoch = 3;
+	entries[3].has = 0;
+	options.source_holds = BC_CAN_REFERENCE | BC_CAN_EVENT | BC_HAS_TIME;
+	options.source_has_wall = true;
+	struct printed csv = print_all_at(
+		BC_FORMAT_CSV, &options, &moment, entries, COUNT_OF(entries));
+	assert_string_equal(csv.text,
+		"kind,number,tick,epoch,time,type,addr,cause,lost,exact,duration_ns,text\n"
+		"trigger,40,1000,2,2026-11-20T09:15:01.000000899Z,,,,,,,\n"
+		"reference,1,100,2,2026-11-20T09:15:00.999999999Z,MEMREAD,0x1e5,,,,,\n"
+		"reference,2,101,3,,MEMREAD,0x1e5,,,,,\n"
+		"reference,3,,2,,MEMREAD,0x1e5,,,,,\n");
+	printed_free(&csv);
+	struct printed json = print_all_at(
+		BC_FORMAT_NDJSON, &options, &moment, entries, COUNT_OF(entries));
+	assert_string_equal(json.text,
+		"{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2,"
+		"\"time\":\"2026-11-20T09:15:01.000000899Z\"}\n"
+		"{\"kind\":\"reference\",\"number\":1,\"tick\":100,\"epoch\":2,"
+		"\"time\":\"2026-11-20T09:15:00.999999999Z\",\"type\":\"MEMREAD\","
+		"\"addr\":\"0x1e5\"}\n"
+		"{\"kind\":\"reference\",\"number\":2,\"tick\":101,\"epoch\":3,"
+		"\"type\":\"MEMREAD\",\"addr\":\"0x1e5\"}\n"
+		"{\"kind\":\"reference\",\"number\":3,\"epoch\":2,\"type\":\"MEMREAD\","
+		"\"addr\":\"0x1e5\"}\n");
+	printed_free(&json);
+}
+
 TEST(numbers_of_all_lengths_are_exact)
 {
 	struct bc_decimal_row row = {0};
@@ -124,6 +169,36 @@ TEST(numbers_of_all_lengths_are_exact)
 	assert_memory_equal(got, "18446744073709551615", 20);
 	assert_int_equal(bc_write_signed(got, INT64_MIN) - got, 20);
 	assert_memory_equal(got, "-9223372036854775808", 20);
+}
+
+static int64_t some_time(struct dice *dice, int64_t last)
+{
+	switch (dice_below(dice, 4)) {
+	case 0:
+		return (int64_t)dice_roll(dice);
+	case 1: /* the ends of seconds */
+		return (int64_t)dice_below(dice, 1000) * 1000000000 - 500000000000 +
+		       (int64_t)dice_below(dice, 3) - 1;
+	default:
+		return last < INT64_MAX - 1000000000 ? last + (int64_t)dice_below(dice, 700000000)
+						     : last;
+	}
+}
+
+TEST(times_of_day_are_exact_in_any_order)
+{
+	struct bc_time_row row = {0};
+	struct dice dice = {6};
+	char expected[BC_RFC3339_BYTES];
+	char got[64];
+	int64_t ns = INT64_MIN;
+
+	for (int round = 0; round < 40000; round++) {
+		bc_rfc3339_write(expected, ns);
+		*bc_write_time_row(got, &row, ns) = '\0';
+		assert_string_equal(got, expected);
+		ns = round == 20000 ? INT64_MAX : round == 30000 ? 0 : some_time(&dice, ns);
+	}
 }
 
 /* Parses the text of a cell at `at` according to RFC 4180. Returns its end. */
