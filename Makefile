@@ -115,11 +115,12 @@ $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 build/d3.min.js:
 	@tests/tools/deps.sh $@:node-d3
 
-# The commit, for --version: git's, or that in a tarball. Only the programs are linked again when it changes.
-$(BUILD)/commit: FORCE
+# The commit, for --version: git's, or that in a tarball. Only the programs are linked again when it changes, and not by
+# `sudo make install`, which installs what was built.
+$(BUILD)/commit: $(if $(filter install%,$(MAKECMDGOALS)),,FORCE)
 	@mkdir -p $(@D)
 	$(Q)new=$$(exec 2>/dev/null; [ -e .git ] || exec cat commit; \
-		git --no-optional-locks -c safe.directory='$(CURDIR)' describe --always --dirty --abbrev=12 --exclude='*'); \
+		git --no-optional-locks describe --always --dirty --abbrev=12 --exclude='*'); \
 		[ -e $@ ] && [ "$$new" = "$$(cat $@)" ] || echo "$$new" >$@
 
 $(BUILD)/commit.o: $(BUILD)/commit

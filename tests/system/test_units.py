@@ -145,12 +145,11 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
 
 
 def make(*words):
-    """Runs make, quietly and alone: it writes the units with its PREFIX into the build directory. A commit that is made
-    meanwhile does not link the programs again, which other tests use."""
+    """Runs make, quietly and alone: it writes the units with its PREFIX into the build directory."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     with open(harness.BUILD / "tests/make.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = run("make", "-C", ROOT, "--no-print-directory", "-o", "build/commit", *words, env=environment)
+        done = run("make", "-C", ROOT, "--no-print-directory", *words, env=environment)
     equal(done.returncode, 0, done.stderr.decode())
 
 
