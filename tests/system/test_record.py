@@ -488,6 +488,10 @@ def test_exit_codes(tmp):
     for name, (data, code) in cases.items():
         result = record_bytes(tmp, data, "bcp1")
         equal(result.code, code, f"{name}: {result.err}")
+    for name, bytes_of_record in (("byu", 12), ("byu16", 16), ("raw6", 6)):
+        for rest in (0, 1, bytes_of_record - 1):
+            result = record_bytes(tmp, bytes(2 * bytes_of_record + rest), name)
+            equal(result.code, 3 if rest else 0, f"{name} with {rest} bytes more: {result.err}")
 
 
 def test_damage_after_the_end_of_a_recording_does_not_matter(tmp):
