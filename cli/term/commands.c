@@ -46,7 +46,8 @@ static const struct {
 enum { OPTION_OPTIONS = 1000 };
 
 static const struct bc_usage_option options[] = {
-	{'V', "version", NULL, NULL, "print the version, the commit, and the versions of the libraries"},
+	{'V', "version", NULL, NULL,
+		"print the version, the commit, and the versions of the libraries"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
 		"list the options of all commands, one per line, for scripts"},
 	{0},

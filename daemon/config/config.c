@@ -43,7 +43,7 @@ void bc_config_default(struct bc_config *c)
 	c->recording.flight_ns = UINT64_C(10000000000);
 	c->mapping = bc_mapping_options_default();
 	c->usb = bc_usb_options_default();
-	if (!bc_user_socket(c->socket))
+	if (!bc_user_socket(c->socket) && !bc_user_is_ordinary())
 		snprintf(c->socket, sizeof(c->socket), BC_SYSTEM_SOCKET);
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->connections = CONNECTIONS;

@@ -345,7 +345,7 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_choice, FIELD(usb.ftdi.keeps_mode)},
 	{"output.dir", "DIR", "dir", BC_SYSTEM_DIR, "-o", BC_RELOAD_RESTART,
 		"Directory for the segments. It is created if missing; its parent must exist. "
-		"Default in a user's session: `$XDG_DATA_HOME/buscapd`, created with its parents.",
+		"Default of an ordinary user: `$XDG_DATA_HOME/buscapd`, created with its parents.",
 		&type_dir, FIELD(dir)},
 	{"output.label", "TEXT", "text", NULL, "--label", BC_RELOAD_RESTART,
 		"Appended to the names of recordings: up to 64 letters, digits, `.`, `_` and `-`.",
@@ -489,7 +489,8 @@ const struct bc_config_key bc_config_keys[] = {
 		&type_attrs, FIELD(mapping.attr)},
 	{"socket.path", "PATH", "file", BC_SYSTEM_SOCKET, "--socket, --no-socket",
 		BC_RELOAD_RESTART,
-		"Path of the socket. Default in a user's session: `$XDG_RUNTIME_DIR/buscapd.sock`. "
+		"Path of the socket. Default of an ordinary user: "
+		"`$XDG_RUNTIME_DIR/buscapd.sock`, or none without that variable. "
 		"Empty: none. With `--once`, none unless the command line sets "
 		"it. A socket passed by systemd must have this path.",
 		&bc_type_path, FIELD(socket)},

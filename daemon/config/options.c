@@ -70,7 +70,8 @@ static const struct bc_usage_option options[] = {
 		"list all settings with their meanings and defaults"},
 	{OPT_OPTIONS, "options", NULL, NULL,
 		"list these options and all settings, one per line, for programs"},
-	{'V', "version", NULL, NULL, "print the version, the commit, and the versions of the libraries"},
+	{'V', "version", NULL, NULL,
+		"print the version, the commit, and the versions of the libraries"},
 	{0},
 };
 

@@ -664,6 +664,19 @@ static void report_failure(struct bc_daemon *d, int error, const char *err)
 	bc_service_fail(&d->service, error, err);
 }
 
+static void log_start(const struct bc_config *config)
+{
+	char socket[BC_SOCKET_PATH_MAX];
+	const char *text = "no socket";
+
+	if (config->socket[0] != '\0')
+		text = "socket ";
+	else if (bc_user_is_ordinary() && !bc_user_socket(socket))
+		text = "no socket without $XDG_RUNTIME_DIR or --socket PATH";
+	bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
+		config->source_text, config->dir, text, config->socket);
+}
+
 /* Creates the parents of a user's default directory: ~/.local/share may not exist yet. Those of any
  * other must exist: they may be on a disk that is not mounted. */
 static void make_parents(const struct bc_config *config)
@@ -815,9 +828,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	char err[512];
 
 	if (!d->options->once)
-		bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
-			d->config->source_text, d->config->dir,
-			d->config->socket[0] != '\0' ? "socket " : "no socket", d->config->socket);
+		log_start(d->config);
 	start_handles(d);
 	int rc = open_services(d);
 	if (rc != 0) {

@@ -24,19 +24,25 @@ static bool make_path(char *path, size_t size, const char *base, const char *res
 	return ok;
 }
 
+bool bc_user_is_ordinary(void)
+{
+	bool is_service = getenv("INVOCATION_ID") != NULL && path_of("XDG_RUNTIME_DIR") == NULL;
+
+	return geteuid() != 0 && !is_service;
+}
+
 bool bc_user_socket(char path[BC_SOCKET_PATH_MAX])
 {
-	const char *base = geteuid() != 0 ? path_of("XDG_RUNTIME_DIR") : NULL;
+	const char *base = bc_user_is_ordinary() ? path_of("XDG_RUNTIME_DIR") : NULL;
 
 	return make_path(path, BC_SOCKET_PATH_MAX, base, "buscapd.sock");
 }
 
 bool bc_user_dir(char *path, size_t size)
 {
-	char socket[BC_SOCKET_PATH_MAX];
 	const char *data = path_of("XDG_DATA_HOME");
 
-	if (!bc_user_socket(socket))
+	if (!bc_user_is_ordinary())
 		return make_path(path, size, NULL, "");
 	return data != NULL ? make_path(path, size, data, "buscapd")
 			    : make_path(path, size, path_of("HOME"), ".local/share/buscapd");

@@ -12,11 +12,16 @@
 /* Bytes of a socket's path, with its zero. */
 #define BC_SOCKET_PATH_MAX 108
 
-/* $XDG_RUNTIME_DIR/buscapd.sock. Returns false, and leaves *path empty, outside a user's session:
- * for root, without that variable (services, cron), or if it is too long. */
+/* True unless this is root, or a service of the system's systemd: that has $INVOCATION_ID, and no
+ * session with $XDG_RUNTIME_DIR. */
+bool bc_user_is_ordinary(void);
+
+/* $XDG_RUNTIME_DIR/buscapd.sock. Returns false, and leaves *path empty, for others than ordinary
+ * users, without that variable (ssh without a session, cron), or if it is too long. */
 bool bc_user_socket(char path[BC_SOCKET_PATH_MAX]);
 
-/* $XDG_DATA_HOME/buscapd, by default ~/.local/share/buscapd. Returns false likewise. */
+/* $XDG_DATA_HOME/buscapd, by default ~/.local/share/buscapd. Returns false, and leaves *path empty,
+ * for others than ordinary users, or without a home. */
 bool bc_user_dir(char *path, size_t size);
 
 #endif

@@ -112,7 +112,7 @@ def user_session():
         home = pathlib.Path(name)
         (home / "run").mkdir()
         options = {"env": {**os.environ, "HOME": name, "XDG_RUNTIME_DIR": f"{name}/run"}}
-        for variable in ("XDG_DATA_HOME", "BUSCAP_SOCKET"):
+        for variable in ("XDG_DATA_HOME", "BUSCAP_SOCKET", "INVOCATION_ID"):
             options["env"].pop(variable, None)
         if os.geteuid() == 0:
             options.update(user=4321, group=4321, extra_groups=[])
@@ -142,18 +142,33 @@ def test_an_ordinary_user_needs_no_options():
             assert f"{socket}, /run/buscapd/buscapd.sock: no such socket".encode() in done.stderr, done.stderr
 
 
+def test_without_a_runtime_directory_there_is_no_socket():
+    with user_session() as (options, home):
+        del options["env"]["XDG_RUNTIME_DIR"]
+        out = home / ".local/share/buscapd"
+        with popen([BUSCAPD, "--source", "sim:rate=100k"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options) as process:
+            wait_until(lambda: list(out.glob("*.partial")), "it records")
+            process.terminate()
+            _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, 0, err)
+        assert f"recordings in {out}, no socket without $XDG_RUNTIME_DIR or --socket PATH\n".encode() in err, err
+        assert harness.segments(out) and not list(home.rglob("*.sock*")), list(home.rglob("*"))
+
+
 def test_root_and_services_keep_the_system_defaults():
     def settings(**more):
         done = run(BUSCAPD, "--print-config", "-c", "/dev/null", "--source", "sim", **{**options, **more})
-        return re.findall(rb"^(?:dir|path) = (.*)$", done.stdout, re.MULTILINE)
+        return re.findall(rb"^(?:dir|path) = ?(.*)$", done.stdout, re.MULTILINE)
 
     with user_session() as (options, home):
         system = [b"/var/lib/buscapd", b"/run/buscapd/buscapd.sock"]
         own = [bytes(home / "data/buscapd"), bytes(home / "run/buscapd.sock")]
         env = {**options["env"], "XDG_DATA_HOME": str(home / "data")}
         equal(settings(env=env), own, "a user's session")
-        equal(settings(env={**env, "XDG_RUNTIME_DIR": ""}), system, "a service")
-        equal(settings(env={**env, "XDG_RUNTIME_DIR": "run"}), system, "a relative path")
-        equal(settings(env={**env, "XDG_RUNTIME_DIR": f"/{'x' * 100}"})[1], system[1], "longer than a socket's path may be")
+        equal(settings(env={**env, "INVOCATION_ID": "0"}), own, "a terminal that systemd has started")
+        service = {**env, "XDG_RUNTIME_DIR": "", "INVOCATION_ID": "0"}
+        equal(settings(env=service), system, "a service")
+        for name, path in (("none", ""), ("a relative path", "run"), ("longer than a socket's path may be", f"/{'x' * 100}")):
+            equal(settings(env={**env, "XDG_RUNTIME_DIR": path}), [own[0], b""], name)
         if os.geteuid() == 0:
             equal(settings(env=env, user=0, group=0), system, "root")
