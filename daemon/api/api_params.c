@@ -118,7 +118,7 @@ static bool parse_label(const struct parser *p, const char *name, json_t *value,
 	if (!parse_text(p, name, value, out, BC_LABEL_MAX + 1))
 		return false;
 	return bc_word_is_valid(out) ||
-	       fail(p, name, "must have up to 64 letters, digits, dots, underscores and dashes");
+	       fail(p, name, "must have up to 64 letters, digits, '.', '_' and '-'");
 }
 
 static bool parse_metadata(const struct parser *p, const char *name, json_t *value, void *out)

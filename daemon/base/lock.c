@@ -141,7 +141,8 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 
 	if (fd < 0) {
 		int rc = -errno;
-		bc_message(err, errlen, "can't open the directory: %s", strerror(-rc));
+		bc_message(
+			err, errlen, "can't open: %s; use another directory (-o)", strerror(-rc));
 		return rc;
 	}
 	/* Lock the directory, because a lock file could be deleted. */

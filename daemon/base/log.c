@@ -50,6 +50,7 @@ static const char *const level_names[] = {
 
 static atomic_int threshold = BC_LOG_INFO;
 static atomic_uint_least64_t dropped;
+static atomic_bool is_started;
 
 static struct {
 	pthread_mutex_t lock;
@@ -93,7 +94,7 @@ static bool is_journal(void)
 	return strcmp(own, stream) == 0;
 }
 
-/* The journal has its own time stamps. */
+/* The journal has its own time stamps. An error before the start is that of a command. */
 static int format_prefix(char *out, size_t size, enum bc_log_level level)
 {
 	char time[BC_RFC3339_BYTES];
@@ -101,6 +102,9 @@ static int format_prefix(char *out, size_t size, enum bc_log_level level)
 
 	if (is_journal())
 		return snprintf(out, size, "<%d>", (int)level);
+	if (!atomic_load(&is_started))
+		return snprintf(
+			out, size, "buscapd: %s", level == BC_LOG_WARNING ? "warning: " : "");
 	bc_rfc3339_write(time, bc_wall_ns());
 	time[strlen("2026-01-31T12:00:00.000")] = '\0';
 	return snprintf(out, size, "%sZ buscapd: %s%s", time, is_problem ? level_names[level] : "",
@@ -271,6 +275,7 @@ void bc_log_start(void)
 	sigset_t all;
 	sigset_t before;
 
+	atomic_store(&is_started, true);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&queue.changed, &attr);

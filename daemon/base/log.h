@@ -1,7 +1,7 @@
 /* The log: lines on standard error. Under systemd's journal each line starts with its level
  * ("<4>..."), elsewhere with the time in UTC, the program's name and, for errors and warnings, the
- * level: "2026-01-31T12:00:00.000Z buscapd: warning: ...". Any thread may log; a line is written
- * with one call.
+ * level: "2026-01-31T12:00:00.000Z buscapd: warning: ...". Before bc_log_start(), an error is like
+ * that of any command: "buscapd: ...". Any thread may log; a line is written with one call.
  *
  *     bc_log_start()
  *     bc_log() ...    never waits for the reader of standard error; lines that exceed a queue are

@@ -123,7 +123,7 @@ static bool read_dir(READER)
 static bool read_label(READER)
 {
 	if (value[0] != '\0' && !bc_word_is_valid(value))
-		return bc_fail(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
+		return bc_fail(err, errlen, "must have up to 64 letters, digits, '.', '_' and '-'");
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
@@ -537,43 +537,29 @@ static bool set_attr(
 
 	if (cycle < 0)
 		return bc_fail(err, errlen,
-			"attr.%s: unknown cycle type; use INT_ACK, SPECIAL, "
-			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
-			"WRITE_BACK or D_WRITE",
-			name);
+			"unknown cycle type; use INT_ACK, SPECIAL, IO_READ, IO_WRITE, I_FETCH, "
+			"NC_I_FETCH, D_READ, NC_D_READ, WRITE_BACK or D_WRITE");
 	if (!bc_number_read(&attr, value) || attr > 255)
-		return bc_fail(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255",
-			name, value);
+		return bc_fail(err, errlen, "must be a number from 0 to 255");
 	c->mapping.attr[cycle] = (uint8_t)attr;
 	return true;
-}
-
-/* [recording] metadata.KEY */
-static bool set_metadata(
-	struct bc_config *c, const char *key, const char *value, char *err, size_t errlen)
-{
-	char what[200];
-
-	if (bc_metadata_set(c->recording.metadata, key, value, what, sizeof(what)))
-		return true;
-	return bc_fail(err, errlen, "metadata.%.80s = %.200s: %s", key, value, what);
 }
 
 /* [trigger NAME]: its first key adds the trigger. */
 static bool set_trigger(struct bc_config *c, const char *name, const char *key, const char *value,
 	char *err, size_t errlen)
 {
-	char what[200];
 	unsigned i = 0;
 
 	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
 		i++;
 	if (i == BC_TRIGGERS_CONFIGURED)
-		return bc_fail(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
-	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what)))
-		return bc_fail(err, errlen, "[trigger %.40s]: %s", name, what);
-	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what)))
-		return bc_fail(err, errlen, "%.40s = %.200s: %s", key, value, what);
+		return bc_fail(
+			err, errlen, "too many triggers; the limit is %u", BC_TRIGGERS_CONFIGURED);
+	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, err, errlen))
+		return false;
+	if (!bc_trigger_set(&c->triggers[i], key, value, err, errlen))
+		return false;
 	c->triggers_count += i == c->triggers_count;
 	return true;
 }
@@ -586,21 +572,6 @@ static bool is_named(const char *name, const char *section, const char *key)
 	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
 }
 
-/* Appends the sections to a message. */
-static void append_sections(char *err, size_t errlen)
-{
-	const char *last = "";
-	size_t used = strlen(err);
-
-	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		size_t n = strcspn(k->name, ".");
-		if (strncmp(k->name, last, n + 1) != 0 && used < errlen)
-			used += (size_t)snprintf(err + used, errlen - used, "%s [%.*s]",
-				last[0] != '\0' ? "," : "", (int)n, k->name);
-		last = k->name;
-	}
-}
-
 bool bc_config_check_section(const char *section, char *err, size_t errlen)
 {
 	struct bc_suggestion s = bc_suggestion_start(section);
@@ -609,7 +580,9 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 	size_t n = strlen(section);
 
 	if (strncmp(section, "trigger ", 8) == 0)
-		return true;
+		return bc_setting_name_is_valid(section + 8 + strspn(section + 8, " ")) ||
+		       bc_fail(err, errlen,
+			       "the name must have up to 32 letters, digits, '_' and '-'");
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
 		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
 			return true;
@@ -620,11 +593,8 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 			memcpy(nearest, known, sizeof(known));
 	}
 	if (nearest[0] != '\0')
-		return bc_fail(err, errlen, "[%.60s]: no such section; did you mean [%s]?", section,
-			nearest);
-	bc_message(err, errlen, "[%.60s]: no such section; the sections are", section);
-	append_sections(err, errlen);
-	return false;
+		return bc_fail(err, errlen, "no such section; did you mean [%s]?", nearest);
+	return bc_fail(err, errlen, "no such section; see buscapd --list-settings");
 }
 
 /* Reports a key that the section doesn't have: another section may have it, or the section one
@@ -643,20 +613,17 @@ static bool fail_key(const char *section, const char *key, char *err, size_t err
 			other = k->name;
 	}
 	if (other != NULL)
-		return bc_fail(err, errlen, "[%s] %s: no such key; did you mean %s in [%.*s]?",
-			section, key, key, (int)strcspn(other, "."), other);
+		return bc_fail(err, errlen, "no such key in [%s]; did you mean [%.*s]?", section,
+			(int)strcspn(other, "."), other);
 	if (s.nearest != NULL)
-		return bc_fail(err, errlen, "[%s] %s: no such key; did you mean %s?", section, key,
-			s.nearest);
-	return bc_fail(
-		err, errlen, "[%s] %s: no such key; see buscapd --list-settings", section, key);
+		return bc_fail(
+			err, errlen, "no such key in [%s]; did you mean %s?", section, s.nearest);
+	return bc_fail(err, errlen, "no such key in [%s]; see buscapd --list-settings", section);
 }
 
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *err, size_t errlen)
 {
-	char what[200];
-
 	if (strcmp(section, "filter") == 0)
 		return bc_record_filter_set(&c->filter, key, value, err, errlen);
 	if (strncmp(section, "trigger ", 8) == 0)
@@ -665,39 +632,26 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
 		return set_attr(c, key + 5, value, err, errlen);
 	if (strcmp(section, "recording") == 0 && strncmp(key, "metadata.", 9) == 0)
-		return set_metadata(c, key + 9, value, err, errlen);
-	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		if (k->type == NULL || k->type->read == NULL || !is_named(k->name, section, key))
-			continue;
-		if (k->type->read(k, (char *)c + k->offset, value, what, sizeof(what)))
-			return true;
-		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
-	}
+		return bc_metadata_set(c->recording.metadata, key + 9, value, err, errlen);
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
+		if (k->type != NULL && k->type->read != NULL && is_named(k->name, section, key))
+			return k->type->read(k, (char *)c + k->offset, value, err, errlen);
 	if (section[0] == '\0')
-		return bc_fail(err, errlen, "%s: key outside of a [section]", key);
+		return bc_fail(err, errlen, "key outside of a [section]");
 	return bc_config_check_section(section, err, errlen) && fail_key(section, key, err, errlen);
 }
 
 /* Settings of a board in a source, "key=value,key=value" */
 
-/* Returns the key of [usb] with this name, or NULL. */
-static const struct bc_config_key *find_usb_key(const char *name)
+static bool set_usb_key(struct bc_usb_options *options, const char *name, const char *value,
+	char *err, size_t errlen)
 {
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
 		if (is_named(k->name, "usb", name))
-			return k;
-	return NULL;
-}
-
-static bool fail_usb_key(const char *name, char *err, size_t errlen)
-{
-	size_t used = (size_t)snprintf(
-		err, errlen, "%.50s: unknown setting of a board; the settings are", name);
-
-	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
-		if (strncmp(k->name, "usb.", 4) == 0 && used < errlen)
-			used += (size_t)snprintf(err + used, errlen - used, " %s", k->name + 4);
-	return false;
+			return k->type->read(k,
+				(char *)options + k->offset - offsetof(struct bc_config, usb),
+				value, err, errlen);
+	return fail_key("usb", name, err, errlen);
 }
 
 bool bc_usb_settings_read(
@@ -709,19 +663,15 @@ bool bc_usb_settings_read(
 	char *setting;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return bc_fail(err, errlen, "usb: settings too long");
+		return bc_fail(err, errlen, "settings too long");
 	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
 		char *equals = strchr(setting, '=');
 		if (equals == NULL)
-			return bc_fail(err, errlen,
-				"usb:%s: expected KEY=VALUE, for example serial=A1", setting);
+			return bc_fail(err, errlen, "%s: expected KEY=VALUE, for example serial=A1",
+				setting);
 		*equals = '\0';
-		const struct bc_config_key *k = find_usb_key(setting);
-		if (k == NULL)
-			return fail_usb_key(setting, err, errlen);
-		char *field = (char *)options + (k->offset - offsetof(struct bc_config, usb));
-		if (!k->type->read(k, field, equals + 1, what, sizeof(what)))
-			return bc_fail(err, errlen, "%s = %.200s: %s", setting, equals + 1, what);
+		if (!set_usb_key(options, setting, equals + 1, what, sizeof(what)))
+			return bc_fail(err, errlen, "%s: %s", setting, what);
 	}
 	return true;
 }

@@ -18,11 +18,11 @@
 /* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
 
-/* Returns true if a section exists, else false with a message in `err` that lists all. */
+/* Returns true if a section exists, else false with the reason in `err`. */
 bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Sets one key. On failure returns false with a message in `err`. The configuration can then be
- * checked for more errors, but must not be used. */
+/* Sets one key. On failure returns false with the reason in `err`, which names neither the key nor
+ * the value. The configuration can then be checked for more errors, but must not be used. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 

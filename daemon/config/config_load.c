@@ -61,7 +61,8 @@ static void check_section(struct loading *loading, const char *name, size_t byte
 	snprintf(section, sizeof(section), "%.*s", (int)bytes, name);
 	loading->is_unknown = !bc_config_check_section(section, err, sizeof(err));
 	if (loading->is_unknown)
-		report(loading, err);
+		bc_config_error(loading->errors, "%s:%d: [%s]: %s", loading->path, loading->line,
+			section, err);
 }
 
 /* Reports a line that inih would reject, because it returns only the first of those, or misread:
@@ -126,7 +127,8 @@ static int on_key(void *context, const char *section, const char *key, const cha
 
 	if (!loading->is_unknown &&
 		!bc_config_set(loading->config, section, key, value, err, sizeof(err)))
-		report(loading, err);
+		bc_config_error(loading->errors, "%s:%d: %s = %.200s: %s", loading->path,
+			loading->line, key, value, err);
 	return 1;
 }
 
@@ -162,12 +164,12 @@ static void load_file(
 	}
 	if (loading.file == NULL) {
 		if (!is_optional || errno != ENOENT)
-			bc_config_error(errors, "%s: %s", path, strerror(errno));
+			bc_config_error(errors, "%s: can't open: %s", path, strerror(errno));
 		return;
 	}
 	int line = ini_parse_stream(read_line, &loading, on_key, &loading);
 	if (ferror(loading.file) != 0)
-		bc_config_error(errors, "%s: can't read it; is it a file?", path);
+		bc_config_error(errors, "%s: not a file", path);
 	else if (line != 0 && errors->count == before)
 		bc_config_error(
 			errors, "%s:%d: expected [section], key = value, or a comment", path, line);
@@ -193,7 +195,7 @@ void bc_config_load(
 	snprintf(dir, sizeof(dir), "%.*sconf.d", slash != NULL ? (int)(slash + 1 - path) : 0, path);
 	int count = scandir(dir, &entries, is_conf, alphasort);
 	if (count < 0 && errno != ENOENT && errno != ENOTDIR)
-		bc_config_error(errors, "%s: %s", dir, strerror(errno));
+		bc_config_error(errors, "%s: can't open: %s", dir, strerror(errno));
 	for (int i = 0; i < count; i++) {
 		snprintf(file, sizeof(file), "%s/%s", dir, entries[i]->d_name);
 		load_file(c, file, false, errors);
@@ -212,15 +214,16 @@ static void check_usb(const struct bc_config *c, struct bc_config_errors *errors
 
 	if (usb.link == BC_USB_FTDI && !usb.has_id)
 		bc_config_error(errors,
-			"link = ftdi: the id of the chip is missing; set id = 0403:6014, "
+			"usb.link = ftdi: needs the id of the chip; set usb.id = 0403:6014, "
 			"0403:6010, or the one in its EEPROM");
 	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
-		bc_config_error(
-			errors, "transfers: transfers times transfer_size must not exceed 256 MiB");
+		bc_config_error(errors,
+			"usb.transfers: transfers times transfer_size must not exceed 256 MiB");
 	if (usb.back_off_ns > usb.back_off_max_ns)
-		bc_config_error(errors, "back_off: must not exceed back_off_max");
+		bc_config_error(errors, "usb.back_off: must not exceed back_off_max");
 	if (usb.reset_on_silence && usb.silence_ns == 0)
-		bc_config_error(errors, "silence_action = restart: never happens with silence = 0");
+		bc_config_error(
+			errors, "usb.silence_action = restart: never happens with silence = 0");
 }
 
 /* True if the source is live: it can't wait, because it is a board or a simulated bus with a rate.
@@ -245,15 +248,15 @@ static void check_recording(const struct bc_config *c, struct bc_config_errors *
 
 	if (mode != BC_RECORD_ALWAYS && !is_live(c))
 		bc_config_error(errors,
-			"record = %s: needs a live source: a board, or the simulated bus with a "
-			"rate",
+			"recording.record = %s: needs a live source: a board, or the simulated bus "
+			"with a rate",
 			bc_record_mode_name(mode));
 	if (mode != BC_RECORD_FLIGHT)
 		return;
 	if (c->recording.flight_bytes > flight_bytes_max(c))
 		bc_config_error(errors,
-			"flight_size: too large; a buffer of %" PRIu64 " MiB leaves %" PRIu64
-			" MiB for it",
+			"recording.flight_size: too large; a buffer of %" PRIu64
+			" MiB leaves %" PRIu64 " MiB for it",
 			c->buffer_bytes >> 20, flight_bytes_max(c) >> 20);
 }
 
@@ -287,8 +290,8 @@ static bool check_trigger(
 			t->action == BC_ACTION_SNAPSHOT ? "snapshot" : "pre");
 	if (t->action == BC_ACTION_START && c->recording.mode == BC_RECORD_ALWAYS && !can_end(c))
 		return bc_config_error(errors,
-			"trigger %s: start never acts with record = always, which records from "
-			"the start, and nothing that ends a recording; use record = on-demand",
+			"trigger %s: start has no effect with record = always, and nothing that "
+			"ends a recording; use record = on-demand",
 			t->name);
 	return true;
 }
@@ -306,8 +309,7 @@ static void check_source(const struct bc_config *c, struct bc_config_errors *err
 	}
 	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
 		bc_config_error(errors,
-			"speed: only for files; the simulated bus has a rate (source = "
-			"sim:rate=1M)");
+			"source.speed: only for files; the simulated bus has a rate (sim:rate=1M)");
 	check_recording(c, errors);
 	for (unsigned i = 0; is_complete && i < c->triggers_count; i++)
 		check_trigger(c, &c->triggers[i], errors);
@@ -325,13 +327,9 @@ static void check_space(const struct bc_config *c, struct bc_config_errors *erro
 
 	if (max_use == 0 || max_use >= least)
 		return;
-	if (c->rotation.file_bytes != 0)
-		bc_config_error(errors,
-			"max_use: too small; with rotation.filesize, the open segment takes up to "
-			"%" PRIu64 " MiB",
-			(least >> 20) + 1);
-	else
-		bc_config_error(errors, "max_use: too small; must be at least 2 MiB");
+	bool has_rule = c->rotation.file_bytes != 0;
+	bc_config_error(errors, "space.max_use: must be at least %" PRIu64 " MiB%s",
+		has_rule ? (least >> 20) + 1 : 2, has_rule ? " with this rotation.filesize" : "");
 }
 
 bool bc_config_check(const struct bc_config *c, struct bc_config_errors *errors)
@@ -340,7 +338,8 @@ bool bc_config_check(const struct bc_config *c, struct bc_config_errors *errors)
 
 	check_source(c, errors);
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40))
-		bc_config_error(errors, "buffer: must be %" PRIu64 " MiB (for %u workers) to 1 TiB",
+		bc_config_error(errors,
+			"pipeline.buffer: must be %" PRIu64 " MiB (for %u workers) to 1 TiB",
 			(least >> 20) + 1, c->workers);
 	check_space(c, errors);
 	return errors->count == 0;
@@ -396,7 +395,7 @@ bool bc_config_open_names(struct bc_config *c, struct bc_config_errors *errors)
 	if (errors->count != before) /* regions can't be found */
 		return false;
 	if (!bc_record_filter_find_regions(&c->filter, c->names, err, sizeof(err)))
-		bc_config_error(errors, "[filter] %s", err);
+		bc_config_error(errors, "filter.%s", err);
 	for (unsigned i = 0; i < c->triggers_count; i++)
 		if (!bc_trigger_find_region(&c->triggers[i], c->names, err, sizeof(err)))
 			bc_config_error(errors, "trigger %s: when = %s: %s", c->triggers[i].name,

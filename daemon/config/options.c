@@ -121,14 +121,15 @@ static void list_settings(void)
 	}
 }
 
-static bool add_override(
-	struct bc_daemon_options *o, const char *section, const char *key, const char *value)
+static bool add_override(struct bc_daemon_options *o, const char *option, const char *section,
+	const char *key, const char *value)
 {
 	if (o->overrides_count == BC_OVERRIDES_MAX) {
 		fprintf(stderr, "buscapd: too many settings on the command line (limit %d)\n",
 			BC_OVERRIDES_MAX);
 		return false;
 	}
+	o->overrides[o->overrides_count].option = option;
 	o->overrides[o->overrides_count].section = section;
 	o->overrides[o->overrides_count].key = key;
 	o->overrides[o->overrides_count++].value = value;
@@ -148,23 +149,24 @@ static bool has_rule(char option, const char *rule)
 }
 
 /* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
-static bool add_rule(struct bc_daemon_options *o, const char *section, char option, char *text)
+static bool add_rule(
+	struct bc_daemon_options *o, const char *option, const char *section, char *text)
 {
 	char *colon = strchr(text, ':');
 
 	if (colon == NULL) {
-		fprintf(stderr, "buscapd: -%c %s: expected RULE:VALUE\n", option, text);
+		fprintf(stderr, "buscapd: %s %s: expected RULE:VALUE\n", option, text);
 		return false;
 	}
 	*colon = '\0';
-	if (!has_rule(option, text)) {
-		fprintf(stderr, "buscapd: -%c %s:%s: unknown rule; use %s\n", option, text,
+	if (!has_rule(option[1], text)) {
+		fprintf(stderr, "buscapd: %s %s:%s: unknown rule; use %s\n", option, text,
 			colon + 1,
-			option == 'a' ? "duration, records or filesize"
-				      : "filesize, duration, interval or files");
+			option[1] == 'a' ? "duration, records or filesize"
+					 : "filesize, duration, interval or files");
 		return false;
 	}
-	return add_override(o, section, text, colon + 1);
+	return add_override(o, option, section, text, colon + 1);
 }
 
 static bool add_setting(struct bc_daemon_options *o, char *text)
@@ -181,7 +183,7 @@ static bool add_setting(struct bc_daemon_options *o, char *text)
 	}
 	*point = '\0';
 	*equals = '\0';
-	return add_override(o, text, point + 1, equals + 1);
+	return add_override(o, "--set", text, point + 1, equals + 1);
 }
 
 /* Applies one option. On failure prints a message and returns false. */
@@ -201,17 +203,17 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 		o->list_boards = true;
 		return true;
 	case OPT_SOURCE:
-		return add_override(o, "source", "source", optarg);
+		return add_override(o, "--source", "source", "source", optarg);
 	case OPT_SPEED:
-		return add_override(o, "source", "speed", optarg);
+		return add_override(o, "--speed", "source", "speed", optarg);
 	case 'o':
-		return add_override(o, "output", "dir", optarg);
+		return add_override(o, "-o", "output", "dir", optarg);
 	case OPT_LABEL:
-		return add_override(o, "output", "label", optarg);
+		return add_override(o, "--label", "output", "label", optarg);
 	case 'b':
-		return add_rule(o, "rotation", 'b', optarg);
+		return add_rule(o, "-b", "rotation", optarg);
 	case 'a':
-		return add_rule(o, "stop", 'a', optarg);
+		return add_rule(o, "-a", "stop", optarg);
 	case OPT_ONCE:
 		o->once = true;
 		return true;
@@ -219,9 +221,9 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 		o->json = true;
 		return true;
 	case OPT_SOCKET:
-		return add_override(o, "socket", "path", optarg);
+		return add_override(o, "--socket", "socket", "path", optarg);
 	case OPT_NO_SOCKET:
-		return add_override(o, "socket", "path", "");
+		return add_override(o, "--no-socket", "socket", "path", "");
 	case OPT_SET:
 		return add_setting(o, optarg);
 	default:
@@ -303,6 +305,23 @@ static bool sets(const struct bc_daemon_options *o, const char *section, const c
 	return false;
 }
 
+/* Reports a wrong value as the user gave it: "--set pipeline.workers=0: WHY". */
+static void report_override(const struct bc_daemon_options *o, unsigned i,
+	struct bc_config_errors *errors, const char *err)
+{
+	const char *option = o->overrides[i].option;
+	bool is_set = strcmp(option, "--set") == 0;
+	bool is_rule = option[1] == 'b' || option[1] == 'a';
+
+	bc_config_error(errors, "%s %s%s%s%s%.200s: %s", option,
+		is_set ? o->overrides[i].section : "", is_set ? "." : "",
+		is_set || is_rule ? o->overrides[i].key : "",
+		is_set    ? "="
+		: is_rule ? ":"
+			  : "",
+		o->overrides[i].value, err);
+}
+
 /* Makes a path absolute, because clients may run in another directory. Keeps it as it is if that is
  * not possible. */
 static void make_absolute(char *dir, size_t size)
@@ -329,13 +348,13 @@ bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_confi
 	for (unsigned i = 0; i < o->overrides_count; i++)
 		if (!bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
-			bc_config_error(errors, "command line: %s", what);
+			report_override(o, i, errors, what);
 	make_absolute(config->dir, sizeof(config->dir));
 	if (o->once && !sets(o, "socket", "path"))
 		config->socket[0] = '\0';
 	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets(o, "recording", "record"))
 		bc_config_error(errors,
-			"command line: --once always records from the start; remove record = %s",
+			"--once always records from the start; remove recording.record = %s",
 			bc_record_mode_name(config->recording.mode));
 	if (o->once)
 		bc_config_make_once(config);

@@ -20,9 +20,10 @@ struct bc_daemon_options {
 
 	/* Settings that override the configuration each time it is loaded. */
 	struct {
+		const char *option; /* "--set" */
 		const char *section;
 		const char *key;
-		const char *value; /* in argv */
+		const char *value;
 	} overrides[BC_OVERRIDES_MAX];
 	unsigned overrides_count;
 };

@@ -32,16 +32,14 @@ static bool read_file_setting(
 		spec->format = bc_format_by_name(value);
 		return bc_format_is_bus(spec->format) ||
 		       bc_fail(err, errlen,
-			       "%s: unknown format; use segment, bcp1, raw6, byu, byu16, byu24 "
-			       "or byu-be",
-			       text);
+			       "format: must be segment, bcp1, raw6, byu, byu16, byu24 or byu-be");
 	}
 	if ((value = value_of(text, "clock_hz")) != NULL) {
 		char why[BC_QUANTITY_ERROR_MAX] = "must be above 0";
 		return (bc_quantity_read(
 				&spec->clock_hz, BC_QUANTITY_COUNT, value, why, sizeof(why)) &&
 			       spec->clock_hz != 0) ||
-		       bc_fail(err, errlen, "%s: %s", text, why);
+		       bc_fail(err, errlen, "clock_hz: %s", why);
 	}
 	return bc_fail(
 		err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
@@ -61,7 +59,7 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 
 	spec->kind = BC_SOURCE_FILE;
 	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path))
-		return bc_fail(err, errlen, "file: path too long");
+		return bc_fail(err, errlen, "path too long");
 	while ((comma = strrchr(spec->path, ',')) != NULL && is_setting(comma + 1)) {
 		*comma = '\0';
 		if (!read_file_setting(spec, comma + 1, err, errlen))
@@ -69,20 +67,18 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 	}
 	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
 		return bc_fail(err, errlen,
-			"file: ~ is not expanded; write the full path (./~ for a file of that "
-			"name)");
-	return spec->path[0] != '\0' ||
-	       bc_fail(err, errlen, "file: path missing; - is standard input");
+			"~ is not expanded; write the full path (./~ for a file of that name)");
+	return spec->path[0] != '\0' || bc_fail(err, errlen, "path missing; - is standard input");
 }
 
 /* Parses a probability, 0 to 1. */
-static bool read_probability(uint32_t *ppm, const char *text)
+static bool read_probability(uint32_t *ppm, const char *text, char *err, size_t errlen)
 {
 	char *end;
 	double probability = strtod(text, &end);
 
 	if (end == text || *end != '\0' || !(probability >= 0 && probability <= 1))
-		return false;
+		return bc_fail(err, errlen, "must be a probability from 0 to 1");
 	*ppm = (uint32_t)(probability * 1e6 + 0.5);
 	return true;
 }
@@ -94,13 +90,14 @@ static bool read_rate(SETTING)
 		return true;
 	}
 	return bc_quantity_read(&spec->rate, BC_QUANTITY_COUNT, value, err, errlen) &&
-	       spec->rate != 0 && spec->rate <= 1000000000;
+	       ((spec->rate != 0 && spec->rate <= 1000000000) ||
+		       bc_fail(err, errlen, "must be max, or a number from 1 to 1G"));
 }
 
 static bool read_sim_count(SETTING)
 {
 	return bc_quantity_read(&spec->sim.count, BC_QUANTITY_COUNT, value, err, errlen) &&
-	       spec->sim.count != 0;
+	       (spec->sim.count != 0 || bc_fail(err, errlen, "must be a number above 0"));
 }
 
 static bool read_seed(SETTING)
@@ -112,25 +109,22 @@ static bool read_agents(SETTING)
 {
 	uint64_t agents;
 
-	if (!bc_quantity_read(&agents, BC_QUANTITY_COUNT, value, err, errlen) || agents < 1 ||
-		agents > 4)
+	if (!bc_quantity_read(&agents, BC_QUANTITY_COUNT, value, err, errlen))
 		return false;
+	if (agents < 1 || agents > 4)
+		return bc_fail(err, errlen, "must be a number from 1 to 4");
 	spec->sim.agents = (unsigned)agents;
 	return true;
 }
 
 static bool read_loss(SETTING)
 {
-	(void)err;
-	(void)errlen;
-	return read_probability(&spec->sim.loss_ppm, value);
+	return read_probability(&spec->sim.loss_ppm, value, err, errlen);
 }
 
 static bool read_corrupt(SETTING)
 {
-	(void)err;
-	(void)errlen;
-	return read_probability(&spec->sim.corrupt_ppm, value);
+	return read_probability(&spec->sim.corrupt_ppm, value, err, errlen);
 }
 
 const struct bc_sim_setting bc_sim_settings[] = {
@@ -162,9 +156,8 @@ static bool read_sim_setting(
 		const char *value = value_of(text, s->name);
 		if (value == NULL)
 			continue;
-		snprintf(why, sizeof(why), "invalid value. %s", s->meaning);
 		return s->read(spec, value, why, sizeof(why)) ||
-		       bc_fail(err, errlen, "%s: %s", text, why);
+		       bc_fail(err, errlen, "%s: %s", s->name, why);
 	}
 	return bc_fail(err, errlen,
 		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);
@@ -193,7 +186,7 @@ static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, s
 {
 	spec->kind = BC_SOURCE_USB;
 	return (size_t)snprintf(spec->usb, sizeof(spec->usb), "%s", text) < sizeof(spec->usb) ||
-	       bc_fail(err, errlen, "usb: settings too long");
+	       bc_fail(err, errlen, "settings too long");
 }
 
 bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)

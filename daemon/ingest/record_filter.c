@@ -358,9 +358,9 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 	if (!bc_filter_parse(&rule.filter, NULL, value, err, errlen))
 		return false;
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
-		return bc_fail(err, errlen, "longer than 199 bytes");
+		return bc_fail(err, errlen, "too long; the limit is 199 bytes");
 	if (i == BC_RECORD_FILTER_RULES)
-		return bc_fail(err, errlen, "at most 8 rules");
+		return bc_fail(err, errlen, "too many rules; the limit is 8");
 	rules->rules[i] = rule;
 	rules->count += i == rules->count;
 	return true;
@@ -371,7 +371,6 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 {
 	static const char *const words[] = {"keep", "leave_out"};
 	struct bc_record_filter_rules *const rules[] = {&filter->keep, &filter->leave_out};
-	char what[200];
 
 	for (unsigned i = 0; i < 2; i++) {
 		size_t n = strlen(words[i]);
@@ -379,14 +378,10 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 			continue;
 		if (key[n] == '.' && !bc_setting_name_is_valid(key + n + 1))
 			return bc_fail(err, errlen,
-				"%.60s: a name must be up to 32 letters, digits, underscores and "
-				"dashes",
-				key);
-		if (set_rule(rules[i], key[n] == '.' ? key + n + 1 : "", value, what, sizeof(what)))
-			return true;
-		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
+				"the name must have up to 32 letters, digits, '_' and '-'");
+		return set_rule(rules[i], key[n] == '.' ? key + n + 1 : "", value, err, errlen);
 	}
-	return bc_fail(err, errlen, "[filter] %.60s: no such key; use keep or leave_out", key);
+	return bc_fail(err, errlen, "no such key in [filter]; use keep or leave_out");
 }
 
 bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)

@@ -36,9 +36,8 @@ bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *err, si
 {
 	memset(trigger, 0, sizeof(*trigger));
 	if (!bc_setting_name_is_valid(name))
-		return bc_fail(err, errlen,
-			"a trigger's name must be up to 32 letters, digits, underscores and "
-			"dashes");
+		return bc_fail(
+			err, errlen, "the name must have up to 32 letters, digits, '_' and '-'");
 	memcpy(trigger->name, name, strlen(name));
 	bc_filter_init(&trigger->filter);
 	return true;
@@ -52,7 +51,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 
 	bc_filter_init(&filter);
 	if (strlen(value) >= sizeof(t->when))
-		return bc_fail(err, errlen, "longer than 255 bytes");
+		return bc_fail(err, errlen, "too long; the limit is 255 bytes");
 	if (strcmp(value, "board") == 0) {
 		kind = BC_TRIGGER_BOARD;
 	} else if (strcmp(value, "gap") == 0) {
@@ -83,7 +82,7 @@ static bool set_action(struct bc_trigger *t, const char *value, char *err, size_
 		t->action = (enum bc_trigger_action)i;
 		return true;
 	}
-	return bc_fail(err, errlen, "not an action; use start, stop, toggle, snapshot or mark");
+	return bc_fail(err, errlen, "must be start, stop, toggle, snapshot or mark");
 }
 
 static bool set_pre(struct bc_trigger *t, const char *value, char *err, size_t errlen)

@@ -899,6 +899,7 @@ static void run_daemon(struct bc_daemon *d)
 	if (!claim_dir(d)) {
 		bc_source_close(source);
 	} else {
+		bc_log_start();
 		recover_dir(d);
 		if (start_catalogue(d) && claim_socket(d))
 			start_all(d, source);

@@ -175,7 +175,6 @@ int main(int argc, char **argv)
 		bc_log(BC_LOG_ERROR, "can't open /dev/null: %s", strerror(errno));
 		return BC_EXIT_FAILED;
 	}
-	bc_log_start();
 	enum bc_exit code = start(argc, argv);
 	bc_log_stop();
 	return (int)code;

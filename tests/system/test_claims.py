@@ -132,7 +132,7 @@ def test_a_lock_left_by_another_user_is_named(kind):
         equal(done.returncode, 1, done.stderr)
         wanted = {"socket": f"{lock}: can't open: Permission denied; it belongs to user root; delete it, or choose another path with --socket\n",
                   "directory": f"{place}: .buscapd.lock: can't open: Permission denied; it belongs to user root; delete it, or use another directory (-o)\n"}[kind]
-        assert done.stderr.decode().endswith(": error: " + wanted), done.stderr
+        assert done.stderr.decode().endswith("buscapd: " + ("error: " if kind == "socket" else "") + wanted), done.stderr
         equal(stat.S_IMODE(lock.stat().st_mode), 0o640)
         # A user without a name, too.
         os.chown(lock, 4_000_000, 4_000_000)

@@ -99,7 +99,7 @@ def test_a_failed_start_prints_no_json(tmp):
     for source in ("file:" + str(tmp / "none"), "file:" + str(tmp / "empty"), "usb:wait=1ms"):
         done = run(BUSCAPD, "--once", "--json", "--source", source, "-o", tmp / "out")
         assert done.returncode in (1, 5), done
-        equal((done.stdout, b"error: " in done.stderr), (b"", True), source)
+        equal((done.stdout, b"buscapd: " in done.stderr), (b"", True), source)
 
 
 # ---- an ordinary user

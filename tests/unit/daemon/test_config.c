@@ -183,7 +183,7 @@ TEST_F(wrong_settings_of_a_board_in_a_source_are_rejected)
 		const char *part;
 	} bad[] = {
 		{"serial", "KEY=VALUE"},
-		{"colour=red", "unknown setting of a board; the settings are id serial"},
+		{"colour=red", "colour: no such key in [usb]"},
 		{"id=1209:0001:2", "VID:PID"},
 		{"port=1-2.3.4.5.6.7.8.9", "must be a port"},
 		{"transfers=257", "1 to 256"},
@@ -238,11 +238,10 @@ TEST_F(an_error_names_file_and_line)
 			":2: reserve = record,stop: unknown operation"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n",
-			":2: [pipeline] bufer: no such key; did you mean buffer?"},
+			":2: bufer = 1M: no such key in [pipeline]; did you mean buffer?"},
 		{"[pipe]\nbuffer = 1M\n", ":1: [pipe]: no such section; did you mean [pipeline]?"},
-		{"[colours]\n",
-			":1: [colours]: no such section; the sections are [source], [usb], "},
-		{"buffer = 1M\n", ":1: buffer: key outside of a [section]"},
+		{"[colours]\n", ":1: [colours]: no such section; see buscapd --list-settings"},
+		{"buffer = 1M\n", ":1: buffer = 1M: key outside of a [section]"},
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
 		{"[log]\nlevel = 9\n", ":2: level = 9"},
 		{"[source]\nsource = sim:rate=x\n", ":2: source = sim:rate=x"},
@@ -265,7 +264,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[usb]\nback_off_max = 1us\n", "1ms"},
 		{"[usb]\nftdi_latency = 256ms\n", "255ms"},
 		{"[usb]\nftdi_mode = slow\n", "sync-fifo or fifo"},
-		{"[usb]\ncolour = red\n", ":2: [usb] colour: no such key"},
+		{"[usb]\ncolour = red\n", ":2: colour = red: no such key in [usb]"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
 		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: unknown unit X; use KB, MB"},
@@ -273,11 +272,10 @@ TEST_F(an_error_names_file_and_line)
 		{"[rotation]\nfilesize = 0\n", ":2: filesize = 0: must be a size"},
 		{"[rotation]\nduration = 0\n", ":2: duration = 0: must be a time above 0"},
 		{"[rotation]\nfiles = 1KB\n", ":2: files = 1KB: unknown unit KB"},
-		{"[rotation]\nrecords = 1\n",
-			":2: [rotation] records: no such key; did you mean records in [stop]?"},
+		{"[rotation]\nrecords = 1\n", ": no such key in [rotation]; did you mean [stop]?"},
 		{"[stop]\nrecords = 1MB\n", ":2: records = 1MB: unknown unit MB"},
 		{"[stop]\nduration = x\n", ":2: duration = x: not a time"},
-		{"[stop]\nfiles = 1\n", ":2: [stop] files: no such key"},
+		{"[stop]\nfiles = 1\n", ": no such key in [stop]"},
 		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
 		{"[output]\nsealed_command = cp\n", ":2: sealed_command = cp: must be "},
 		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: not a time"},
@@ -288,7 +286,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[source]\nsource = file:~/a\n", "~ is not expanded"},
 		{"[source]\nsource = disk\n", ":2: source = disk"},
 		{"[source]\nspeed = -1\n", ":2: speed = -1"},
-		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE: unknown cycle"},
+		{"[mapping]\nattr.NOPE = 1\n", ":2: attr.NOPE = 1: unknown cycle"},
 		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: must be"},
 		{"[mapping]\ninvalid = maybe\n", ":2: invalid = maybe"},
 		{"[mapping]\nsize = v2\n", ":2: size = v2"},
@@ -300,18 +298,18 @@ TEST_F(an_error_names_file_and_line)
 		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
 		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a metadata key has"},
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
-		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
+		{"[recording]\nmetadata = x\n", ":2: metadata = x: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: "},
-		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name must"},
-		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b = proc=1: the name must"},
+		{"[filter]\ndrop = proc=1\n", ":2: drop = proc=1: no such key in [filter]"},
 		{"[trigger]\nwhen = gap\n", ":1: [trigger]: no such section"},
-		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: a trigger's name"},
+		{"[trigger a.b]\nwhen = gap\n", ":1: [trigger a.b]: the name must"},
 		{"[trigger x]\nwhen = now\n", ":2: when = now: now: "},
 		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle needs"},
 		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle needs"},
 		{"[trigger x]\nwhen = idle 5 sec\n",
 			":2: when = idle 5 sec: unknown unit sec; use ns, us"},
-		{"[trigger x]\naction = beep\n", ":2: action = beep: not an action"},
+		{"[trigger x]\naction = beep\n", ":2: action = beep: must be start"},
 		{"[trigger x]\npre = much\n", ":2: pre = much: "},
 		{"[trigger x]\npost = all\n", ":2: post = all: must be"},
 		{"[trigger x]\ntext = \xc3(\n", ":2: text = "},
@@ -348,7 +346,7 @@ TEST_F(a_long_value_is_limited)
 
 TEST_F(all_errors_are_reported_with_their_lines)
 {
-	static const char *const parts[] = {":1: buffer: key outside",
+	static const char *const parts[] = {":1: buffer = 1M: key outside",
 		":2: [pipe]: no such section", ":6: flush = soon: ", ":7: expected [section]",
 		":8: indented line", ":9: line too long",
 		":10: workers = 0: ", ":12: level = loud: "};
@@ -617,7 +615,7 @@ TEST_F(incomplete_triggers_are_rejected)
 		{{"trigger x.action=mark"}, NULL},
 		{{"trigger x.pre=5s"}, "trigger x: pre requires action start"},
 		{{"trigger x.action=start"}, "trigger x: pre needs record = flight"},
-		{{"trigger x.pre=0"}, "trigger x: start never acts with record = always"},
+		{{"trigger x.pre=0"}, "trigger x: start has no effect with record = always"},
 		{{"stop.records=5"}, NULL},
 		{{"trigger x.action=snapshot"}, "trigger x: snapshot needs record = flight"},
 		{{"recording.record=flight", "trigger x.pre=all", "trigger x.post=1G"}, NULL},
@@ -637,10 +635,10 @@ TEST_F(conflicts_are_reported_together)
 	static const struct step steps[] = {
 		{{"source.source=usb", "space.max_use=1K", "usb.silence=0",
 			 "usb.silence_action=restart"},
-			"max_use: too small; must be at least 2 MiB"},
+			"space.max_use: must be at least 2 MiB"},
 		{{"trigger x.when=gap", "trigger x.action=start", "trigger y.when=gap"},
 			"silence_action = restart: never happens with silence = 0"},
-		{{NULL}, "trigger x: start never acts with record = always"},
+		{{NULL}, "trigger x: start has no effect with record = always"},
 		{{NULL}, "trigger y: action is missing"},
 	};
 
@@ -651,10 +649,9 @@ TEST_F(max_use_has_space_for_the_open_files)
 {
 	static const struct step steps[] = {
 		{{"source.source=usb", "space.max_use=2MiB"}, NULL},
-		{{"space.max_use=1M"}, "max_use: too small"},
+		{{"space.max_use=1M"}, "space.max_use: must be at least"},
 		{{"space.max_use=8MiB", "rotation.filesize=8MiB"},
-			"max_use: too small; with rotation.filesize, the open segment takes up to "
-			"10 MiB"},
+			"space.max_use: must be at least 10 MiB with this rotation.filesize"},
 		{{"space.max_use=10MiB"}, NULL},
 	};
 

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/test.h"
@@ -107,11 +108,19 @@ static char *without_times(char *text)
 	return text;
 }
 
+/* From then on, lines have their level. */
+static void start_log(void)
+{
+	bc_log_start();
+	bc_log_stop();
+}
+
 TEST(kinds_have_their_own_limits_and_the_summary_has_the_latest_line)
 {
 	static struct log_capture capture;
 	struct bc_log_limits limits = {.count = 0};
 
+	start_log();
 	log_capture_start(&capture);
 	for (int i = 0; i < 12; i++)
 		bc_log_limited(&limits, BC_LOG_WARNING, "a%d", i);
@@ -165,6 +174,7 @@ TEST(a_shared_limit_logs_at_the_most_urgent_level)
 	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
 	struct bc_log_limits limits = {.count = 0};
 
+	start_log();
 	log_capture_start(&capture);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");

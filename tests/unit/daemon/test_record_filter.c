@@ -557,15 +557,15 @@ TEST(settings_are_parsed_replaced_and_removed)
 	assert_false(bc_record_filter_set(&filter, "keep.", "proc=1", err, sizeof(err)));
 	assert_false(bc_record_filter_set(&filter, "keep.a b", "proc=1", err, sizeof(err)));
 	assert_false(bc_record_filter_set(&filter, "keeps", "proc=1", err, sizeof(err)));
-	assert_non_null(strstr(err, "[filter] keeps: no such key"));
+	assert_non_null(strstr(err, "no such key in [filter]"));
 	assert_false(bc_record_filter_set(&filter, "keep.b", "colour=red", err, sizeof(err)));
-	assert_non_null(strstr(err, "keep.b = colour=red: colour: unknown condition"));
+	assert_non_null(strstr(err, "colour: unknown condition"));
 	for (unsigned i = 1; i < BC_RECORD_FILTER_RULES; i++) {
 		snprintf(name, sizeof(name), "keep.%u", i);
 		assert_true(bc_record_filter_set(&filter, name, "proc=1", err, sizeof(err)));
 	}
 	assert_false(bc_record_filter_set(&filter, "keep.more", "proc=1", err, sizeof(err)));
-	assert_non_null(strstr(err, "at most 8 rules"));
+	assert_non_null(strstr(err, "too many rules; the limit is 8"));
 	assert_true(bc_record_filter_set(&filter, "keep.7", "proc=2", err, sizeof(err)));
 }
 
