@@ -223,11 +223,12 @@ static void post_notice(
 	*notice = NULL;
 }
 
-/* Adds a segment to the recording's totals. */
+/* Adds a segment to the recording's totals, when it is complete and none is open. */
 static void add_segment(struct bc_rotator *r, const struct bc_writer_notice *of)
 {
 	r->total.records += of->records;
 	r->total.bytes += of->bytes;
+	r->stats.recording_bytes = r->total.bytes; /* with the index at its end */
 	r->total.chunks += of->chunks;
 	r->total.gaps += of->gaps;
 	r->total.lost += of->lost;

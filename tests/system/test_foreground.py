@@ -85,7 +85,12 @@ def test_json_is_printed_on_a_terminal_if_asked_for(tmp):
     terminal = Terminal("--once", "--json", "--source", "sim:rate=100k,count=150k", "-o", tmp / "out")
     lines = terminal.end()
     # No status line before it, which a second of recording would show.
-    equal(json.loads(lines[-2])["counts"]["received"], 150_000)
+    status = json.loads(lines[-2])
+    equal(status["counts"]["received"], 150_000)
+    # The same size in the status, the summary and the directory.
+    size = sum(path.stat().st_size for path in harness.segments(tmp / "out"))
+    equal(status["recording"]["bytes"], size)
+    assert f"records written in 1 segment, {size} bytes" in lines[-3], lines
 
 
 def test_a_daemon_prints_json_at_its_end_if_asked_for(tmp):
