@@ -1,8 +1,10 @@
 // Mouse, touch and keys on the timeline and the heat map.
 
+import { hasMarkers, markerTime, setMarker } from "./markers.js";
 import { model, pannedView, spanView, toAbsolute, wholeView, zoomedView } from "./model.js";
 import { cellAtPixel, cellLines, heatMapTip, placesBetween } from "./heatmap.js";
 import { edges, timeAtPixel } from "./plot.js";
+import { cellView } from "./selection.js";
 import { timelineTip } from "./timeline.js";
 
 const DRAG = 4; // pixels that make a click a drag
@@ -70,6 +72,15 @@ export function drawTip() {
 	showTip(plots, plot, isInside ? tip(canvas, x, y) : null, x, y);
 }
 
+// Where a key sets a marker: at the pointer, else at the start or the end of the cursor's column, else in the middle.
+export function timeToMark(name) {
+	const { view, cursor } = model;
+	if (pointed) {
+		return markerTime(pointed.x, pointed.plot.clientWidth);
+	}
+	return cursor ? cellView(cursor)[name === "a" ? "from" : "to"] : (view.from + view.to) / 2n;
+}
+
 function hideTip(plots) {
 	pointed = null;
 	plots.querySelector("#tip").hidden = true;
@@ -120,6 +131,8 @@ function listenToPointer(plots, plot, app) {
 		const at = point(event);
 		if (Math.abs(at.x - from.x) > DRAG || (plot.id === "heatmap" && Math.abs(at.y - from.y) > TALL)) {
 			app.go(draggedView(plot, from, at));
+		} else if (model.armed) {
+			setMarker(app, model.armed, markerTime(at.x, plot.clientWidth));
 		} else if (plot.id === "heatmap") {
 			const cell = cellAtPixel(plot.querySelector("canvas"), at.x, at.y);
 			setCursor(app, cell.column >= 0 && cell.row >= 0 ? cell : null);
@@ -180,7 +193,7 @@ function enterCursor(app) {
 function listenToKeys(plots, app) {
 	const acts = {
 		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search",
-		n: "next", p: "previous", f: "resume",
+		n: "next", p: "previous", f: "resume", a: "markA", b: "markB",
 	};
 	document.addEventListener("keydown", (event) => {
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -201,6 +214,8 @@ function listenToKeys(plots, app) {
 			enterCursor(app);
 		} else if (event.key === "Escape" && model.cursor) {
 			setCursor(app, null);
+		} else if (event.key === "Escape" && hasMarkers()) {
+			app.act("clear");
 		} else if (acts[event.key]) {
 			app.act(acts[event.key]);
 		} else {

@@ -4,7 +4,7 @@
 import { currentColours, heatColour, heatStep } from "./colours.js";
 import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRelative, visibleRows } from "./model.js";
 import {
-	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
+	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
 } from "./plot.js";
 import { holeLines, linedSymbols } from "./timeline.js";
 import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
@@ -214,6 +214,7 @@ export function drawHeatMap(canvas) {
 	if (model.search && model.search.hits) {
 		drawRecords(context, width, height, model.search.hits, true);
 	}
+	drawMarkers(context, timeScale(width), MAP_TOP, bottom - MAP_TOP, false);
 	if (model.cursor) {
 		drawCursor(context, width, height);
 	}

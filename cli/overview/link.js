@@ -30,13 +30,16 @@ function readPlaces(text) {
 // Returns the text of the model; `isEnd` if the view moves with the recording.
 function linkText(isEnd) {
 	const found = new URLSearchParams();
-	const { view, shown, tab, search } = model;
+	const { view, shown, tab, search, markers } = model;
 	if (view && !isEnd) {
 		found.set("from", toRfc3339(view.from));
 		found.set("to", toRfc3339(view.to));
 		if (hasPlaces()) {
 			found.set("places", `${addressText(view.placeFrom, false)}-${addressText(view.placeTo, true)}`);
 		}
+	}
+	for (const name of ["a", "b"].filter((one) => markers[one] !== null)) {
+		found.set(name, toRfc3339(markers[name]));
 	}
 	for (const [name, value, usual] of [["class", shown, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
 		["q", search && search.text, null], ["which", search && search.which, "first"], ["in", search && search.isLimited && "view", null]]) {
@@ -47,13 +50,14 @@ function linkText(isEnd) {
 	return String(found).replace(/%3A/g, ":");
 }
 
-// Returns {view, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is followed.
+// Returns {view, a, b, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is followed.
 export function parseLink(text) {
 	const given = new URLSearchParams(text.replace(/^#/, ""));
-	const [from, to] = ["from", "to"].map((name) => readTime(given.get(name) || ""));
+	const [from, to, a, b] = ["from", "to", "a", "b"].map((name) => readTime(given.get(name) || ""));
 	const { placeFrom, placeTo } = readPlaces(given.get("places") || "");
 	return {
 		view: from !== null && to !== null && from <= to ? spanView(from, to, placeFrom, placeTo) : null,
+		a, b,
 		shown: CLASSES.includes(given.get("class")) ? given.get("class") : "all",
 		tab: given.get("tab") || "totals",
 		window: given.get("window") || "all",

@@ -3,13 +3,14 @@
 
 import { currentColours, forgetColours } from "./colours.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
-import { drawTip, listen, setCursor } from "./gestures.js";
+import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { drawHelp } from "./help.js";
 import { copyText, goBack, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
 import { changed, load, watchFiles } from "./load.js";
+import { armMarkers, clearMarkers, drawMeasured, restoreMarkers, setMarker, viewBetween } from "./markers.js";
 import { clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView } from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
 import { parseQuery } from "./query.js";
@@ -59,6 +60,7 @@ function draw() {
 	drawHeatMap(canvasOf("heatmap"));
 	drawLegend(canvasOf("legend"));
 	drawRange();
+	drawMeasured();
 	drawPanel(app);
 	drawTip();
 }
@@ -75,6 +77,11 @@ const ACTS = {
 	right: () => go(app, pannedView(model.view, 0.25), true),
 	next: () => goToNext(app, 1),
 	previous: () => goToNext(app, -1),
+	measure: () => armMarkers(app),
+	markA: () => setMarker(app, "a", timeToMark("a")),
+	markB: () => setMarker(app, "b", timeToMark("b")),
+	between: () => go(app, viewBetween()),
+	clear: () => clearMarkers(app),
 	csv: () => saveCsv(app),
 	command: () => copyCommand(app),
 	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
@@ -92,7 +99,7 @@ function openTab(id) {
 
 // Shows what the page's address says.
 function restore() {
-	const { view, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
+	const { view, a, b, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
 	model.window = isWindow(followed) && !model.isReport ? followed : "all";
 	model.isFollowing = view === null;
 	model.shown = shown;
@@ -109,6 +116,7 @@ function restore() {
 			model.search = null;
 		}
 	}
+	restoreMarkers(app, { a, b });
 	if (model.overview) {
 		show(app, view ? clampView(view) : followedView());
 	} else {

@@ -16,6 +16,9 @@ export const model = {
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
 	hiddenKinds: new Set(), // of events
+	markers: { a: null, b: null }, // times: markers.js
+	armed: null, // the marker that the next click sets
+	measured: null, // what is between the markers: {records, counts, ..., isExact, ticks}, or {error}; null: not known yet
 	cell: null, // the records of the cursor's cell: {queries, hits, isCutOff, page, error}; hits null: being fetched
 	search: null, // {text, which: "first" or "last", limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
@@ -113,9 +116,12 @@ export function isMoment(column) {
 }
 
 // The end of a column is the start of the next one, so a view of exactly one column has only that.
+export function isColumnBetween(column, from, to) {
+	return isMoment(column) ? column.to >= from && column.from <= to : column.to > from && column.from < to;
+}
+
 export function isColumnInView(column) {
-	const [from, to] = [toRelative(model.view.from), toRelative(model.view.to)];
-	return isMoment(column) ? isInView(column.from, column.to) : column.to > from && column.from < to;
+	return isColumnBetween(column, toRelative(model.view.from), toRelative(model.view.to));
 }
 
 // The columns that have records: not the holes.
@@ -225,6 +231,12 @@ export function visibleRows() {
 	return indices;
 }
 
+// True if the gaps between two times explain a loss.
+export function isLossExact(from, to, lost) {
+	const gaps = eventsByTime().filter((event) => event.kind === "gap" && event.time >= from && event.time <= to);
+	return gaps.every((gap) => gap.exact) && gaps.reduce((sum, gap) => sum + gap.lost, 0) >= lost;
+}
+
 // Returns the sums over the columns in the view, at its addresses: counts and cells by class, memory and I/O apart.
 export function totals() {
 	const shown = visibleColumns();
@@ -256,8 +268,7 @@ export function totals() {
 	sums.missing += d3.sum(visibleHoles(), (hole) => hole.missing);
 	const from = Math.min(...shown.map((column) => column.from));
 	const to = Math.max(...shown.map((column) => column.to));
-	const gaps = eventsByTime().filter((event) => event.kind === "gap" && event.time >= from && event.time <= to);
-	sums.isExact = gaps.every((gap) => gap.exact) && gaps.reduce((sum, gap) => sum + gap.lost, 0) >= sums.lost;
+	sums.isExact = isLossExact(from, to, sums.lost);
 	return sums;
 }
 

@@ -8,6 +8,7 @@ import { formatDuration } from "./time.js";
 
 export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
 export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
+export const NEAR = 7; // pixels around an event that belong to it
 const RIGHT = 12;
 const PRINT_RATIO = 3; // dots per CSS pixel
 const IDLE = 24; // pixels without records that are worth hatching within a recording
@@ -46,6 +47,28 @@ export function timeAtPixel(x, width) {
 	const { left, right } = edges(width);
 	const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
 	return toAbsolute(toRelative(model.view.from)) + BigInt(Math.round(Number(model.view.to - model.view.from) * share));
+}
+
+// The markers in view, on any colour: a line with an edge of the paper's colour; with `label`, their names.
+export function drawMarkers(context, scale, top, height, label) {
+	const { ink, paper } = currentColours();
+	const [left, right] = scale.range();
+	for (const [name, ns] of Object.entries(model.markers)) {
+		const x = ns === null ? -1 : Math.round(scale(toRelative(ns)));
+		if (x < left || x > right) {
+			continue;
+		}
+		context.fillStyle = paper;
+		context.fillRect(x - 1, top, 3, height);
+		context.fillStyle = ink;
+		context.fillRect(x, top, 1, height);
+		if (label) {
+			context.fillRect(x - 7, top, 15, 14);
+			context.fillStyle = paper;
+			context.textAlign = "center";
+			context.fillText(name.toUpperCase(), x + 0.5, top + 7.5);
+		}
+	}
 }
 
 // A column's pixels: whole, at least one, within the plot; three around a moment. null if there are none.

@@ -65,6 +65,15 @@ export function formatDuration(ns) {
 	return `${Number((ns / unit).toPrecision(4))} ${name}`;
 }
 
+// The same with all digits, of a BigInt.
+export function exactDuration(ns) {
+	const [unit, name, digits] = [[1000000000n, "s", 9], [1000000n, "ms", 6], [1000n, "\u00b5s", 3]].find(([one]) => ns >= one)
+		|| [1n, "ns", 0];
+	const fraction = digits ? String(ns % unit).padStart(digits, "0").replace(/(000)+$/, "") : "";
+	const text = `${withFraction(d3.format(",")(Number(ns / unit)), fraction, fraction.length)} ${name}`;
+	return ns < 60000000000n ? text : `${text} (${formatDuration(Number(ns))})`;
+}
+
 // Returns {ticks: [{ns, label}], base}: about `wanted` ticks in [from, to], and the text that precedes all labels.
 export function timeAxis(from, to, wanted) {
 	const span = Number(to - from);

@@ -7,7 +7,7 @@ import {
 	toRelative, visibleColumns,
 } from "./model.js";
 import {
-	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
+	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, NEAR, prepareCanvas, timeScale,
 } from "./plot.js";
 import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
@@ -16,7 +16,6 @@ const RATES_TOP = 24; // of the plot, below the symbols
 const AXIS = 24; // height of the time axis; on a narrow screen, the text that precedes its labels is below it
 const AXIS_NARROW = 40;
 const MOMENT = 6; // height of a column without a rate, next to columns with one
-const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
 // Records per second of a column; null if it is too short, or a moment: 1 ns with an exclusive end.
@@ -232,6 +231,7 @@ export function drawTimeline(canvas) {
 	context.strokeStyle = colours.dim;
 	context.strokeRect(left - 0.5, RATES_TOP - 0.5, right - left + 1, bottom - RATES_TOP + 1);
 	drawEvents(context, width, bottom);
+	drawMarkers(context, timeScale(width), RATES_TOP, bottom - RATES_TOP, true);
 	drawTimeAxis(context, width, bottom);
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;

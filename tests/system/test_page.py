@@ -1271,3 +1271,113 @@ def test_events_can_be_hidden_by_kind(tmp, driver):
         browser.click("#tab-totals")
         assert "No samples lost" not in browser.text("#tab-body"), "the figures stay"
         equal(browser.faults(), [])
+
+
+def test_what_is_between_two_markers_is_what_the_tools_count_there(tmp, driver):
+    import csv
+
+    from selenium.webdriver.common.keys import Keys
+
+    def measured():
+        browser.wait("buscap.model.measured !== null")
+        browser.idle()
+        return browser.text("#measured p")
+
+    def marker(name):
+        return int(browser.js(f"String(buscap.model.markers.{name})"))
+
+    def check(text):
+        """The figures are those of a cut from the earlier marker to the later one."""
+        start, end = sorted((marker("a"), marker("b")))
+        rfc3339 = browser.js("arguments[0].map((ns) => buscap.toRfc3339(BigInt(ns)))", [str(start), str(end + 1)])
+        rows = [row for row in csv.DictReader(output("cut", "--from", rfc3339[0], "--to", rfc3339[1], "-O", "csv", out).splitlines())
+                if row["kind"] == "reference"]
+        classes = [CLASSES.get(row["type"], "other") for row in rows]
+        ticks = int(rows[-1]["tick"]) - int(rows[0]["tick"])
+        counts = ", ".join(f"{name} {classes.count(name):,}" for name in ("fetch", "read", "write", "other"))
+        assert f" {ticks:,} bus ticks from the first record to the last · {len(rows):,} records (" in text, (text, ticks, len(rows))
+        assert f"/s): {counts} · " in text, (text, counts)
+        number, unit = re.fullmatch("([0-9.\u2009]+) (s|ms|µs)", text.split(" · ")[2]).groups()
+        equal(round(float(number.replace("\u2009", "")) * {"s": 1e9, "ms": 1e6, "µs": 1e3}[unit]), end - start, text)
+
+    out = record_chunks(tmp, 6)
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        equal(browser.js("document.querySelector('#measured').hidden"), True)
+        width = browser.js("document.querySelector('#timeline').clientWidth")
+        # Two clicks: the second is the earlier one.
+        browser.click("[data-act=measure]")
+        browser.idle()
+        equal(browser.text("#measured p"), "Click in the picture: there is marker A.")
+        browser.drag("#timeline", (width // 2, 80), (width // 2, 80))
+        assert browser.text("#measured p").endswith("marker B."), browser.text("#measured p")
+        browser.drag("#heatmap", (width // 3, 80), (width // 3, 80))
+        assert marker("b") < marker("a")
+        check(text := measured())
+        drawn = texts_drawn(browser, "#timeline canvas")
+        assert {"A", "B"} <= {*drawn}, drawn
+        # A link restores them; a zoom leaves the figures as they are.
+        browser.driver.refresh()
+        browser.idle()
+        equal(measured(), text)
+        browser.click("[data-act=between]")
+        browser.idle()
+        equal((browser.view(), measured()), ((marker("b"), marker("a")), text))
+        browser.press(Keys.HOME)
+        # Keys: near an event, at its time.
+        gap = browser.js("buscap.eventsByTime().find((one) => one.kind === 'gap').time") + int(browser.model("overview.origin_ns"))
+        view = browser.view()
+        tip(browser, "#timeline", LEFT + 3 + (width - LEFT - RIGHT) * (gap - view[0]) / (view[1] - view[0]), 80)
+        browser.press("a")
+        equal(marker("a"), gap)
+        check(measured())
+        # Without a pointer, at the cursor; else in the middle.
+        tip(browser, "#range", 5, 5)
+        browser.js("buscap.setCursor({column: 3, row: 0})")
+        browser.press("a", "b")
+        column = browser.model("overview.columns")[3]
+        origin = int(browser.model("overview.origin_ns"))
+        equal((marker("a"), marker("b")), (origin + column["from"], origin + column["to"] - 1))
+        check(measured())
+        equal(browser.model("measured.records"), column["records"])
+        browser.press(Keys.ESCAPE)  # the cursor
+        browser.press("b")
+        equal(marker("b"), sum(browser.view()) // 2)
+        browser.press(Keys.ESCAPE)
+        equal((browser.model("markers"), browser.js("document.querySelector('#measured').hidden")), ({"a": None, "b": None}, True))
+        assert "a=" not in browser.js("location.hash"), browser.js("location.hash")
+        equal(browser.faults(), [])
+
+
+def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
+    def measure():
+        width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
+        browser.click("[data-act=measure]")
+        for share in (0.01, 0.99):
+            browser.drag("#timeline", (LEFT + width * share, 80), (LEFT + width * share, 80))
+        browser.wait("buscap.model.measured !== null")
+        browser.idle()
+        return browser.text("#measured p"), browser.model("measured.records")
+
+    out = record(tmp / "large", source="sim:rate=max,count=5000000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        text, records = measure()
+        limits = browser.js("['a', 'b'].map((name) => buscap.toRfc3339(buscap.model.markers[name]))")
+        exact = int(output("find", "--count", "--from", limits[0], "--to", limits[1], "0-ffffffff", out).split()[0])
+        assert exact <= records <= exact * 1.05, (exact, records)
+        assert f" · about {records / 1e6:.2f} M records (" in text.replace("\u2009", " "), text
+        record(out, source="sim:rate=1M,count=1000")
+        browser.driver.refresh()
+        browser.wait("buscap.model.overview.recordings.length === 2")
+        browser.click("[data-act=clear]")
+        browser.idle()
+        text, _ = measure()
+        assert " · no bus ticks between different recordings · " in text, text
+        equal(browser.faults(), [])
+    output("report", "-o", tmp / "run.html", out)
+    with Tab(driver) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        text, records = measure()
+        assert " · about " in text and "ticks" not in text and 0 < records <= 5_001_000, text
+        equal(browser.faults(), [])
