@@ -84,6 +84,12 @@ static int probe_socket(const char *path, long timeout_ms)
 	return rc;
 }
 
+/* True if nothing listens there, by a result of probe_socket(). */
+static bool is_vacant(int rc)
+{
+	return rc == -ENOENT || rc == -ENOTDIR || rc == -ECONNREFUSED;
+}
+
 static void write_permission_error(char *err, size_t errlen, const char *path)
 {
 	const struct group *entry = NULL;
@@ -228,6 +234,8 @@ static enum bc_exit fail_connect(struct bc_client *c)
 {
 	int rc = probe_socket(c->path, c->timeout_ms);
 
+	if (c->given == NULL && c->user[0] != '\0' && c->path != c->user && is_vacant(rc))
+		snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, c->path);
 	write_connect_error(c->err, sizeof(c->err), c->path, rc, c->timeout_ms);
 	return BC_EXIT_UNREACHABLE;
 }
@@ -290,25 +298,14 @@ static size_t on_header(char *bytes, size_t one, size_t n, void *context)
 	return one * n;
 }
 
-/* True if nothing listens at the path. */
-static bool is_vacant(const char *path)
-{
-	int rc = probe_socket(path, 1);
-
-	return rc == -ENOENT || rc == -ENOTDIR || rc == -ECONNREFUSED;
-}
-
 /* Chooses between the default sockets at each request: daemons come and go. */
 static void choose_socket(struct bc_client *c)
 {
+	bool has_user = c->given == NULL && c->user[0] != '\0' &&
+			!is_vacant(probe_socket(c->user, 1));
+
 	c->tried[0] = '\0';
-	c->path = c->given != NULL ? c->given : c->user[0] != '\0' ? c->user : BC_SYSTEM_SOCKET;
-	if (c->path != c->user || !is_vacant(c->user))
-		return;
-	if (!is_vacant(BC_SYSTEM_SOCKET))
-		c->path = BC_SYSTEM_SOCKET;
-	else
-		snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, BC_SYSTEM_SOCKET);
+	c->path = has_user ? c->user : c->given != NULL ? c->given : BC_SYSTEM_SOCKET;
 }
 
 /* Sets the URL and the options that all requests share. */
