@@ -619,7 +619,7 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 	struct chunk_state *c = r->state;
 
 	while (batch->count == 0 && batch->run.count == 0) {
-		if (c->has_chunk && r->options.as_records) {
+		if (c->has_chunk && r->options.as_records && !r->options.as_runs) {
 			c->has_chunk = false;
 			batch->run = (struct bc_record_run){.records = c->chunk.records,
 				.count = c->chunk.info.records,

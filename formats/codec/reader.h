@@ -62,8 +62,8 @@ struct bc_reader_options {
 	 * entries: those of a chunk as one run, with the events left in the chunk. Other formats
 	 * are not affected. */
 	bool as_records;
-	/* Return the records of segments between two events as a run, the events as entries. Other
-	 * formats are not affected. */
+	/* Return the records of segments between two events as a run, the events as entries, also
+	 * with as_records. Other formats are not affected. */
 	bool as_runs;
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
 	 * all. It is called when the header has been read, possibly several times for a chunk. With

@@ -668,7 +668,7 @@ static void assert_same_in_runs(const uint8_t *bytes, size_t n)
 	for (int is_some = 0; is_some < 2; is_some++) {
 		struct read_options options = {.needs_chunk = is_some ? needs_even_chunk : NULL};
 		char *expected = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
-		options.as_runs = true;
+		options.as_runs = options.as_records = true;
 		char *text = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
 		assert_string_equal(text, expected);
 		free(text);
