@@ -242,7 +242,7 @@ static void write_bits(char out[BC_NO_MATCH_MAX], const char *what, const uint64
 		out[0] = '\0';
 }
 
-/* Writes the nearest touched pages, unless a page in the wanted range is touched. */
+/* Writes the nearest touched pages around the wanted range, unless one in it is touched. */
 static void write_nearest(
 	char out[BC_NO_MATCH_MAX], const struct contents *c, const struct bc_filter *f)
 {
@@ -260,16 +260,10 @@ static void write_nearest(
 		below--;
 	while (above < PAGES && !has_bit(c->pages, above))
 		above++;
-	if (below < 0 && above == PAGES)
-		return;
-	size_t used = (size_t)snprintf(
-		out, BC_NO_MATCH_MAX, "; the nearest pages with references are");
-	if (below >= 0)
-		used += (size_t)snprintf(
-			out + used, BC_NO_MATCH_MAX - used, " %08" PRIx64, (uint64_t)below << 12);
-	if (above < PAGES)
-		snprintf(out + used, BC_NO_MATCH_MAX - used, "%s %08" PRIx64,
-			below >= 0 ? " and" : "", (uint64_t)above << 12);
+	if (below >= 0 && above < PAGES)
+		snprintf(out, BC_NO_MATCH_MAX,
+			"; the nearest pages with references are %08" PRIx64 " and %08" PRIx64,
+			(uint64_t)below << 12, (uint64_t)above << 12);
 }
 
 static bool has_common(const uint64_t *a, const uint64_t *b, size_t words)
@@ -292,8 +286,9 @@ static void compare(char out[BC_NO_MATCH_MAX], const struct contents *c, struct 
 		write_span(out, c->is_text ? "line" : "record", c->numbers);
 	else if (!overlaps(f->epochs, c->epochs))
 		write_span(out, "epoch", c->epochs);
-	else if (!overlaps(f->ticks, c->ticks))
-		write_span(out, "tick", c->ticks);
+	else if (!overlaps(f->ticks, c->ticks)) /* as --from and --to take them */
+		snprintf(out, BC_NO_MATCH_MAX, "; the input is from @%" PRIu64 " to @%" PRIu64,
+			c->ticks.first, c->ticks.last);
 	else if (f->has_wall && c->from_ns != INT64_MAX &&
 		 (f->from_ns > c->to_ns || f->to_ns <= c->from_ns))
 		write_times(out, c);
