@@ -11,8 +11,8 @@ DOCDIR  := $(DATADIR)/doc
 BASHDIR := $(DATADIR)/bash-completion/completions
 
 # The documents of the daemon; the others are about traces and go with the command-line tool.
-DAEMON_DOCS := $(wildcard $(addprefix docs/,api.md board-protocol.md configuration.md install.md \
-	live.md messages.md openapi.json usb.md))
+DAEMON_DOCS := $(wildcard $(addprefix docs/,alerts.yml api.md board-protocol.md configuration.md dashboard.json \
+	install.md live.md messages.md openapi.json usb.md))
 TOOL_DOCS   := $(filter-out docs/architecture.md docs/README.md $(DAEMON_DOCS),$(wildcard docs/*.md docs/*.svg docs/*.png))
 UNITS       := $(addprefix build/systemd/,buscapd.service buscapd@.service buscapd.socket buscapd@.socket)
 DROPINS     := build/systemd/metrics.conf build/systemd/network.conf

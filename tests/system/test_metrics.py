@@ -11,7 +11,8 @@ import pytest
 
 import tables
 from api_harness import daemon_in, send
-from harness import check_counts, equal, need, run, wait_until
+from harness import ROOT, check_counts, equal, need, run, wait_until
+from usb_harness import Board
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
@@ -213,6 +214,64 @@ def test_metrics_equal_the_status(tmp):
         assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
         check_equal(metrics, status)
         daemon.stop()
+
+
+# ---- alert rules and dashboard
+
+RULES = ROOT / "docs/alerts.yml"
+DASHBOARD = json.loads((ROOT / "docs/dashboard.json").read_text())
+
+
+def expressions():
+    """Each expression of the rules and the dashboard, with the text that shows its labels."""
+    rules = re.findall(r"^ +expr: (.*)\n((?: {8}.*\n)*)", RULES.read_text(), re.MULTILINE)
+    targets = [target for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    assert len(rules) == RULES.read_text().count("- alert:") and targets, rules
+    return rules + [(target["expr"], target["legendFormat"]) for target in targets]
+
+
+def check_expression(metrics, expression, text):
+    """Checks that the daemon has exported the metrics and labels of an expression, and the values of labels."""
+    there = {"instance", "job"}  # Prometheus adds these
+    used = re.findall(r"\{\{ ?(?:\$labels\.)?(\w+) ?\}\}", text)
+    for name, labels in re.findall(r"buscapd_(\w+)(?:\{([^}]*)\})?(?=[\[\s)]|$)", expression):
+        samples = [dict(labels) for labels in metrics.of(name)]
+        there |= set(samples[0])
+        for label, operator, value in re.findall(r'(\w+)(=~?)"([^"]*)"', labels):
+            used.append(label)
+            if operator == "=":
+                assert any(sample.get(label) == value for sample in samples), f"{expression}: no {label}={value}"
+    for labels in re.findall(r"(?:by|without) \(([^)]*)\)", expression):
+        used += labels.split(", ")
+    assert set(used) <= there, f"{expression}, {text}: no label {set(used) - there}"
+
+
+def test_rules_and_dashboard_use_what_the_daemon_exports(tmp):
+    with Board("rate=20000") as board, daemon_in(tmp, mode="always", source="usb", program=board.PROGRAM, env=board.env) as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: get_metrics(tmp / "socket").has("disk_time_left_seconds"), "a time until the disk is full")
+        metrics = get_metrics(tmp / "socket")
+        for expression, text in expressions():
+            check_expression(metrics, expression, text)
+        for wrong in ("buscapd_stat == 1", 'buscapd_state{buscapd_state="faild"}', 'buscapd_gaps_total{cause=~"x"}', "sum by (cause) (buscapd_gaps_total)"):
+            with pytest.raises(AssertionError):
+                check_expression(metrics, wrong, "")
+        with pytest.raises(AssertionError):
+            check_expression(metrics, "buscapd_state", "{{id}}")
+        daemon.stop()
+
+
+def test_promtool_accepts_the_rules_and_the_dashboard(tmp):
+    need("promtool")
+    done = run("promtool", "check", "rules", RULES)
+    equal(done.returncode, 0, done.stderr)
+    done = run("promtool", "test", "rules", ROOT / "tests/system/alerts_test.yml")
+    equal(done.returncode, 0, done.stderr)
+    rules = [{"record": f"x:{n}", "expr": expression.replace("$__range", "1h").replace("$__rate_interval", "1m")}
+             for n, (expression, _) in enumerate(expressions())]
+    (tmp / "all.yml").write_text(json.dumps({"groups": [{"name": "x", "rules": rules}]}))
+    done = run("promtool", "check", "rules", tmp / "all.yml")
+    equal(done.returncode, 0, done.stderr)
 
 
 # ---- over TCP
