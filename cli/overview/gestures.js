@@ -202,7 +202,7 @@ function listenToKeys(plots, app) {
 		}
 		const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
 		const isOnMap = event.target.id === "heatmap";
-		if (arrows && model.view && (isOnMap || event.target.id === "timeline" || event.target === document.body)) {
+		if (arrows && model.view && (isOnMap || /^(timeline|strip)$/.test(event.target.id) || event.target === document.body)) {
 			if (isOnMap && !event.shiftKey) {
 				moveCursor(app, ...arrows);
 			} else if (arrows[0]) {

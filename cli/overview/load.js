@@ -18,6 +18,7 @@ const RECORDS = 500; // listed one by one
 const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
 const REFRESH_MS = 5000; // of a recording in progress
 const SLIDE_MS = 500; // the same of a window; the daemon's state comes each second
+const STRIP_COLUMNS = 256;
 const EVENTS_MS = 30000; // how often all events are fetched, unless the daemon reports some
 
 let pending = null; // an AbortController
@@ -49,6 +50,7 @@ function goneText(before, after) {
 function setOverview(overview) {
 	if (model.overview && recordingsKey(model.overview) !== recordingsKey(overview)) {
 		model.events = null;
+		model.whole = null;
 	}
 	const text = model.overview ? goneText(model.overview, overview) : "";
 	if (text) {
@@ -121,6 +123,7 @@ export async function load(app, isEnd = false, text = "", first = null) {
 		await loadRecords(own.signal);
 		await loadAround(own.signal);
 		await loadEvents(view, isNews, own.signal);
+		await loadWhole(own.signal);
 		setError("error", null);
 		model.isLoading = false;
 		app.announce(text || viewText(), isAskedFor);
@@ -147,6 +150,17 @@ export function loadSoon(app, isEnd, text) {
 	}
 	clearTimeout(timer);
 	timer = setTimeout(() => load(app, isEnd, text), SETTLE_MS);
+}
+
+// The picture, if that is of everything. Else it is fetched again only after a change that can be seen.
+async function loadWhole(signal) {
+	const { overview, whole } = model;
+	const { from, to } = overview.extent;
+	if (isSameView(model.view, wholeView())) {
+		model.whole = overview;
+	} else if (!whole || (to - whole.extent.to) * STRIP_COLUMNS > to - from) {
+		model.whole = await fetchOverview(null, STRIP_COLUMNS, 2, signal);
+	}
 }
 
 async function loadRecords(signal) {

@@ -16,6 +16,7 @@ import { drawPanel, isTab } from "./panel.js";
 import { parseQuery } from "./query.js";
 import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records.js";
 import { embeddedReport } from "./source.js";
+import { drawStrip, listenToStrip } from "./strip.js";
 import { CLASSES, eventText } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
@@ -56,6 +57,7 @@ function draw() {
 	element("empty").hidden = !text;
 	element("empty").textContent = text;
 	drawFacts();
+	drawStrip(canvasOf("strip"));
 	drawTimeline(canvasOf("timeline"));
 	drawHeatMap(canvasOf("heatmap"));
 	drawLegend(canvasOf("legend"));
@@ -177,6 +179,7 @@ function start() {
 	addClasses();
 	drawHelp(element("help"));
 	listen(element("plots"), app);
+	listenToStrip(element("strip"), app);
 	listenToPrinter();
 	for (const button of document.querySelectorAll("[data-act]")) {
 		button.addEventListener("click", () => app.act(button.dataset.act));
@@ -213,7 +216,7 @@ function start() {
 	element("search").hidden = model.isReport;
 	if (report) {
 		model.report = { made: report.made, program: report.program, reduced: report.reduced };
-		model.overview = report.overview;
+		model.overview = model.whole = report.overview;
 		model.events = report.events;
 		model.view = wholeView();
 	} else {

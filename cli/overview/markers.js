@@ -135,8 +135,9 @@ function countsText(seconds) {
 	const number = (n) => (isExact || n < 1000 ? count(n) : short(n));
 	const rate = seconds > 0 && measured.records ? ` (${short(measured.records / seconds)}/s)` : "";
 	const classes = CLASSES.map((name, k) => `${name} ${number(measured.counts[k])}`).join(", ");
-	const lost = isExact ? lostText(measured.lost, isLossExact(...markedTimes().map(toRelative), measured.lost))
-		: `${count(measured.lost)} lost`;
+	const isLossKnown = isLossExact(...markedTimes().map(toRelative), measured.lost);
+	const lost = measured.lost === 0 && isLossKnown ? "no samples lost"
+		: measured.lost > 0 && !isExact ? `about ${plural(measured.lost, "sample")} lost` : lostText(measured.lost, isLossKnown);
 	return [
 		`${isExact ? "" : "about "}${number(measured.records)} ${measured.records === 1 ? "record" : "records"}${rate}: ${classes}`
 			+ `${hasPlaces() ? " at all addresses" : ""}`,
@@ -151,7 +152,7 @@ function markerTexts() {
 	const texts = ["a", "b"].filter((name) => markers[name] !== null)
 		.map((name) => `${name.toUpperCase()} ${formatTime(markers[name], 1, false)}`);
 	if (armed) {
-		return [...texts, `Click in the picture: there is marker ${armed.toUpperCase()}.`];
+		return [...texts, `Click where marker ${armed.toUpperCase()} goes.`];
 	}
 	if (!times) {
 		return [...texts, `${markers.a === null ? "a" : "b"} sets the other marker`];

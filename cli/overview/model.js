@@ -7,6 +7,7 @@ export const model = {
 	isReport: false,
 	report: null, // made, program, reduced
 	overview: null, // the picture, as the server sent it
+	whole: null, // the overview of everything, with few rows; it may be a little older
 	events: null,
 	window: "all", // what is followed: follow.js
 	isFollowing: true, // the view moves with the window

@@ -1308,9 +1308,9 @@ def test_what_is_between_two_markers_is_what_the_tools_count_there(tmp, driver):
         # Two clicks: the second is the earlier one.
         browser.click("[data-act=measure]")
         browser.idle()
-        equal(browser.text("#measured p"), "Click in the picture: there is marker A.")
+        equal(browser.text("#measured p"), "Click where marker A goes.")
         browser.drag("#timeline", (width // 2, 80), (width // 2, 80))
-        assert browser.text("#measured p").endswith("marker B."), browser.text("#measured p")
+        assert browser.text("#measured p").endswith("marker B goes."), browser.text("#measured p")
         browser.drag("#heatmap", (width // 3, 80), (width // 3, 80))
         assert marker("b") < marker("a")
         check(text := measured())
@@ -1381,3 +1381,82 @@ def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
         text, records = measure()
         assert " · about " in text and "ticks" not in text and 0 < records <= 5_001_000, text
         equal(browser.faults(), [])
+
+
+def test_the_strip_shows_everything_and_moves_the_view(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    def pictures():
+        """How many were fetched, of everything and of parts."""
+        return browser.js("""((all) => [all.filter((one) => !/[?&]from=/.test(one)).length, all.filter((one) => /[?&]from=[^0]/.test(one)).length])(
+            performance.getEntriesByType('resource').map((one) => one.name).filter((one) => one.includes('/data/overview')))""")
+
+    def frame():
+        """Returns the x of pixels of the window's frame, at half its height."""
+        return browser.js("""((canvas) => { const [r, g, b] = Object.values(d3.rgb(buscap.currentColours().accent));
+            const {data} = canvas.getContext('2d').getImageData(0, canvas.height / 2, canvas.width, 1);
+            return d3.range(canvas.width).filter((x) => data[4 * x] === r && data[4 * x + 1] === g && data[4 * x + 2] === b); })(
+            document.querySelector('#strip canvas'))""")
+
+    def middle():
+        return sum(browser.view()) / 2
+
+    out = record(tmp / "out")
+    with Web(out) as web, Tab(driver) as browser:
+        url = f"http://{web.host}/?token={web.token}"
+        browser.open(url).idle()
+        whole = browser.view()
+        width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
+        ns = (whole[1] - whole[0]) / width  # of a pixel
+
+        def check():
+            """The window is where the view is."""
+            xs, view = frame(), browser.view()
+            for x, time in ((xs[0], view[0]), (xs[-1], view[1])):
+                assert abs(x - LEFT - (time - whole[0]) / ns) <= 3, (xs, view, whole)
+
+        check()
+        equal(pictures(), [1, 0])
+        browser.drag("#timeline", (LEFT + width * 0.4, 80), (LEFT + width * 0.5, 80))
+        check()
+        equal(pictures(), [1, 1], "everything is known")
+        span = browser.view()[1] - browser.view()[0]
+        browser.drag("#strip", (LEFT + width * 0.8, 14), (LEFT + width * 0.8, 14))
+        check()
+        assert abs(middle() - whole[0] - ns * width * 0.8) <= 2 * ns
+        browser.drag("#strip", (LEFT + width * 0.8 + 5, 14), (LEFT + width * 0.3 + 5, 14))
+        check()
+        assert abs(middle() - whole[0] - ns * width * 0.3) <= 3 * ns
+        equal(browser.view()[1] - browser.view()[0], span)
+        browser.driver.execute_script("document.querySelector('#strip').focus()")
+        before, said = middle(), browser.js("document.querySelector('#strip').ariaValueText")
+        browser.press(Keys.ARROW_RIGHT)
+        assert middle() > before and browser.js("document.querySelector('#strip').ariaValueText") != said
+        browser.driver.refresh()
+        browser.idle()
+        check()
+        equal(pictures(), [1, 1])
+        equal(browser.faults(), [])
+    # A window that slides: the bus time of this source is that of its records.
+    data = [struct.pack("<I4BI", 0x1000 * i, 0, 8, 0, 0, 10_000_000) for i in range(200)]
+    with Daemon("--once", "--source", "file:-,format=byu,clock_hz=10000000", "-o", tmp / "live", socket=tmp / "socket",
+                stdin=subprocess.PIPE) as daemon:
+        def send(records):
+            daemon.process.stdin.write(b"".join(records))
+            daemon.process.stdin.flush()
+
+        send(data[:120])
+        daemon.wait_ready()
+        wait_until(lambda: status(tmp / "socket")["counts"]["durable"] == 120, "the records")
+        with Web(tmp / "live", "--socket", tmp / "socket") as web, Tab(driver) as browser:
+            browser.open(f"http://{web.host}/?token={web.token}#window=10s").idle()
+            end = browser.view()[1]
+            xs = frame()
+            send(data[120:])
+            browser.wait(f"buscap.model.view.to > {end}n && buscap.model.whole.columns.length > 150", "both are new")
+            browser.idle()
+            equal(browser.view()[1] - browser.view()[0], 10 * 10**9)
+            assert frame()[-1] - frame()[0] < xs[-1] - xs[0], (frame(), xs)
+            equal(browser.faults(), [])
+        daemon.process.stdin.close()
+        daemon.wait()
