@@ -273,7 +273,7 @@ static enum bc_exit add_text(struct request *r, const char *name, const char *va
 {
 	if (json_object_get(r->body, name) == NULL)
 		return set_member(r, r->body, name, bc_json_text(value));
-	bc_print_error(r->console, NULL, "--%s: given twice", name);
+	bc_print_error(r->console, NULL, "--%s given twice", name);
 	return BC_EXIT_USAGE;
 }
 
@@ -344,7 +344,9 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 	}
 	char err[BC_QUANTITY_ERROR_MAX];
 	uint64_t n;
-	if (!bc_quantity_read(&n, quantity, amount, err, sizeof(err))) {
+	bool is_good = bc_quantity_read(&n, quantity, amount, err, sizeof(err)) &&
+		       (n != 0 || bc_fail(err, sizeof(err), "must be above 0"));
+	if (!is_good) {
 		bc_print_error(r->console, NULL, "--limit %s: %s", value, err);
 		return BC_EXIT_USAGE;
 	}
@@ -502,11 +504,11 @@ static const struct command {
 		bc_response_print_recordings, NULL},
 	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, 0, NULL,
 		bc_response_print_recording, NULL},
-	{&record_show_usage, "GET", ALL_RECORDINGS, 1, 1, "show takes one ID, or none", 0, NULL,
+	{&record_show_usage, "GET", ALL_RECORDINGS, 1, 1, "takes one ID, or none", 0, NULL,
 		bc_response_print_recording, select_recording},
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
-		"note requires KEY=VALUE, such as program=ls", 0, fill_notes,
-		bc_response_print_recording, NULL},
+		"no note given, such as program=ls", 0, fill_notes, bc_response_print_recording,
+		NULL},
 	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_rotated, NULL},
 	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "no text given", 0, fill_mark,
@@ -516,10 +518,10 @@ static const struct command {
 	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, NULL, 0, NULL,
 		bc_response_print_triggers, NULL},
 	{&trigger_add_usage, "POST", "/v1/triggers", 3, -1,
-		"add requires NAME ACTION WHEN, such as roi mark port=e0", 0, fill_trigger,
+		"requires NAME ACTION WHEN, such as roi mark port=e0", 0, fill_trigger,
 		bc_response_print_triggers, NULL},
-	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove takes one NAME", 0, NULL,
-		NULL, NULL},
+	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "takes one NAME", 0, NULL, NULL,
+		NULL},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -560,6 +562,35 @@ static enum bc_exit print_answer(
 	return ok ? code : bc_client_print_bad_response(client);
 }
 
+/* Prints why the daemon refused the request: "pre: WHY". Names what an option has set as the user
+ * gave it: "--pre 1x: WHY", "--trigger x:bark:gap: action: WHY". */
+static void print_refusal(const struct request *r, const struct bc_client *client)
+{
+	const char *err = bc_client_error(client);
+	const char *why = strchr(err, ':');
+	char option[16];
+	unsigned i;
+	int used = 0;
+
+	if (sscanf(err, "triggers[%u].%n", &i, &used) == 1 && used != 0) {
+		const json_t *trigger = json_array_get(json_object_get(r->body, "triggers"), i);
+		bc_print_error(r->console, NULL, "--trigger %s:%s:%s: %s",
+			json_string_value(json_object_get(trigger, "name")),
+			json_string_value(json_object_get(trigger, "action")),
+			json_string_value(json_object_get(trigger, "when")), err + used);
+		return;
+	}
+	snprintf(option, sizeof(option), "%.*s", why != NULL ? (int)(why - err) : 0, err);
+	bool is_option = false;
+	for (const struct bc_usage_option *o = r->command->usage->options; o->help != NULL; o++)
+		is_option |= o->name != NULL && strcmp(o->name, option) == 0;
+	const char *value = json_string_value(json_object_get(r->body, option));
+	if (is_option && value != NULL)
+		bc_print_error(r->console, NULL, "--%s %s%s", option, value, why);
+	else
+		bc_print_error(r->console, NULL, "%s", err);
+}
+
 /* Prints an error if there is one. */
 static enum bc_exit call_daemon(const struct request *r, struct bc_client *client, const char *path,
 	struct bc_response *response)
@@ -572,7 +603,9 @@ static enum bc_exit call_daemon(const struct request *r, struct bc_client *clien
 			strcmp(command->method, "PATCH") == 0;
 	enum bc_exit code = bc_client_call(
 		client, command->method, path, has_body ? r->body : NULL, response);
-	if (code != BC_EXIT_OK)
+	if (code == BC_EXIT_USAGE)
+		print_refusal(r, client);
+	else if (code != BC_EXIT_OK)
 		bc_client_print_error(client, code);
 	return code;
 }
@@ -629,25 +662,14 @@ static bool parse_command_options(struct request *r, int argc, char **argv, enum
 	return true;
 }
 
-/* Prints an error about a wrong number of operands. */
-static enum bc_exit print_count_error(
-	const struct bc_console *console, const struct command *command)
-{
-	const char *name = command->usage->name;
-	const char *blank = strrchr(name, ' ');
-	char err[64];
-
-	if (command->usage_error != NULL)
-		return bc_print_usage_error(console, command->usage_error);
-	snprintf(err, sizeof(err), "%s takes no operands", blank != NULL ? blank + 1 : name);
-	return bc_print_usage_error(console, err);
-}
-
 static enum bc_exit run_command(
 	const struct bc_console *console, const struct command *command, int argc, char **argv)
 {
-	struct request r = {.console = console, .command = command, .body = json_object()};
+	struct bc_console named = *console;
+	struct request r = {.console = &named, .command = command, .body = json_object()};
 	enum bc_exit code = BC_EXIT_FAILED;
+
+	named.command = command->usage->name; /* with its verb */
 
 	if (r.body == NULL)
 		return bc_print_no_memory(console);
@@ -657,7 +679,9 @@ static enum bc_exit run_command(
 			r.command + 1 < commands + COMMANDS && r.command[1].usage == command->usage)
 			r.command++;
 		if (r.count < r.command->min || (r.command->max >= 0 && r.count > r.command->max))
-			code = print_count_error(console, r.command);
+			code = bc_print_usage_error(&named, r.command->usage_error != NULL
+								    ? r.command->usage_error
+								    : BC_NO_OPERANDS);
 		else
 			code = r.command->fill != NULL ? r.command->fill(&r) : BC_EXIT_OK;
 		if (code == BC_EXIT_OK)
@@ -684,11 +708,9 @@ static int print_verb_error(
 			strchr(usage->verbs[i]->name, ' ') + 1);
 	}
 	if (verb != NULL)
-		bc_print_error(console, NULL, "%s: unknown verb; use %s (see buscap %s --help)",
-			verb, verbs, console->command);
+		bc_print_error(console, NULL, "%s: unknown verb; use %s", verb, verbs);
 	else
-		bc_print_error(console, NULL, "requires %s; see buscap %s --help", verbs,
-			console->command);
+		bc_print_error(console, NULL, "no verb given; use %s", verbs);
 	return BC_EXIT_USAGE;
 }
 

@@ -613,7 +613,7 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 	}
 	if (optind == argc)
 		return true;
-	*code = bc_print_usage_error(console, "status takes no operands");
+	*code = bc_print_usage_error(console, BC_NO_OPERANDS);
 	return false;
 }
 

@@ -179,7 +179,7 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return bc_print_usage_error(console, "events takes no operands");
+		return bc_print_usage_error(console, BC_NO_OPERANDS);
 	return run_stream(&stream);
 }
 
@@ -235,7 +235,7 @@ static bool add_query(const struct bc_console *console, struct tail *t, const ch
 	const char *name, const char *value)
 {
 	if (json_object_get(t->query, name) != NULL) {
-		bc_print_error(console, NULL, "--%s: given twice", option);
+		bc_print_error(console, NULL, "--%s given twice", option);
 		return false;
 	}
 	if (json_object_set_new(t->query, name, bc_json_text(value)) == 0)
@@ -452,8 +452,8 @@ static bool parse_tail(
 		return false;
 	}
 	if (optind < argc) {
-		*code = bc_print_usage_error(
-			console, "tail takes no operands; to print files, use dump");
+		*code = bc_print_usage_error(console,
+			BC_NO_OPERANDS ", because it prints live records; for files use dump");
 		return false;
 	}
 	return true;

@@ -426,7 +426,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 		is_finished = letter == '?' || code != BC_EXIT_OK;
 	}
 	if (!is_finished && optind != argc) {
-		code = bc_print_usage_error(console, "top takes no operands");
+		code = bc_print_usage_error(console, BC_NO_OPERANDS);
 	} else if (!is_finished) {
 		top.state = top.shown = calloc(1, sizeof(*top.state));
 		if (top.state != NULL) {

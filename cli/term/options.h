@@ -74,4 +74,6 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 /* Prints an error followed by "see buscap COMMAND --help". Returns BC_EXIT_USAGE. */
 enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *what);
 
+#define BC_NO_OPERANDS "takes no operands"
+
 #endif

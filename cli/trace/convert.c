@@ -229,7 +229,7 @@ int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (optind != argc)
-		return bc_print_usage_error(console, "takes no operands");
+		return bc_print_usage_error(console, BC_NO_OPERANDS);
 	if (is_matrix && is_json)
 		return bc_print_usage_error(console, "--json excludes --matrix");
 	if (!bc_output_open(&output, console))

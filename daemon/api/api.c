@@ -347,7 +347,7 @@ static enum bc_refusal get_recording(struct call *call)
 {
 	return bc_recorder_current(call->api->recorder) != NULL
 		       ? end_change(call, BC_GRANTED, 200)
-		       : refuse(call, BC_NOT_FOUND, "nothing is being recorded");
+		       : refuse(call, BC_NOT_FOUND, "no recording is in progress");
 }
 
 static enum bc_refusal add_note(struct call *call)
@@ -403,8 +403,10 @@ static enum bc_refusal respond_trigger(struct call *call, unsigned status, const
 	const struct bc_trigger *trigger = bc_trigger_engine_find(
 		bc_recorder_triggers(call->api->recorder), name);
 
-	if (trigger == NULL)
-		return refuse(call, BC_NOT_FOUND, "no trigger of this name is armed");
+	if (trigger == NULL) {
+		bc_message(call->err, sizeof(call->err), "trigger %.64s: not armed", name);
+		return BC_NOT_FOUND;
+	}
 	respond_member(call->request, status, "trigger", bc_trigger_json(trigger));
 	return BC_GRANTED;
 }

@@ -211,7 +211,7 @@ static bool parse_length(const struct parser *p, const char *name, json_t *value
 		return false;
 	if (!bc_time_or_size_read(length, text, message, sizeof(message)))
 		return fail(p, name, message);
-	return length->unit != BC_TIME_OR_SIZE_NONE || fail(p, name, "must be more than 0");
+	return length->unit != BC_TIME_OR_SIZE_NONE || fail(p, name, "must be a time or size above 0");
 }
 
 /* How long to record after a snapshot. */

@@ -33,7 +33,7 @@ bool bc_time_or_size_read(
 	if (strcmp(text, "all") == 0)
 		read.unit = BC_TIME_OR_SIZE_ALL;
 	else if (!isdigit((unsigned char)text[0]))
-		return bc_fail(err, errlen, "not a length; try 10s, 64M, all");
+		return bc_fail(err, errlen, "not a time or size; try 10s, 64M or all");
 	else if (!bc_quantity_read(&read.value, quantity, text, err, errlen))
 		return false;
 	else if (read.value == 0)

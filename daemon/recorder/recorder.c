@@ -455,13 +455,13 @@ static enum bc_refusal check_triggers(
 
 	for (unsigned i = 0; i < start->triggers_count; i++)
 		if (bc_trigger_engine_find(engine, start->triggers[i].name) != NULL)
-			return refuse(err, BC_BAD_VALUE, "triggers: %s: name already in use",
+			return refuse(err, BC_BAD_VALUE, "trigger %s: already armed",
 				start->triggers[i].name);
 	for (unsigned i = 0; i < engine->count; i++)
 		requested += engine->armed[i].trigger.is_requested;
 	if (requested > BC_TRIGGERS_REQUESTED)
 		return refuse(err, BC_NOT_NOW,
-			"triggers: at most %u can be armed by requests and recordings together",
+			"too many triggers: at most %u by requests and recordings together",
 			BC_TRIGGERS_REQUESTED);
 	return BC_GRANTED;
 }
@@ -694,7 +694,7 @@ enum bc_refusal bc_recorder_snapshot(
 
 static enum bc_refusal no_recording(char err[BC_REFUSAL_MAX])
 {
-	return refuse(err, BC_NOT_NOW, "no recording is in progress; start one first");
+	return refuse(err, BC_NOT_NOW, "no recording is in progress");
 }
 
 bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
@@ -804,10 +804,9 @@ enum bc_refusal bc_recorder_arm(
 		emit_armed(r, trigger);
 		return BC_GRANTED;
 	case -EEXIST:
-		return refuse(err, BC_NOT_NOW, "%s: a trigger with this name is already armed",
-			trigger->name);
+		return refuse(err, BC_NOT_NOW, "trigger %s: already armed", trigger->name);
 	default:
-		return refuse(err, BC_NOT_NOW, "at most %u triggers can be armed by request",
+		return refuse(err, BC_NOT_NOW, "too many triggers: at most %u by request",
 			BC_TRIGGERS_REQUESTED);
 	}
 }
@@ -819,7 +818,7 @@ enum bc_refusal bc_recorder_disarm(
 		emit_disarmed(r, name);
 		return BC_GRANTED;
 	}
-	return refuse(err, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
+	return refuse(err, BC_NOT_FOUND, "trigger %.64s: not armed", name);
 }
 
 /* The pipeline's callbacks */

@@ -513,8 +513,7 @@ bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_ma
 			(terms[i].sets_type && filter->has_types) ||
 			(terms[i].sets_proc && filter->has_procs))
 			return bc_fail(err, errlen,
-				"%s=%.60s: given twice; addr, type and proc may each be given "
-				"once, port sets both addr and type, and region sets addr",
+				"%s=%.60s: given twice (port sets addr and type, region sets addr)",
 				name, value);
 		ok = terms[i].parse != NULL
 			     ? terms[i].parse(filter, value, reason, sizeof(reason))

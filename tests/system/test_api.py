@@ -113,9 +113,9 @@ def test_unknown_paths_are_not_found(idle):
             if answer.status == 404:
                 assert len(answer.json()["error"].split()) > 3, path
     api.bad("POST", "/v1/mark", {"text": "x"}, status=404, words="did you mean /v1/marks?")
-    api.bad("GET", "/v1/triggers/missing", status=404, words="no trigger")
+    api.bad("GET", "/v1/triggers/missing", status=404, words="trigger missing: not armed")
     api.bad("DELETE", "/v1/triggers/missing", status=404)
-    api.bad("GET", "/v1/recordings/current", status=404, words="nothing is being recorded")
+    api.bad("GET", "/v1/recordings/current", status=404, words="no recording is in progress")
 
 
 @USES_IDLE

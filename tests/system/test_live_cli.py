@@ -502,11 +502,14 @@ def test_the_daemon_executes_the_commands(tmp):
             return buscap(*argv, socket_path=tmp / "s", code=code)[0]
 
         assert ask("status").startswith("buscapd 0.1.0: idle, mode on-demand, up ")
-        for argv in (("record", "stop"), ("trigger", "remove", "x")):
-            one_line(buscap(*argv, socket_path=tmp / "s", code=1)[1], f"buscap {argv[0]}: ")
-        for argv in (("trigger", "add", "x", "jump", "gap"), ("record", "start", "--limit", "duration:x"),
-                     ("tail", "--type", "walk")):
-            one_line(buscap(*argv, socket_path=tmp / "s", code=2)[1], f"buscap {argv[0]}: ")
+        for argv, err in (("record stop", "no recording is in progress"), ("trigger remove x", "trigger x: not armed")):
+            equal(buscap(*argv.split(), socket_path=tmp / "s", code=1)[1], f"buscap {argv.removesuffix(' x')}: {err}\n")
+        for argv, err in (("trigger add x jump gap", "buscap trigger add: action: must be start, "),
+                          ("record start --limit duration:x", "buscap record start: --limit duration:x: not a time; "),
+                          ("record start --pre 1x", "buscap record start: --pre 1x: unknown unit x; "),
+                          ("record start --trigger x:bark:gap", "buscap record start: --trigger x:bark:gap: action: must be "),
+                          ("tail --type walk", "buscap tail: ")):
+            one_line(buscap(*argv.split(), socket_path=tmp / "s", code=2)[1], err)
         text = ask("record", "start", "--label", "l", "--note", "a=b")
         assert ": in progress\n  label       l\n" in text and text.endswith("  note        a=b\n"), text
         assert "mark before record " in ask("mark", "one", "\x1b[2Jtwo")

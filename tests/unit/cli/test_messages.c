@@ -22,6 +22,21 @@ static void run(const char *line)
 	assert_int_equal(first_free_fd(), fd);
 }
 
+/* The length of the command at the start of a line, with its verb. */
+static int command_length(const char *line)
+{
+	static const char *const verbs[] = {
+		"start", "stop", "list", "show", "note", "add", "remove"};
+	size_t n = strcspn(line, " ");
+	const char *verb = line + n + (line[n] == ' ');
+
+	for (size_t i = 0; i < COUNT_OF(verbs); i++)
+		if ((line[0] == 'r' || line[0] == 't') && strcspn(verb, " ") == strlen(verbs[i]) &&
+			strncmp(verb, verbs[i], strlen(verbs[i])) == 0)
+			return (int)(n + 1 + strlen(verbs[i]));
+	return (int)n;
+}
+
 /* Runs "buscap LINE". The error is one line. It starts with the command and contains the words, or
  * is these words if they start with "buscap". */
 static void says(int code, const char *line, const char *words)
@@ -29,7 +44,7 @@ static void says(int code, const char *line, const char *words)
 	char start[40];
 	bool is_whole = strncmp(words, "buscap", 6) == 0;
 
-	snprintf(start, sizeof(start), "buscap %.*s: ", (int)strcspn(line, " "), line);
+	snprintf(start, sizeof(start), "buscap %.*s: ", command_length(line), line);
 	run(line);
 	if (r.code != code || r.err_bytes == 0 || strchr(r.err, '\n') != r.err + r.err_bytes - 1 ||
 		!bc_utf8_is_valid(r.err, r.err_bytes) ||
@@ -453,13 +468,14 @@ static const struct failure wrong_options[] = {
 	{"status --watch 1 2", "operands"},
 	{"status --watch=0", "must be 100ms to 1d"},
 	{"status --watch=1 2", "operands"},
-	{"record", "start, stop, list, show or note"},
+	{"record", "no verb given; use start, stop, list, show or note"},
 	{"record begin", "begin: unknown verb"},
 	{"record strat", "strat: unknown verb; use start, stop, list, show or note"},
 	{"record start x", "no operands"},
 	{"record start --limit 10s", "duration:10s"},
 	{"record start --limit files:3", "duration:10s"},
 	{"record start --limit records:1 --limit records:2", "given twice"},
+	{"record start --limit filesize:0", "--limit filesize:0: must be above 0"},
 	{"record start --label a --label b", "twice"},
 	{"record start --note a", "--note a: not KEY=VALUE; try program=ls"},
 	{"record start --note =a", "program=ls"},
@@ -467,13 +483,13 @@ static const struct failure wrong_options[] = {
 	{"record start --trigger a:stop", "NAME:ACTION:WHEN"},
 	{"record start --trigger :stop:gap", "NAME:ACTION:WHEN"},
 	{"record start --pre", "requires a value"},
-	{"record stop x", "record: stop takes no operands;"},
+	{"record stop x", "takes no operands; see buscap record stop --help"},
 	{"record list x", "operands"},
 	{"record show a b", "one ID"},
 	{"record note", "program=ls"},
-	{"record note x", "record: x: not KEY=VALUE; try program=ls"},
-	{"record note a=1 a=2", "record: a=2: a given twice"},
-	{"rotate x", "rotate takes no operands"},
+	{"record note x", "record note: x: not KEY=VALUE; try program=ls"},
+	{"record note a=1 a=2", "record note: a=2: a given twice"},
+	{"rotate x", "rotate: takes no operands"},
 	{"mark", "text"},
 	{"snapshot x", "operands"},
 	{"trigger", "list, add or remove"},
@@ -483,7 +499,7 @@ static const struct failure wrong_options[] = {
 	{"tail x", "operands"},
 	{"tail -n 0", "must be at least 1"},
 	{"tail -n x", "decimal"},
-	{"tail -n 5 -n 6", "--limit: given twice"},
+	{"tail -n 5 -n 6", "--limit given twice"},
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
 	{"web -", "give files, not a pipe"},

@@ -118,7 +118,7 @@ TEST_F(errors_name_the_member)
 		{"{\"limits\":{\"frob\":1}}",
 			"limits.frob: unknown member; expected duration, records or filesize"},
 		{"{\"pre\":false}", "pre: must be a number of seconds or a string"},
-		{"{\"pre\":0}", "pre: must be more than 0"},
+		{"{\"pre\":0}", "pre: must be a time or size above 0"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
 		{"{\"metadata\":{\"k\":1}}", "metadata k: the value is not a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
