@@ -5,27 +5,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
+#include "cli/overview/web_link.h"
 #include "cli/overview/web_server.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/http/server.h"
 
-#define LISTEN_DEFAULT "127.0.0.1:0"
+#define LISTEN_DEFAULT "127.0.0.1"
 
 enum {
-	OPTION_LISTEN = BC_CLIENT_OPT_MORE,
+	OPTION_OPEN = BC_CLIENT_OPT_MORE,
+	OPTION_PORT,
+	OPTION_LISTEN,
 };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_LISTEN, "listen", "ADDR:PORT", "text",
-		"the address to serve the page on (default: " LISTEN_DEFAULT ", a free port)"},
+	{OPTION_OPEN, "open", NULL, NULL, "also open the page in a browser"},
+	{OPTION_PORT, "port", "N", "number",
+		"serve on this port, with a link that stays the same (default: a free port and a "
+		"new link)"},
+	{OPTION_LISTEN, "listen", "ADDR", "text",
+		"serve on this address (default: " LISTEN_DEFAULT ")"},
 	BC_NAME_OPTIONS,
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
@@ -43,13 +51,15 @@ const struct bc_usage bc_web_usage = {
 		"can connect. The link contains a secret token.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
-	.example = "buscap web --map pc",
+	.example = "buscap web --map pc --open",
 };
 
 struct web {
 	const struct bc_console *console;
 	const char *socket;
 	const char *listen;
+	uint64_t port; /* 0: a free one */
+	bool opens_browser;
 	union bc_tcp_address address;
 	const char *const *words;
 	int word_count;
@@ -95,34 +105,72 @@ static enum bc_exit find_recordings(struct web *w)
 
 static enum bc_exit read_address(struct web *w)
 {
-	if (bc_tcp_address_parse(&w->address, w->listen))
+	bool is_v6 = strchr(w->listen, ':') != NULL;
+	char text[BC_TCP_ADDRESS_TEXT];
+	int n = snprintf(
+		text, sizeof(text), is_v6 ? "[%s]:%u" : "%s:%u", w->listen, (unsigned)w->port);
+
+	if (n < (int)sizeof(text) && bc_tcp_address_parse(&w->address, text))
 		return BC_EXIT_OK;
 	bc_print_error(w->console, NULL,
-		"--listen %s: must be a numeric address and a port, such as %s", w->listen,
-		"127.0.0.1:8080 or [::1]:0");
+		"--listen %s: must be a numeric address, such as 127.0.0.1 or ::1; --port sets "
+		"the port",
+		w->listen);
 	return BC_EXIT_USAGE;
 }
 
 static enum bc_exit listen_on(struct web *w, int *fd)
 {
+	char address[BC_TCP_ADDRESS_TEXT];
+
 	*fd = bc_tcp_address_listen(&w->address);
 	if (*fd >= 0)
 		return BC_EXIT_OK;
-	bc_print_error(w->console, NULL, "--listen %s: %s", w->listen, strerror(-*fd));
+	bc_tcp_address_write(address, &w->address);
+	bc_print_error(w->console, NULL, "%s: can't listen: %s%s", address, strerror(-*fd),
+		*fd == -EADDRINUSE ? "; choose another --port" : "");
 	return BC_EXIT_FAILED;
 }
 
-/* Prints the link on its own line, and flushes it: a script may wait for it. */
-static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
+/* Without --port, an old link leads to any server that has the port now, so the token of each link
+ * is new. */
+static void keep_token(struct web *w, char token[BC_WEB_TOKEN_TEXT])
 {
-	char address[BC_TCP_ADDRESS_TEXT];
+	char err[PATH_MAX + 600];
+
+	if (w->port != 0 && !bc_web_token_keep(token, err, sizeof(err)))
+		bc_print_error(
+			w->console, NULL, "warning: the link is valid for this run only: %s", err);
+}
+
+/* Prints the link on its own line, and flushes it: a script may wait for it. */
+static enum bc_exit print_link(struct web *w, const char *link)
+{
 	struct bc_output output;
 
 	if (!bc_output_open(&output, w->console))
 		return BC_EXIT_FAILED;
-	bc_tcp_address_write(address, &guard->address);
-	bc_output_format(&output, "http://%s/?token=%s\n", address, guard->token);
+	bc_output_format(&output, "%s\n", link);
 	return bc_output_close(&output, w->console);
+}
+
+static enum bc_exit serve_link(struct web *w, struct bc_web_server *server,
+	const struct bc_web_guard *guard, int interrupt_fd)
+{
+	struct bc_web_browser browser = {0};
+	char address[BC_TCP_ADDRESS_TEXT];
+	char link[BC_TCP_ADDRESS_TEXT + BC_WEB_TOKEN_TEXT + 32];
+
+	bc_tcp_address_write(address, &guard->address);
+	snprintf(link, sizeof(link), "http://%s/?token=%s", address, guard->token);
+	enum bc_exit code = print_link(w, link);
+	if (code != BC_EXIT_OK)
+		return code;
+	if (w->opens_browser)
+		bc_web_browser_open(&browser, w->console, link);
+	bc_web_server_run(server, interrupt_fd);
+	bc_web_browser_close(&browser);
+	return BC_EXIT_OK;
 }
 
 static enum bc_exit fail_to_start(struct web *w, int rc)
@@ -146,6 +194,8 @@ static enum bc_exit serve_on(struct web *w, int fd, int interrupt_fd)
 
 	int rc = bc_web_guard_init(&o.guard, &w->address);
 	if (rc == 0)
+		keep_token(w, o.guard.token);
+	if (rc == 0)
 		rc = bc_web_data_open(&w->data, &w->operands, w->names);
 	if (rc == 0)
 		rc = bc_web_feed_open(&w->feed, &feed);
@@ -155,9 +205,7 @@ static enum bc_exit serve_on(struct web *w, int fd, int interrupt_fd)
 		rc = bc_web_server_start(&server, fd, &o);
 	if (rc != 0)
 		return fail_to_start(w, rc);
-	enum bc_exit code = print_link(w, &o.guard);
-	if (code == BC_EXIT_OK)
-		bc_web_server_run(server, interrupt_fd);
+	enum bc_exit code = serve_link(w, server, &o.guard, interrupt_fd);
 	bc_web_server_close(server);
 	return code;
 }
@@ -217,7 +265,12 @@ int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 
 	bc_options_start(&o, console, &bc_web_usage, argc, argv);
 	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1 && letter != '?') {
-		if (letter == OPTION_LISTEN)
+		if (letter == OPTION_OPEN)
+			w.opens_browser = true;
+		else if (letter == OPTION_PORT &&
+			 !bc_option_count(console, "--port", 1, UINT16_MAX, &w.port))
+			code = BC_EXIT_USAGE;
+		else if (letter == OPTION_LISTEN)
 			w.listen = optarg;
 		else if (letter == BC_CLIENT_OPT_SOCKET)
 			w.socket = optarg;

@@ -128,12 +128,14 @@ static bool is_token(const struct bc_web_guard *guard, const char *text)
 	return differs == 0;
 }
 
-/* True for the page itself and for a user who follows the link. Old browsers and other clients do
- * not send the header. */
-static bool is_same_site(const char *fetch_site)
+/* True for the page itself, and for a user who follows the link, from anywhere: a site that opens
+ * another one's page in a tab can't read it. Old browsers and other clients do not send these
+ * headers. */
+static bool is_same_site(const char *fetch_site, const char *fetch_dest)
 {
 	return fetch_site == NULL || strcmp(fetch_site, "same-origin") == 0 ||
-	       strcmp(fetch_site, "none") == 0;
+	       strcmp(fetch_site, "none") == 0 ||
+	       (fetch_dest != NULL && strcmp(fetch_dest, "document") == 0);
 }
 
 static bool is_same_origin(const char *origin, const char *host)
@@ -147,7 +149,7 @@ static bool is_same_origin(const char *origin, const char *host)
 bool bc_web_guard_allows(const struct bc_web_guard *guard, const struct bc_web_credentials *c)
 {
 	if (c->host == NULL || !bc_tcp_address_is_host(&guard->address, c->host) ||
-		!is_same_origin(c->origin, c->host) || !is_same_site(c->fetch_site))
+		!is_same_origin(c->origin, c->host) || !is_same_site(c->fetch_site, c->fetch_dest))
 		return false;
 	return c->token != NULL && is_token(guard, c->token);
 }
@@ -511,6 +513,8 @@ static bool on_header(void *context, const char *name, const char *value)
 		set_once(&c->origin, value);
 	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
 		set_once(&c->fetch_site, value);
+	else if (strcasecmp(name, "Sec-Fetch-Dest") == 0)
+		set_once(&c->fetch_dest, value);
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /* The HTTP server of `buscap web`. docs/web.md lists its paths and limits.
  *
  * It decides which requests are served: only those with the token of the link that were sent
- * neither by another web site nor to another name of this host. There are no cookies: browsers send
- * a host's cookies to all of its ports, and so to servers of other users. */
+ * neither by a script of another web site nor to another name of this host. There are no cookies:
+ * browsers send a host's cookies to all of its ports, and so to servers of other users. */
 #ifndef BC_CLI_OVERVIEW_WEB_SERVER_H
 #define BC_CLI_OVERVIEW_WEB_SERVER_H
 
@@ -28,6 +28,7 @@ struct bc_web_credentials {
 	const char *host;
 	const char *origin;
 	const char *fetch_site; /* Sec-Fetch-Site */
+	const char *fetch_dest; /* Sec-Fetch-Dest */
 	const char *token;      /* in the query */
 };
 

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -684,13 +683,8 @@ static void make_parents(const struct bc_config *config)
 {
 	char path[sizeof(config->dir)];
 
-	if (!bc_user_dir(path, sizeof(path)) || strcmp(path, config->dir) != 0)
-		return;
-	for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(path, 0700);
-		*slash = '/';
-	}
+	if (bc_user_dir(path, sizeof(path)) && strcmp(path, config->dir) == 0)
+		bc_make_parents(path);
 }
 
 /* Both log an error and return false on failure. */

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Returns the value of a variable with an absolute path, or NULL: the XDG specification says to
@@ -46,4 +48,21 @@ bool bc_user_dir(char *path, size_t size)
 		return make_path(path, size, NULL, "");
 	return data != NULL ? make_path(path, size, data, "buscapd")
 			    : make_path(path, size, path_of("HOME"), ".local/share/buscapd");
+}
+
+bool bc_user_state_dir(char *path, size_t size)
+{
+	const char *state = path_of("XDG_STATE_HOME");
+
+	return state != NULL ? make_path(path, size, state, "buscap")
+			     : make_path(path, size, path_of("HOME"), ".local/state/buscap");
+}
+
+void bc_make_parents(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(path, 0700);
+		*slash = '/';
+	}
 }

@@ -31,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.host = next_line(&at),
 			.origin = next_line(&at),
 			.fetch_site = next_line(&at),
+			.fetch_dest = next_line(&at),
 			.token = next_line(&at),
 		};
 		char written[BC_TCP_ADDRESS_TEXT];

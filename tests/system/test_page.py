@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import operator
+import os
 import random
 import re
 import shutil
@@ -518,6 +519,20 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_the_page_that_xdg_open_gets_leads_to_the_page(tmp, driver):
+    opener = tmp / "xdg-open"
+    opener.write_text(f"#!/bin/sh\necho \"$1\" >{tmp}/half; mv {tmp}/half {tmp}/path\n")
+    opener.chmod(0o755)
+    record(tmp / "out", source="sim:rate=1M,count=1000,seed=1")
+    env = {"XDG_STATE_HOME": str(tmp), "PATH": f"{tmp}:{os.environ['PATH']}"}
+    with Web(tmp / "out", "--open", env=env) as web, Tab(driver) as browser:
+        wait_until((tmp / "path").exists, "the browser")
+        browser.open("file://" + (tmp / "path").read_text().strip())
+        browser.wait("location.protocol === 'http:' && window.buscap")
+        equal(browser.js("location.search"), f"?token={web.token}")
+        equal(web.stop(), 0, web.err)
+
+
 def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
     socket, out = tmp / "socket", tmp / "out"
     options = ("--source", "sim:rate=50k", "-o", out, "-b", "duration:2")
@@ -558,7 +573,7 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
             # The server ends too; another one, with another token, has its port.
             equal(web.stop(), 0)
             browser.wait("document.querySelector('#notices').innerText.includes('buscap web has stopped')")
-            with Web(out, "--listen", f"127.0.0.1:{web.port}") as other:
+            with Web(out, "--port", web.port, env={"XDG_STATE_HOME": str(tmp)}) as other:
                 browser.wait("document.querySelector('#notices').innerText.includes('open the link')")
                 browser.open(url)
                 equal(browser.js("document.body.innerText.trim()"), REFUSED.decode().strip())

@@ -14,7 +14,7 @@ import pytest
 import harness
 from api_harness import Api, daemon_in
 from cut_model import buscap
-from harness import BUSCAPD, equal, run, wait_until
+from harness import BUSCAP, BUSCAPD, equal, need, run, wait_until
 from web_harness import REFUSED, Web
 
 pytestmark = pytest.mark.threads
@@ -372,8 +372,63 @@ def test_events_are_numbered_and_kept(tmp):
 # ---- the command
 
 
+def test_with_a_port_the_link_stays_the_same_until_its_token_is_deleted(tmp):
+    env = {"XDG_STATE_HOME": str(tmp / "state")}
+    with Web(recorded(), env=env) as web:
+        equal(web.stop(), 0, web.err)
+    assert not (tmp / "state").exists(), "a link to any port is not kept"
+    options = ("--port", web.port, recorded())
+    with Web(*options, env=env) as first:
+        equal(first.port, web.port)
+        assert first.token != web.token
+        done = run(need(BUSCAP), "web", *options, env={**os.environ, **env})
+        equal((done.returncode, done.stderr.decode()),
+              (1, f"buscap web: {web.host}: can't listen: Address already in use; choose another --port\n"))
+        equal(first.stop(), 0, first.err)
+    with Web(*options, env=env) as same:
+        equal((same.host, same.token), (first.host, first.token))
+        equal(same.stop(), 0, same.err)
+    (tmp / "state/buscap/web-token").unlink()
+    with Web(*options, env=env) as other:
+        equal(other.send_as_is(f"/?token={first.token}").status, 403)
+        token = tmp / "state/buscap/web-token"
+        equal(token.read_text(), f"{other.token}\n")
+        equal(other.stop(), 0, other.err)
+    token.chmod(0o644)
+    with Web(*options, env=env) as warned:
+        assert warned.token != other.token
+        equal(warned.log_so_far(), f"buscap web: warning: the link is valid for this run only: {token}: "
+              "other users can read or change it; delete it\n")
+        equal(warned.stop(), 0)
+
+
+@pytest.mark.asan
+@pytest.mark.tsan
+def test_open_starts_the_browser_with_a_page_that_redirects_and_is_for_the_user_only(tmp):
+    seen, opener = tmp / "seen", tmp / "bin/xdg-open"
+    opener.parent.mkdir()
+    opener.write_text(f"#!/bin/sh\necho \"$@\" >{tmp}/new; stat -c %a \"$1\" >>{tmp}/new; cat \"$1\" >>{tmp}/new; mv {tmp}/new {seen}; exit 3\n")
+    opener.chmod(0o755)
+    env = {"XDG_STATE_HOME": str(tmp / "state"), "PATH": f"{opener.parent}:{os.environ['PATH']}"}
+    failed = "buscap web: --open: xdg-open found no browser; open the link yourself\n"
+    with Web("--open", recorded(), env=env) as web:
+        wait_until(seen.exists, "the browser")
+        path, mode, page = seen.read_text().split("\n", 2)
+        assert path.startswith(f"{tmp}/state/buscap/web-") and path.endswith(".html"), path
+        equal(mode, "600")
+        assert f'<meta http-equiv="refresh" content="0; url=http://{web.host}/?token={web.token}">' in page, page
+        wait_until(lambda: web.log_so_far() == failed, "the message")
+        equal(web.send("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="document").status, 200)
+        equal(web.stop(), 0)
+    equal(list((tmp / "state/buscap").iterdir()), [])
+    with Web("--open", recorded(), env={**env, "PATH": str(tmp)}) as web:
+        wait_until(lambda: "can't run xdg-open: No such file or directory; install the package xdg-utils" in web.log_so_far(), "the message")
+        equal(web.send("/").status, 200)
+        equal(web.stop(), 0)
+
+
 def test_an_address_that_others_can_reach_is_warned_about(tmp):
-    with Web("--listen", "0.0.0.0:0", record(tmp / "out", count=1000)) as web:
+    with Web("--listen", "0.0.0.0", record(tmp / "out", count=1000)) as web:
         equal(web.address, "127.0.0.1")
         assert "warning: other hosts can connect" in web.log_so_far()
         for host, status in ((web.host, 200), (f"10.1.2.3:{web.port}", 200), (f"evil.example:{web.port}", 403)):

@@ -576,8 +576,8 @@ TEST_CASES(a_day_that_does_not_exist_is_no_date, no_dates)
 	}
 }
 
-static const char *const no_addresses[] = {
-	"''", "127.0.0.1", "8080", ":8080", "example.org:80", "127.0.0.1:65536", "::1:80"};
+static const char *const no_addresses[] = {"''", "127.0.0.1:80", "8080", ":8080", "example.org",
+	"256.0.0.1", "[::1]", "[::1]:80", "::1]", "fe80::1%lo"};
 
 TEST_CASES(web_refuses_wrong_addresses_before_it_opens_anything, no_addresses)
 {
@@ -585,7 +585,7 @@ TEST_CASES(web_refuses_wrong_addresses_before_it_opens_anything, no_addresses)
 
 	snprintf(option, sizeof(option), "--listen %s", *c);
 	each_fails(BC_EXIT_USAGE, (const char *const[]){"web|.", "web|none", "web|", NULL}, option,
-		": must be a numeric address and a port, such as 127.0.0.1:8080 or [::1]:0");
+		": must be a numeric address, such as 127.0.0.1 or ::1; --port sets the port");
 }
 
 static const struct failure wrong_files[] = {
@@ -622,7 +622,7 @@ static const struct failure wrong_files[] = {
 	{"report --map none .", "can't open"},
 	{"report -o none/x.html x.byu.lz4", "none/x.html: can't open"},
 	{"web none", "none: can't open: No such file"},
-	{"web --listen 192.0.2.1:0 .", "192.0.2.1:0: Cannot assign"},
+	{"web --listen 192.0.2.1 .", "192.0.2.1:0: can't listen: Cannot assign"},
 	{"web --map none .", "none"},
 	{"recover x.gz -o out", "x.gz: compressed; decompress it first"},
 	{"recover x.byu.lz4 -o link", "already exists"},

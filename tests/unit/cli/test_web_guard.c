@@ -128,6 +128,29 @@ TEST_CASES(pages_of_other_sites_are_refused, sites)
 }
 
 static const struct {
+	const char *dest;
+	bool is_good;
+} destinations[] = {
+	{"document", true},
+	{"iframe", false},
+	{"script", false},
+	{"empty", false},
+	{"", false},
+};
+
+TEST_CASES(a_link_on_another_site_opens_the_page_in_a_tab_only, destinations)
+{
+	struct fixture f;
+
+	set_up(&f);
+	f.good.fetch_site = "cross-site";
+	f.good.fetch_dest = c->dest;
+	assert_int_equal(allows(&f, f.good), c->is_good);
+	f.good.token = NULL;
+	assert_false(allows(&f, f.good));
+}
+
+static const struct {
 	const char *listen;
 	const char *host;
 	bool is_good;

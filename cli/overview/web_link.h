@@ -1,0 +1,30 @@
+/* The link to the page of `buscap web`: the token that is kept between runs, and the browser that
+ * opens it. Their files are in the user's directory for state (formats/base/user_paths.h). */
+#ifndef BC_CLI_OVERVIEW_WEB_LINK_H
+#define BC_CLI_OVERVIEW_WEB_LINK_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/overview/web_server.h"
+#include "cli/term/console.h"
+#include "formats/base/must_check.h"
+
+/* Replaces a new token with the one in the user's file, or writes it there if there is no file.
+ * Returns false, with a message and the token unchanged, if there can be no file or if other users
+ * may know the token in it. */
+bool bc_web_token_keep(char token[BC_WEB_TOKEN_TEXT], char *err, size_t errlen) BC_MUST_CHECK;
+
+struct bc_web_browser {
+	char path[PATH_MAX]; /* of a page that redirects to the link; empty: none */
+};
+
+/* Opens the link with xdg-open, and prints an error if this fails. Starts a thread. */
+void bc_web_browser_open(
+	struct bc_web_browser *browser, const struct bc_console *console, const char *link);
+
+/* Deletes the file. A zeroed browser is allowed. */
+void bc_web_browser_close(struct bc_web_browser *browser);
+
+#endif
