@@ -51,7 +51,7 @@ bool bc_timeline_advance(struct bc_timeline *t, struct bc_print *p)
 			entry->tick, t->units_per_s == BC_PS_PER_S ? "ps" : "ns");
 		return false;
 	}
-	t->references += !is_event;
+	t->references++;
 	t->has_time = true;
 	t->now = (uint64_t)time;
 	if (!is_back || is_event)

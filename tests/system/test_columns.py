@@ -392,7 +392,8 @@ def test_perfetto_has_the_references_of_each_interval_and_all_events(tmp):
             equal(total, sum(kind not in sum(kinds.values(), ()) for kind in types), track)
     assert len(series["read"]) > 10, series
     equal(instants["marks"][0], ("start", {"tick": recorded.ticks[0]}), "start")
-    equal([event["record"] for _, event in instants["triggers"]], recorded.triggers, "triggers")
+    equal([(name, event["record"]) for name, event in instants["triggers"]], [("board", at) for at in recorded.triggers], "triggers")
+    equal(sorted({(event["record"], name) for name, event in instants["gaps"]}), [gap[:2] for gap in recorded.gaps], "gaps")
     equal(sum(event.get("lost", event.get("lost at least")) for _, event in instants["gaps"]),
           sum(lost for _, _, lost, _ in recorded.gaps), "gaps")
     assert "has no" in err and "gap" not in err, err

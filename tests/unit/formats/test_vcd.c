@@ -294,3 +294,23 @@ TEST(each_processor_has_a_scope_and_a_gap_makes_all_unknown)
 	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 0);
 	printed_free(&all);
 }
+
+/* A gap begins after the entry before it; a clock that restarts ahead continues there, too. */
+TEST(each_event_toggles_its_bit_and_losses_add_up)
+{
+	struct bc_entry entries[] = {at_tick(5), event_at(9, BC_EVENT_GAP, ""),
+		event_at(9, BC_EVENT_GAP, ""), event_at(12, BC_EVENT_NOTE, "a\\b"),
+		event_at(1000, BC_EVENT_MARK, "c"), at_tick(1000), at_tick(1003)};
+
+	for (size_t i = 4; i < COUNT_OF(entries); i++)
+		entries[i].epoch = 1;
+	struct printed all = print_vcd(TIMED | BC_CAN_EVENT, 0, entries, COUNT_OF(entries));
+	assert_string_equal(body(&all), "$comment time 0 is tick 5 $end\n#0\n0x\n0y\n0z\nb0 w\n"
+					"b0 =\nb10000 >\nb1 ?\nsMEMREAD C\n"
+					"#1\nbx =\nbx >\ns C\nbx ?\n1x\nb10100 w\nsboard v\n"
+					"#2\n0x\nb101000 w\nsboard v\n"
+					"#7\n1y\nsa\\134b v\n#8\n0y\nsc v\n"
+					"#9\nb1 =\nb10000 >\nb1 ?\nsMEMREAD C\n#12\nb10 =\n#13\n");
+	assert_int_equal(all.reduced[__builtin_ctz(BC_HAS_TIME)], 1);
+	printed_free(&all);
+}
