@@ -6,7 +6,10 @@
  *
  * Times belong to a clock. It continues across the segments of a recording; a new recording, a new
  * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
- * trace has no rate. */
+ * trace has no rate.
+ *
+ * If options select a part, what the selection keeps (cli/io/selection.h) is counted like a trace
+ * of its own. */
 #include "cli/stats/stats.h"
 
 #include <errno.h>
@@ -18,7 +21,9 @@
 #include <string.h>
 
 #include "cli/io/filter_args.h"
+#include "cli/io/no_match.h"
 #include "cli/io/operands.h"
+#include "cli/io/selection.h"
 #include "cli/term/commands.h"
 #include "cli/term/options.h"
 #include "formats/base/host.h"
@@ -103,10 +108,10 @@ static void second_thread_wait(struct second_thread *s)
 
 /* ---- counting */
 
-static void set_hz(struct bc_stats *s, uint64_t hz)
+static void set_hz(struct bc_stats *s)
 {
-	if (s->options.clock_hz != 0)
-		hz = s->options.clock_hz;
+	uint64_t hz = s->options.clock_hz != 0 ? s->options.clock_hz : s->source_hz;
+
 	if (s->intervals.references != 0 && hz != s->clock_hz)
 		s->is_hz_mixed = true;
 	s->clock_hz = s->is_hz_mixed ? 0 : hz;
@@ -145,12 +150,12 @@ static void add_drift(struct bc_stats *s, const struct bc_chunk *chunk)
 		info->wall_ns);
 }
 
-static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t hz)
+static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
 	if (info->records != 0) {
-		set_hz(s, hz);
+		set_hz(s);
 		follow_chunk(s, info);
 		add_drift(s, chunk);
 	}
@@ -168,7 +173,7 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 	uint32_t time = bc_le32(batch->run.records + 8);
 	uint64_t tick = batch->run.tick + (time != BC_TIME_NONE ? time : 0);
 
-	set_hz(s, 0);
+	set_hz(s);
 	if (!s->options.is_totals)
 		bc_interval_stats_records(
 			&s->intervals, batch->run.records, batch->run.count, tick);
@@ -191,20 +196,16 @@ static void count_footprint(void *context)
 	bc_footprint_records(work->footprint, work->batch->run.records, work->batch->run.count);
 }
 
-static void add_records(
-	struct bc_stats *s, const struct bc_trace *trace, const struct bc_batch *batch)
+static void add_records(struct bc_stats *s, const struct bc_batch *batch)
 {
 	struct footprint_work work = {&s->footprint, batch};
-	const struct bc_segment_header *header;
 
 	if (!s->options.is_totals && batch->run.count != 0)
 		second_thread_start(s->second, count_footprint, &work);
-	if (batch->chunk != NULL) {
-		header = bc_reader_header(trace->reader);
-		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
-	} else if (batch->run.count != 0) {
+	if (batch->chunk != NULL)
+		add_chunk(s, batch->chunk);
+	else if (batch->run.count != 0)
 		add_plain(s, batch);
-	}
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
 	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
 	second_thread_wait(s->second);
@@ -239,9 +240,9 @@ static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 		bc_interval_stats_start(&s->intervals);
 	s->has_clock = true;
 	s->epoch = entry->epoch;
-	set_hz(s, 0);
+	set_hz(s);
 	set_unit(s, entry->unit);
-	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		bc_interval_stats_break(&s->intervals);
 	if (s->options.is_totals)
 		bc_interval_stats_skip(&s->intervals, entry->tick, entry->tick, 1);
@@ -269,24 +270,74 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 	return bc_entry_counts_add(&s->counts, entry);
 }
 
-/* Reads the trace to its end. Returns 0 or -ENOMEM. Other errors are in trace->exit. */
-static int count_trace(struct bc_stats *s, struct bc_trace *trace)
+static int add_batch(struct bc_stats *s, const struct bc_batch *batch)
+{
+	add_records(s, batch);
+	int rc = add_names(s, batch);
+	for (size_t i = 0; i < batch->count && rc == 0; i++)
+		rc = add_entry(s, &batch->entries[i]);
+	return rc;
+}
+
+/* ---- a selection */
+
+static bool add_selected(void *context, const struct bc_entry *entries, size_t count)
+{
+	return add_batch(context, &(struct bc_batch){.entries = entries, .count = count}) == 0;
+}
+
+/* The first record of a run may have its tick from an anchor. The others have deltas. */
+static bool add_selected_run(void *context, struct bc_record_run run)
+{
+	struct bc_entry first;
+	size_t n = bc_record_run_entries(&run, &first, 1);
+
+	return add_selected(context, &first, n) &&
+	       add_batch(context, &(struct bc_batch){.run = run}) == 0;
+}
+
+/* Counts the selected part of a batch. A new recording has another clock. The drift is that of all
+ * chunks that may contain a match. */
+static int select_batch(
+	struct bc_stats *s, struct bc_selection *selection, const struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = batch->chunk_info;
+	const struct bc_record_run *run = &batch->run;
+
+	if (info != NULL && info->recording_tag != s->tag) {
+		bc_interval_stats_start(&s->intervals);
+		s->has_clock = false;
+		s->tag = info->recording_tag;
+	}
+	if (!bc_selection_add(selection, batch))
+		return -ENOMEM;
+	if (info != NULL && run->count != 0 && run->number == info->first_record &&
+		!run->is_inexact)
+		bc_drift_add(&s->drift, info->recording_tag, info->epoch,
+			s->options.clock_hz != 0 ? s->options.clock_hz : s->source_hz,
+			info->first_tick, info->wall_ns);
+	return 0;
+}
+
+/* Reads the trace to its end, or what is selected of it; `selection` NULL: all. Returns 0 or
+ * -ENOMEM. Other errors are in trace->exit. */
+static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_selection *selection)
 {
 	struct bc_batch batch;
 
 	while (bc_trace_next(trace, &batch)) {
+		const struct bc_segment_header *header = bc_reader_header(trace->reader);
+		s->source_hz = header != NULL ? header->clock_hz : 0;
 		/* Each file that is not a segment has its own clock. */
 		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
 			bc_interval_stats_start(&s->intervals);
 			s->has_clock = false;
 		}
 		s->file = trace->next;
-		add_records(s, trace, &batch);
-		if (add_names(s, &batch) != 0)
-			return -ENOMEM;
-		for (size_t i = 0; i < batch.count; i++)
-			if (add_entry(s, &batch.entries[i]) != 0)
-				return -ENOMEM;
+		int rc = selection != NULL ? select_batch(s, selection, &batch)
+					   : add_batch(s, &batch);
+		if (rc != 0)
+			return rc;
 	}
 	bc_tally_settle(&s->tally);
 	bc_interval_stats_start(&s->intervals);
@@ -347,6 +398,11 @@ static const struct bc_usage_option options[] = {
 		"longest interval between references of a burst (default 8)"},
 	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
 		"ticks per second, overriding the trace's rate"},
+	BC_FILTER_OPTION_RECORDS,
+	BC_FILTER_OPTION_EPOCH,
+	BC_FILTER_OPTIONS_TIME,
+	BC_FILTER_OPTIONS_ADDR,
+	BC_FILTER_OPTIONS_FIELDS,
 	BC_NAME_OPTIONS,
 	{OPTION_TOP, "top", "N", "number",
 		"print at most N rows per table (default 20); JSON has all"},
@@ -361,7 +417,8 @@ const struct bc_usage bc_stats_usage = {
 	.text = "Prints statistics of one or more files of the same format, taken together: totals "
 		"by type, size, memory type and processor, instruction mix, footprint, reuse, "
 		"time. "
-		"Without a file, or with \"-\", reads standard input. docs/stats.md defines all "
+		"Without a file, or with \"-\", reads standard input. Of a part, prints the same "
+		"as of a file that buscap cut writes with these options. docs/stats.md defines all "
 		"figures.",
 	.options = options,
 	.more = "Reuse is the share of references to a line that was touched at most N references "
@@ -375,6 +432,7 @@ struct stats_args {
 	enum bc_format from;
 	struct bc_reader_options reader;
 	struct bc_stats_options stats;
+	struct bc_selection selection;
 	bool is_json;
 	bool is_cis501;
 	uint64_t top;
@@ -433,11 +491,12 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		w->exit = bc_name_args_add(&w->stats.names, console, letter);
 		return w->exit == BC_EXIT_OK;
 	default:
-		return false;
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&w->selection.args, console, letter);
 	}
 }
 
-static bool check_args(const struct bc_console *console, const struct stats_args *w)
+static bool check_args(const struct bc_console *console, struct stats_args *w)
 {
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
@@ -446,7 +505,7 @@ static bool check_args(const struct bc_console *console, const struct stats_args
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
-		return true;
+		return bc_filter_args_finish(&w->selection.args, console, w->stats.names);
 	bc_print_error(console, NULL,
 		"a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64, f->page_bytes,
 		f->line_bytes);
@@ -484,8 +543,9 @@ static enum bc_exit print_stats(
 }
 
 static enum bc_exit count_and_print(
-	const struct bc_console *console, const struct stats_args *w, struct bc_trace *trace)
+	const struct bc_console *console, struct stats_args *w, struct bc_trace *trace)
 {
+	struct bc_selection *selection = w->selection.args.given != 0 ? &w->selection : NULL;
 	struct second_thread second;
 	struct bc_stats *s = calloc(1, sizeof(*s)); /* too large for the stack */
 	enum bc_exit code;
@@ -497,10 +557,11 @@ static enum bc_exit count_and_print(
 	s->files = trace->count;
 	s->file = trace->next;
 	s->second = &second;
+	w->selection.context = s;
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
 	second_thread_open(&second);
 	if (bc_footprint_open(&s->footprint, &w->stats.footprint) == 0 &&
-		count_trace(s, trace) == 0)
+		count_trace(s, trace, selection) == 0)
 		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
 	else
 		code = bc_print_no_memory(console);
@@ -512,12 +573,29 @@ static enum bc_exit count_and_print(
 	return code;
 }
 
+static void prepare_selection(
+	const struct bc_console *console, struct stats_args *w, struct bc_trace *trace)
+{
+	struct bc_selection *selection = &w->selection;
+
+	selection->console = console;
+	selection->trace = trace;
+	selection->to = BC_FORMAT_SEGMENT; /* holds all deltas */
+	selection->add = add_selected;
+	selection->add_run = add_selected_run;
+	if (selection->args.given != 0)
+		bc_selection_read(selection, &w->reader);
+}
+
 static enum bc_exit run_stats(
 	const struct bc_console *console, struct stats_args *w, const char **paths, int count)
 {
+	const struct bc_filter_args *args = &w->selection.args;
 	struct bc_trace trace;
-	enum bc_exit code = bc_trace_open(&trace, console, paths, count, w->from, &w->reader);
+	char text[BC_NO_MATCH_MAX];
 
+	prepare_selection(console, w, &trace);
+	enum bc_exit code = bc_trace_open(&trace, console, paths, count, w->from, &w->reader);
 	if (code != BC_EXIT_OK)
 		goto out;
 	if (w->is_cis501 && trace.format != BC_FORMAT_CIS501) {
@@ -527,8 +605,16 @@ static enum bc_exit run_stats(
 		code = BC_EXIT_USAGE;
 		goto out;
 	}
+	if (!bc_filter_args_check(args, console, trace.format, bc_trace_has(&trace))) {
+		code = BC_EXIT_USAGE;
+		goto out;
+	}
 	bc_trace_show_progress(&trace, NULL);
 	code = count_and_print(console, w, &trace);
+	if (args->given != 0 && w->selection.kept == 0 && code != BC_EXIT_FAILED)
+		bc_print_error(console, NULL, "no record matches%s",
+			bc_no_match_text(
+				text, console, args, paths, count, w->from, &w->reader.format));
 out:
 	bc_trace_close(&trace);
 	return code;
@@ -569,6 +655,7 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 
 	enum bc_exit code = BC_EXIT_USAGE;
 
+	bc_filter_args_init(&w.selection.args);
 	bc_options_start(&o, console, &bc_stats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!parse_stats_option(console, letter, &w)) {

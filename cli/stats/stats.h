@@ -42,6 +42,7 @@ struct bc_stats {
 	struct second_thread *second; /* counts the footprint of records */
 	bool has_clock;               /* `epoch` and `tag` are set */
 	int file;                     /* the last file read */
+	uint64_t source_hz;           /* the trace's clock rate; 0: unknown */
 	uint64_t tag;                 /* recording tag of the previous chunk */
 	uint32_t epoch;               /* of the previous chunk or entry */
 	uint64_t next_record;         /* expected first record of the next chunk */

@@ -1,5 +1,6 @@
-/* buscap cut: passes the batches of a trace to a selection (cli/io/selection.h), and what that keeps
- * to a target (cli/io/target.h). At the end it says if nothing was kept, and what did not fit. */
+/* buscap cut: passes the batches of a trace to a selection (cli/io/selection.h), and what that
+ * keeps to a target (cli/io/target.h). At the end it says if nothing was kept, and what did not
+ * fit. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>

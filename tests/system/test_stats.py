@@ -8,9 +8,11 @@ import struct
 
 import pytest
 
+import harness
 import reference
+from cut_model import SELECTORS, Selection, read, record_file, rich_stream
 from harness import equal
-from test_cli import TYPES, buscap, make_segments
+from test_cli import TYPES, buscap, make_segments, simulate
 from test_diff import tarmac_lines
 
 MEMORY = {0: "fetched", 1: "read", 2: "read", 3: "written"}
@@ -279,6 +281,77 @@ def check_some_time(result, recorded):
         check_time(result, epochs)
     if result["time"]["windows"]["windows"] != 0:
         check_windows(result, epochs)
+
+
+# ---- a part of a trace
+
+
+def of_a_part(result):
+    """Without what a cut does not keep: the number of gaps that come together, and the chunks."""
+    for gaps in (result["events"], *result["events"]["causes"]):
+        del gaps["gaps"], gaps["inexact"]
+    if result["time"]:
+        result["time"].pop("drift", None)
+    return {member: result[member] for member in result if member != "format"}
+
+
+def check_part(tmp, path, options, cut_options=("-O", "segment")):
+    """Compares the statistics of a part with those of the file that cut writes."""
+    out = tmp / "part.byu.lz4"
+    buscap("cut", *options, *cut_options, "-o", out, path)
+    wanted, _ = stats(out)
+    part, err = stats(*options, path)
+    equal("no record matches" in err, part["references"] == 0, err)
+    equal(of_a_part(part), of_a_part(wanted), options)
+    totals, _ = stats("--totals", *options, path)
+    equal(of_a_part(totals), of_a_part(stats("--totals", out)[0]), f"totals by {options}")
+    out.unlink()
+    return part["references"]
+
+
+def test_a_part_has_the_statistics_of_its_cut(tmp):
+    found = collections.Counter()
+    for seed in harness.some(range(30, 33), 2):
+        path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
+        source = read(path)
+        rng = random.Random(seed)
+        plain = tmp / "x.byu"
+        plain.write_bytes(reference.make_byu(rng, 3000, no_delta=0.01)[0])
+        for which in [(name,) for name in SELECTORS] + [tuple(rng.sample(SELECTORS, 2)) for _ in range(7)]:
+            options = Selection(rng, source, which).options
+            found[which[0]] += check_part(tmp, path, options)
+            if not {"epochs", "wall"} & set(which):
+                check_part(tmp, plain, ["-I", "byu", *options])
+    simulated = make_segments(tmp, simulate("--count", "20000"))[0]
+    for options in (["--port", "0-ffff"], ["--region", "interrupt"]):
+        found[options[0]] += check_part(tmp, simulated, options)
+    assert all(found[name] for name in (*SELECTORS, "--port", "--region")), found
+
+
+def test_a_part_of_a_text_has_the_statistics_of_its_cut(tmp):
+    path = tmp / "x.xdin"
+    rng = random.Random(1)
+    path.write_text("".join(f"{rng.choice('rwi')} {rng.randrange(1 << 16):x} 4\n" for _ in range(1000)))
+    for options in (["--records", "10-99"], ["--type", "fetch"], ["--addr", "0-fff"]):
+        assert check_part(tmp, path, ["-I", "xdin", *options], ["-O", "xdin"]) > 10, options
+
+
+def test_a_selection_of_everything_changes_nothing(tmp):
+    whole = record_file(tmp, rich_stream(34), clock_hz=66000000)
+    for options, data in (([], whole.read_bytes()), (["-I", "byu"], reference.make_byu(random.Random(3), 1000)[0])):
+        equal(stats(*options, "--records", "0-", data=data), stats(*options, data=data), options)
+
+
+def test_an_empty_part_says_what_the_input_has(tmp):
+    path = record_file(tmp, rich_stream(35), clock_hz=66000000)
+    for options, has in ((["--records", "99999-"], "has records 0 to "), (["--from", "2001-02-03", "--to", "2001-02-04"], "is from 20")):
+        result, err = stats(*options, path)
+        equal(result["references"], 0, "references")
+        harness.one_line(err, f"no record matches; the input {has}")
+    plain = tmp / "x.byu"
+    plain.write_bytes(reference.make_byu(random.Random(3), 100)[0])
+    text, err = buscap("stats", "-I", "byu", "--from", "12:00", plain, code=2)
+    equal((text, err), ("", "buscap stats: byu has no time of day: --from and --to need segments\n"), "without times")
 
 
 # ---- damage, memory, real traces
