@@ -93,6 +93,20 @@ export function recordingAround() {
 	return model.overview.recordings.find((one) => one.from <= from && one.ended >= to);
 }
 
+// What is going on before the first picture.
+export function startText() {
+	const { error, files, isLoading, liveError } = model;
+	if (error && !isLoading) {
+		return `Nothing could be loaded; the reason is above.${liveError ? "" : " This page tries again every 5 s."}`;
+	}
+	if (!files) {
+		return "Reading the recordings \u2026";
+	}
+	const { paths, read } = files;
+	const where = paths.length > 3 ? `${visible(paths[0])} and ${count(paths.length - 1)} more` : paths.map(visible).join(", ");
+	return `Reading ${where || "the recordings"} \u2026 ${count(read)} of ${plural(files.files, "file")}`;
+}
+
 // Why the view is empty; "" if it is not.
 export function emptyText() {
 	const { overview, around } = model;

@@ -10,12 +10,13 @@ import { placeOfHit, rowsThatFit } from "./heatmap.js";
 import { clampView, columnRecords, isSameView, model, toAbsolute, toRelative, wholeView } from "./model.js";
 import { edges } from "./plot.js";
 import { viewQueries } from "./selection.js";
-import { fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
+import { fetchEvents, fetchFiles, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
 import { count, PLACES, plural } from "./text.js";
 import { fromRfc3339, toRfc3339 } from "./time.js";
 
 const RECORDS = 500; // listed one by one
 const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
+const START_MS = 300; // how often the first load is asked how far it is
 const REFRESH_MS = 5000; // of a recording in progress
 const SLIDE_MS = 500; // the same of a window; the daemon's state comes each second
 const STRIP_COLUMNS = 256;
@@ -190,6 +191,23 @@ async function loadAround(signal) {
 	if (before && after && before.recording === one.id && after.recording === one.id) {
 		model.around = { before, after, from: fromRfc3339(before.time), to: fromRfc3339(after.time) };
 	}
+}
+
+// Until the first picture is there, asks how far the server is.
+export function watchStart(app) {
+	const ask = async () => {
+		if (model.overview) {
+			return;
+		}
+		try {
+			model.files = await fetchFiles();
+		} catch (error) {
+			// the first load says what is wrong
+		}
+		app.redraw();
+		setTimeout(ask, START_MS);
+	};
+	setTimeout(ask, START_MS);
 }
 
 // Checks now and then if the files have changed.

@@ -4,12 +4,12 @@
 import { currentColours, forgetColours } from "./colours.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
-import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, stateText } from "./header.js";
+import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { drawHelp } from "./help.js";
 import { copyText, goBack, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
-import { changed, load, watchFiles } from "./load.js";
+import { changed, load, watchFiles, watchStart } from "./load.js";
 import { armMarkers, clearMarkers, drawMeasured, restoreMarkers, setMarker, viewBetween } from "./markers.js";
 import { clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView } from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
@@ -50,12 +50,12 @@ function drawNow() {
 
 function draw() {
 	drawNow();
-	if (!model.view) {
-		return;
-	}
-	const text = model.isLoading ? "" : emptyText();
+	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
 	element("empty").hidden = !text;
 	element("empty").textContent = text;
+	if (!model.overview) {
+		return;
+	}
 	drawFacts();
 	drawStrip(canvasOf("strip"));
 	drawTimeline(canvasOf("timeline"));
@@ -221,6 +221,7 @@ function start() {
 		model.view = wholeView();
 	} else {
 		watchLive(app);
+		watchStart(app);
 		watchFiles(app);
 	}
 	restore();

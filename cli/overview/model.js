@@ -27,6 +27,7 @@ export const model = {
 	around: null, // the records before and after a view without any: {before, after; from, to: their times}
 	deleted: null, // which files are gone since they were shown: {text, since}
 	isLoading: false,
+	files: null, // {paths, files, read}: how far the first load is
 	isDragging: false,
 	live: null, // the last answer of /data/live
 	mixes: [], // of the last ten seconds, oldest first, each with the time of its arrival

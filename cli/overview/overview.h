@@ -112,6 +112,9 @@ struct bc_overview_contents {
 	uint32_t hole_count;
 };
 
+/* Returns how many files the update that runs or ran last has read. Any thread may call it. */
+unsigned bc_overview_files_read(const struct bc_overview *overview);
+
 /* Returns what is known about the files, which is valid until the next update. Drawing and listing
  * events may add damage. */
 struct bc_overview_contents bc_overview_contents(const struct bc_overview *overview);

@@ -757,8 +757,12 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 		}
 		rc = set_files(o, names, (uint32_t)count);
 	}
-	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++)
+	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++) {
+		atomic_store(&o->files_read, i);
 		rc = update_file(o, o->files[i]);
+	}
+	if (rc == 0)
+		atomic_store(&o->files_read, o->file_count);
 	free(names);
 	int linked = link_segments(o);
 	return rc != 0 ? rc : linked;
@@ -799,6 +803,11 @@ void bc_overview_close(struct bc_overview *o)
 	free(o->chunk);
 	free(o->run);
 	free(o);
+}
+
+unsigned bc_overview_files_read(const struct bc_overview *o)
+{
+	return atomic_load(&o->files_read);
 }
 
 struct bc_overview_contents bc_overview_contents(const struct bc_overview *o)

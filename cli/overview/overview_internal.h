@@ -2,6 +2,7 @@
 #ifndef BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
 #define BC_CLI_OVERVIEW_OVERVIEW_INTERNAL_H
 
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "cli/overview/overview.h"
@@ -77,6 +78,7 @@ struct bc_overview {
 	struct bc_search_io io;
 	struct bc_overview_file **files; /* by name */
 	uint32_t file_count;
+	atomic_uint files_read;                /* by the update that runs or ran last */
 	struct bc_overview_segment **segments; /* by recording and number */
 	uint32_t segment_count;
 	struct bc_overview_recording *recordings;

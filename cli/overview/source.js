@@ -76,6 +76,11 @@ export async function fetchRecords(queries, most, signal) {
 	};
 }
 
+// {paths, files, read}: what is read, and how many files of it the server has read.
+export async function fetchFiles() {
+	return (await get("data/files", {})).json();
+}
+
 export async function fetchLive(since) {
 	const live = await (await get("data/live", { since })).json();
 	return { ...live, status: live.status && live.status.status };

@@ -22,6 +22,7 @@
 struct bc_web_data {
 	const struct bc_operands *operands;
 	const struct bc_name_map *names;
+	atomic_int files;     /* listed for the latest picture or events */
 	pthread_mutex_t lock; /* of the following members */
 	struct bc_overview *overview;
 	const struct bc_web_client *client;
@@ -65,6 +66,7 @@ static int update_overview(struct bc_web_data *data, const struct bc_web_client 
 	int rc = bc_operands_list_again(data->operands, &files);
 
 	data->client = client;
+	atomic_store(&data->files, files.count);
 	if (rc == 0)
 		rc = bc_overview_update(data->overview, files.paths, files.count);
 	bc_files_free(&files);
@@ -94,6 +96,26 @@ int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *cli
 			data->overview, from_ns, to_ns, BC_OVERVIEW_EVENTS, text);
 	pthread_mutex_unlock(&data->lock);
 	return rc;
+}
+
+char *bc_web_data_files(const struct bc_web_data *data)
+{
+	json_t *paths = json_array();
+
+	for (int i = 0; paths != NULL && i < data->operands->count; i++)
+		if (json_array_append_new(paths, bc_json_text(data->operands->all[i].path)) != 0) {
+			json_decref(paths);
+			paths = NULL;
+		}
+	json_t *object = bc_json_object((struct bc_json_member[]){
+		{"paths", paths},
+		{"files", json_integer(atomic_load(&data->files))},
+		{"read", json_integer(bc_overview_files_read(data->overview))},
+		{NULL, NULL},
+	});
+	char *text = bc_json_print(object);
+	json_decref(object);
+	return text;
 }
 
 /* ---- searches */

@@ -40,6 +40,10 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 
+/* Returns the operands, the number of their files, and how many of these the request that draws a
+ * picture or lists events has read, as JSON; or NULL if out of memory. Does not wait for it. */
+char *bc_web_data_files(const struct bc_web_data *data) BC_MUST_CHECK;
+
 /* One JSON object per line (docs/web.md, "Paths"). A search that takes too long or finds too much
  * is cut off, which is not an error. */
 int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *client,

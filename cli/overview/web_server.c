@@ -184,7 +184,7 @@ static void respond_data(struct request *r, const char *type, struct bc_byte_buf
 		respond(r, 500, JSON_TYPE, NULL);
 		break;
 	case -ECANCELED:
-		respond_error(r, 503, "this took too long; select a shorter time");
+		respond_error(r, 503, "this took too long; try again, or select a shorter time");
 		break;
 	case -EFBIG:
 		respond_error(
@@ -380,6 +380,11 @@ static void get_events(struct request *r)
 	respond_data(r, JSON_TYPE, &text, rc);
 }
 
+static void get_files(struct request *r)
+{
+	respond(r, 200, JSON_TYPE, bc_web_data_files(r->server->options.data));
+}
+
 static void get_find(struct request *r)
 {
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
@@ -451,6 +456,7 @@ static const struct path {
 	{"/", get_page, no_params},
 	{"/data/overview", get_overview, picture_params},
 	{"/data/events", get_events, time_params},
+	{"/data/files", get_files, no_params},
 	{"/data/find", get_find, search_params},
 	{"/data/live", get_live, live_params},
 	{"/data/history", get_history, no_params},

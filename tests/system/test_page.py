@@ -1475,3 +1475,27 @@ def test_the_strip_shows_everything_and_moves_the_view(tmp, driver):
             equal(browser.faults(), [])
         daemon.process.stdin.close()
         daemon.wait()
+
+
+def test_the_first_screen_says_what_is_read_and_why_nothing_is_shown(tmp, driver):
+    empty = "document.querySelector('#empty').innerText"
+    out = record(tmp / "out", "-b", "filesize:16K", source="sim:rate=max,count=300000")
+    files, records = segments(out), sum(map(len, timed_records(out).values()))
+    assert len(files) > 2
+    size = files[-1].stat().st_size
+    os.truncate(files[-1], 1 << 43)  # takes hours to read
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}")
+        browser.wait(f"{empty} === 'Reading {out} … {len(files) - 1} of {len(files)} files'")
+        os.truncate(files[-1], size)
+        browser.idle()
+        equal(browser.js("document.querySelector('#empty').hidden"), True)
+        equal(totals_on_page(browser)["all"], records)
+        equal(web.get("/data/files"), {"paths": [str(out)], "files": len(files), "read": len(files)})
+        out.rename(tmp / "away")
+        browser.driver.refresh()
+        browser.wait(f"{empty} === 'Nothing could be loaded; the reason is above. This page tries again every 5 s.'")
+        assert browser.text("#notices").startswith("can't read the directory: No such file or directory (since "), browser.text("#notices")
+        (tmp / "away").rename(out)
+        browser.idle()
+        equal((totals_on_page(browser)["all"], browser.text("#notices")), (records, ""))

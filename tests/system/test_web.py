@@ -19,7 +19,7 @@ from web_harness import REFUSED, Web
 
 pytestmark = pytest.mark.threads
 
-PATHS = ("/", "/data/overview", "/data/events", "/data/find", "/data/live", "/data/history")
+PATHS = ("/", "/data/overview", "/data/events", "/data/files", "/data/find", "/data/live", "/data/history")
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
            "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin"}
 
@@ -246,6 +246,8 @@ def test_the_overview_is_that_of_the_report():
             equal(value, report["overview"][member], member)
         equal(web.get("/data/events"), report["events"])
         equal(sum(column["records"] for column in whole["columns"]), sum(one["records"] for one in whole["recordings"]))
+        files = len(harness.segments(out))
+        equal(web.get("/data/files"), {"paths": [str(out)], "files": files, "read": files})
         origin, end = int(whole["origin_ns"]), whole["extent"]["to"]
         half = web.get(f"/data/overview?from={origin}&to={origin + end // 2}&columns=3&rows=4&place_from=0&place_to=255")
         assert len(half["columns"]) <= 3 and len(half["rows"]) <= 4 and half["to"] == end // 2, half
@@ -458,7 +460,8 @@ def test_an_empty_directory_and_a_late_recording(tmp):
 def test_a_signal_ends_it_while_files_are_read(tmp):
     """One file has no index and takes hours to read."""
     out = shutil.copytree(recorded(), tmp / "out")
-    os.truncate(harness.segments(out)[0], 1 << 43)
+    files = harness.segments(out)
+    os.truncate(files[1], 1 << 43)
     with Web(out) as web, contextlib.ExitStack() as stack:
         def is_refused(path="/data/find"):
             one = stack.enter_context(web.connect())
@@ -469,6 +472,7 @@ def test_a_signal_ends_it_while_files_are_read(tmp):
             return False
 
         assert not is_refused("/data/overview")
+        wait_until(lambda: web.get("/data/files") == {"paths": [str(out)], "files": len(files), "read": 1}, "one file is read")
         wait_until(is_refused, "four searches")
         equal(web.stop(signal.SIGINT), 0, web.err)
 
