@@ -1499,3 +1499,27 @@ def test_the_first_screen_says_what_is_read_and_why_nothing_is_shown(tmp, driver
         (tmp / "away").rename(out)
         browser.idle()
         equal((totals_on_page(browser)["all"], browser.text("#notices")), (records, ""))
+
+
+def test_paper_has_no_buttons_and_all_texts(tmp, driver):
+    out = record_chunks(tmp, 12)
+    buttons = "[...document.querySelectorAll('button, input, select')].filter((one) => one.getClientRects().length).map((one) => one.closest('td, #classes') ? 'text' : one.innerText)"
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}#tab=events").idle()
+        tip(browser, "#timeline", LEFT + 100, 80)
+        browser.press("a", "b")
+        browser.wait("buscap.model.measured !== null")
+        browser.idle()
+        assert {"Measure", "Clear"} < {*browser.js(buttons)}, browser.js(buttons)
+        for tab in ("events", "records", "recordings"):
+            browser.click(f"#tab-{tab}")
+            browser.idle()
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+            equal({*browser.js(buttons)}, {"text"}, tab)
+            for selector in ("#range", "#measured p", "#summary", "#tab-body"):
+                assert browser.text(selector), selector
+            times = browser.js("[...document.querySelectorAll('#tab-body td button')].map((one) => one.innerText)")
+            assert all(times) and bool(times) == (tab != "records"), times
+            equal(browser.js("getComputedStyle(document.querySelector('#tip')).display"), "none")
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        equal(browser.faults(), [])
