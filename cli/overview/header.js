@@ -96,15 +96,12 @@ export function recordingAround() {
 // What is going on before the first picture.
 export function startText() {
 	const { error, files, isLoading, liveError } = model;
+	const paths = files ? files.paths.map(visible) : [];
+	const where = paths.length > 3 ? `${paths[0]} and ${count(paths.length - 1)} more` : paths.join(", ") || "the recordings";
 	if (error && !isLoading) {
-		return `Nothing could be loaded; the reason is above.${liveError ? "" : " This page tries again every 5 s."}`;
+		return `${where}: can't be shown; the reason is above.${liveError ? "" : " This page tries again every 5 s."}`;
 	}
-	if (!files) {
-		return "Reading the recordings \u2026";
-	}
-	const { paths, read } = files;
-	const where = paths.length > 3 ? `${visible(paths[0])} and ${count(paths.length - 1)} more` : paths.map(visible).join(", ");
-	return `Reading ${where || "the recordings"} \u2026 ${count(read)} of ${plural(files.files, "file")}`;
+	return `Reading ${where} \u2026${files ? ` ${count(files.read)} of ${plural(files.files, "file")}` : ""}`;
 }
 
 // Why the view is empty; "" if it is not.

@@ -233,7 +233,7 @@ function addSwitch(live) {
 		label.append("select").on("change", () => {
 			span = d3.event.target.value;
 			drawLive();
-		}).selectAll("option").data([["seconds", "Last hour"], ["minutes", "Last day"]]).join("option")
+		}).selectAll("option").data([["seconds", "1 h"], ["minutes", "1 day"]]).join("option")
 			.attr("value", ([value]) => value).text(([, text]) => text);
 	}
 }

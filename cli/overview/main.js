@@ -53,6 +53,7 @@ function draw() {
 	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
 	element("empty").hidden = !text;
 	element("empty").textContent = text;
+	element("panel").hidden = !model.overview;
 	if (!model.overview) {
 		return;
 	}
@@ -131,7 +132,7 @@ const app = {
 	go: (...values) => go(app, ...values),
 	show: (...values) => show(app, ...values),
 	goNear: (ns) => goNear(app, ns),
-	follow: (name) => follow(app, name),
+	follow: (name) => model.overview && follow(app, name),
 	changed: (isNews) => changed(app, isNews),
 	listCell: () => listCell(app),
 	act: (name) => model.overview && ACTS[name](),
