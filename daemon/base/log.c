@@ -50,7 +50,7 @@ static const char *const level_names[] = {
 
 static atomic_int threshold = BC_LOG_INFO;
 static atomic_uint_least64_t dropped;
-static atomic_bool is_started;
+static atomic_bool has_started;
 
 static struct {
 	pthread_mutex_t lock;
@@ -102,7 +102,7 @@ static int format_prefix(char *out, size_t size, enum bc_log_level level)
 
 	if (is_journal())
 		return snprintf(out, size, "<%d>", (int)level);
-	if (!atomic_load(&is_started))
+	if (!atomic_load(&has_started))
 		return snprintf(
 			out, size, "buscapd: %s", level == BC_LOG_WARNING ? "warning: " : "");
 	bc_rfc3339_write(time, bc_wall_ns());
@@ -275,7 +275,7 @@ void bc_log_start(void)
 	sigset_t all;
 	sigset_t before;
 
-	atomic_store(&is_started, true);
+	atomic_store(&has_started, true);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&queue.changed, &attr);

@@ -29,6 +29,7 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/counts.h"
 #include "formats/base/clock.h"
+#include "formats/base/text.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
@@ -271,9 +272,8 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 static void report_skipped(struct bc_decoder *d, uint64_t offset)
 {
 	if (d->bcp1.skipped != d->bcp1.skipped_reported && !d->bcp1.is_in_damage)
-		report_damage(d,
-			"before offset %" PRIu64 ": %" PRIu64 " bytes skipped (no valid frame)",
-			offset, d->bcp1.skipped - d->bcp1.skipped_reported);
+		report_damage(d, "before offset %" PRIu64 ": %s bytes skipped (no valid frame)",
+			offset, BC_GROUPED(d->bcp1.skipped - d->bcp1.skipped_reported));
 	d->bcp1.skipped_reported = d->bcp1.skipped;
 	d->bcp1.is_in_damage = false;
 }
@@ -375,7 +375,7 @@ static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 	bc_dialect_fields(in, d->plain.format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
-		": exceeds 32 bits; left out",
+		": more than 32 bits; left out",
 		d->plain.records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
 	bc_stamp_skip_time(&d->stamper, time);
@@ -483,9 +483,8 @@ static void report_unreported(
 			bc_channel_gap(d->options.channel, cause != 0 ? cause : BC_GAP_DAMAGED,
 				lost, false);
 	}
-	report_damage(d,
-		"%" PRIu64 " samples lost before record %" PRIu64 ", but no gap reports them",
-		missing->samples, data->chunk->info.first_record);
+	report_damage(d, "%s samples lost before record %" PRIu64 ", but no gap reports them",
+		BC_GROUPED(missing->samples), data->chunk->info.first_record);
 }
 
 /* Adds gaps for the records that are missing before a chunk. */

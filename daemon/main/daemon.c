@@ -52,9 +52,11 @@
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
 
-/* When stopping, the buffer is given up if the disk accepts nothing for this long. Counted in timer
- * ticks, not clock time: while the process is suspended, the writer is too. */
+/* When stopping, the buffer is given up if the disk accepts nothing for this long, and the log says
+ * after WARN_SECONDS that it waits. Counted in timer ticks, not clock time: while the process is
+ * suspended, the writer is too. */
 #define STOP_SECONDS 10
+#define WARN_SECONDS 2
 
 /* After that, each call of the writer gets this long. One that hangs can't be cancelled, so the
  * process exits without it. */
@@ -473,13 +475,18 @@ static void abandon(struct bc_daemon *d)
 static void on_stop_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
-	uint64_t written = bc_recorder_counts(d->recorder)->written;
+	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
 
-	if (written != d->stop_written)
+	if (counts->written != d->stop_written)
 		d->stop_seconds = 0;
 	else
 		d->stop_seconds++;
-	d->stop_written = written;
+	d->stop_written = counts->written;
+	if (d->stop_seconds == WARN_SECONDS && counts->in_flight != 0)
+		bc_log(BC_LOG_WARNING,
+			"the disk accepts nothing: waiting up to %d s to write %s samples; a "
+			"second signal gives them up",
+			STOP_SECONDS - WARN_SECONDS, BC_GROUPED(counts->in_flight));
 	if (d->stop_seconds < STOP_SECONDS)
 		return;
 	abandon(d);
@@ -585,12 +592,25 @@ static void on_reload_signal(void *context)
 	uv_timer_start(&d->reload, on_reload, 0, 0);
 }
 
+/* What only the flight recorder holds is lost. */
+static void log_stopping(const struct bc_daemon *d, const char *signal)
+{
+	const struct bc_status status = bc_recorder_status(d->recorder);
+
+	if (status.has_flight && status.flight.records != 0)
+		bc_log(BC_LOG_NOTICE,
+			"%s: stopping; the flight recorder's %.1f s (%s records) are discarded",
+			signal, status.flight.seconds, BC_GROUPED(status.flight.records));
+	else
+		bc_log(BC_LOG_NOTICE, "%s: stopping", signal);
+}
+
 static void on_stop_signal(void *context, const char *name)
 {
 	struct bc_daemon *d = context;
 
 	if (!d->is_stopping) {
-		bc_log(BC_LOG_NOTICE, "%s: stopping", name);
+		log_stopping(d, name);
 		emit(d, &(struct bc_live_event){.kind = BC_LIVE_STOPPING, .signal = name});
 		stop_recording(d);
 		if (d->is_printing)

@@ -100,17 +100,17 @@ static void write_lost(char *out, size_t size, const struct leftover *l)
 
 	out[0] = '\0';
 	if (found->is_only_torn && found->torn_records != 0)
-		snprintf(out, size, "; torn: lost %" PRIu64 " in the last chunk",
-			found->torn_records);
+		snprintf(out, size, "; torn: lost %s in the last chunk",
+			BC_GROUPED(found->torn_records));
 	else if (found->is_only_torn)
-		snprintf(out, size, "; torn: lost %" PRIu64 " bytes after the last whole chunk",
-			found->damaged_bytes);
+		snprintf(out, size, "; torn: lost %s bytes after the last whole chunk",
+			BC_GROUPED(found->damaged_bytes));
 	else if (found->damages != 0)
 		snprintf(out, size,
-			"; damaged: lost %" PRIu64 " bytes in %" PRIu64
-			" place%s (first: offset %" PRIu64 ", %s); the original is kept as %s",
-			found->damaged_bytes, found->damages, bc_plural(found->damages),
-			found->first.offset, found->first.what, l->kept);
+			"; damaged: lost %s bytes in %s place%s (first: offset %" PRIu64
+			", %s); the original is kept as %s",
+			BC_GROUPED(found->damaged_bytes), BC_GROUPED(found->damages),
+			bc_plural(found->damages), found->first.offset, found->first.what, l->kept);
 }
 
 static void log_recovered(struct recovery *r, const struct leftover *l)
@@ -121,8 +121,9 @@ static void log_recovered(struct recovery *r, const struct leftover *l)
 
 	write_lost(lost, sizeof(lost), l);
 	bc_log_limited(&r->limits, is_whole ? BC_LOG_NOTICE : BC_LOG_WARNING,
-		"%s/%s: left open by an earlier run; recovered %s%" PRIu64 " record%s%s", r->dir,
-		l->to, is_whole ? "all " : "", found->records, bc_plural(found->records), lost);
+		"%s/%s: left open by an earlier run; recovered %s%s record%s%s", r->dir, l->to,
+		is_whole ? "all " : "", BC_GROUPED(found->records), bc_plural(found->records),
+		lost);
 }
 
 /* Renames a file to a name that ends in .damaged. Returns 0 or a negative errno. */

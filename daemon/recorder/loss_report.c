@@ -45,14 +45,14 @@ static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 
 	if (!r->is_misfit && is_noise)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"source: %" PRIu64 " of the last %" PRIu64
-			" samples are invalid cycles, dropped; wrong protocol, or raw6 misaligned?",
-			invalid, received);
+			"source: %s of the last %s samples are invalid cycles, dropped; wrong "
+			"protocol, or raw6 misaligned?",
+			BC_GROUPED(invalid), BC_GROUPED(received));
 	if (!r->is_misfit && is_no_frame)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"source: %" PRIu64 " bytes in the last second contain no valid frame, "
-			"skipped; wrong protocol?",
-			skipped);
+			"source: %s bytes in the last second contain no valid frame, skipped; "
+			"wrong protocol?",
+			BC_GROUPED(skipped));
 	if (received == 0 && skipped == 0)
 		return;
 	if (r->is_misfit && !is_noise && !is_no_frame)
@@ -78,8 +78,8 @@ static void write_losses(char out[LOSSES_MAX], const struct bc_losses *losses)
 	out[0] = '\0';
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		if (losses->lost[cause] != 0)
-			used += (size_t)snprintf(out + used, LOSSES_MAX - used,
-				"%s%" PRIu64 " (%s)", used != 0 ? ", " : "", losses->lost[cause],
+			used += (size_t)snprintf(out + used, LOSSES_MAX - used, "%s%s (%s)",
+				used != 0 ? ", " : "", BC_GROUPED(losses->lost[cause]),
 				words[cause] != NULL ? words[cause] : bc_gap_cause_name(cause));
 }
 
@@ -142,7 +142,7 @@ void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, ui
 	r->polled_ns = now;
 }
 
-/* Writes the losses of a whole recording, including those of unknown size. */
+/* Writes the losses of a whole recording, including those of unknown size; "" if there are none. */
 static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
 {
 	struct bc_loss_sum sum = bc_losses_sum(losses);
@@ -150,11 +150,8 @@ static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
 	write_losses(out, losses);
 	size_t used = strlen(out);
 	if (sum.inexact != 0)
-		snprintf(out + used, LOSSES_MAX - used,
-			"%san unknown number (in %" PRIu64 " gap%s)", used != 0 ? ", " : "",
-			sum.inexact, bc_plural(sum.inexact));
-	else if (sum.lost == 0)
-		snprintf(out, LOSSES_MAX, "0");
+		snprintf(out + used, LOSSES_MAX - used, "%san unknown number (in %s gap%s)",
+			used != 0 ? ", " : "", BC_GROUPED(sum.inexact), bc_plural(sum.inexact));
 }
 
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
@@ -171,12 +168,32 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 		return;
 	}
 	if (idle != 0)
-		snprintf(after, sizeof(after), ", %" PRIu64 " after the end", idle);
+		snprintf(after, sizeof(after), ", %s after the end", BC_GROUPED(idle));
 	bc_log(BC_LOG_NOTICE,
-		"%s: %" PRIu64 " records written in %" PRIu32 " segment%s, %" PRIu64
-		" bytes; %" PRIu64 " samples received, %" PRIu64 " invalid%s%s",
-		recording, records, totals->segments, bc_plural(totals->segments), totals->bytes,
-		received, invalid, is_whole ? ", 0 lost" : "", after);
+		"%s: %s records written in %s segment%s, %s bytes; %s samples received, %s "
+		"invalid%s%s",
+		recording, BC_GROUPED(records), BC_GROUPED(totals->segments),
+		bc_plural(totals->segments), BC_GROUPED(totals->bytes), BC_GROUPED(received),
+		BC_GROUPED(invalid), is_whole ? ", 0 lost" : "", after);
+}
+
+static void log_lost(const char *recording, const struct bc_losses *losses, uint64_t gaps,
+	uint64_t damages, uint64_t skipped)
+{
+	char lost[LOSSES_MAX];
+	char in_gaps[64] = "";
+	char damaged[128] = "";
+
+	write_total(lost, losses);
+	if (lost[0] != '\0')
+		snprintf(in_gaps, sizeof(in_gaps), "; %s gap%s recorded%s", BC_GROUPED(gaps),
+			bc_plural(gaps), damages != 0 ? "; " : "");
+	if (damages != 0)
+		snprintf(damaged, sizeof(damaged),
+			"%s damaged place%s in the source, %s bytes skipped", BC_GROUPED(damages),
+			bc_plural(damages), BC_GROUPED(skipped));
+	bc_log(BC_LOG_WARNING, "%s: %s%s%s%s", recording, lost[0] != '\0' ? "samples lost: " : "",
+		lost, in_gaps, damaged);
 }
 
 void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,
@@ -189,36 +206,26 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	uint64_t damages = r->after.damages - r->before.damages;
 	bool has_lost = bc_losses_has_any(&r->losses) || damages != 0;
 	bool is_whole = !has_lost && totals->abandoned == 0;
-	char number[BC_GROUPED_MAX];
 
 	/* With several recordings in a run, not all received samples belong to this one. */
 	if (!is_only_recording)
-		bc_log(BC_LOG_NOTICE,
-			"%s: %" PRIu64 " records written in %" PRIu32 " segment%s, %" PRIu64
-			" bytes%s",
-			recording, totals->records, totals->segments, bc_plural(totals->segments),
-			totals->bytes, is_whole ? ", 0 lost" : "");
+		bc_log(BC_LOG_NOTICE, "%s: %s records written in %s segment%s, %s bytes%s",
+			recording, BC_GROUPED(totals->records), BC_GROUPED(totals->segments),
+			bc_plural(totals->segments), BC_GROUPED(totals->bytes),
+			is_whole ? ", 0 lost" : "");
 	else if (c->received != b->received || totals->records != 0 || !outcome->has_failed)
 		log_written(recording, c, b, totals, is_whole);
 	if (breaks != 0)
-		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
-			recording, breaks);
-	if (has_lost) {
-		char losses[LOSSES_MAX];
-		char damaged[96] = "";
-		write_total(losses, &r->losses);
-		if (damages != 0)
-			snprintf(damaged, sizeof(damaged),
-				"; damaged places: %" PRIu64 "; bytes skipped: %" PRIu64, damages,
-				c->skipped_bytes - b->skipped_bytes);
-		bc_log(BC_LOG_WARNING, "%s: gaps recorded: %" PRIu64 "; samples lost: %s%s",
-			recording, totals->gaps, losses, damaged);
-	}
+		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %s, recorded as gaps", recording,
+			BC_GROUPED(breaks));
+	if (has_lost)
+		log_lost(recording, &r->losses, totals->gaps, damages,
+			c->skipped_bytes - b->skipped_bytes);
 	if (totals->abandoned != 0)
 		bc_log(BC_LOG_ERROR,
 			"%s: %s records in memory could not be written and are lost: the disk "
 			"accepted nothing",
-			recording, bc_number_group(number, totals->abandoned));
+			recording, BC_GROUPED(totals->abandoned));
 	else if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->err);
 }

@@ -910,8 +910,8 @@ static void log_files(const struct bc_writer_stats *stats)
 			stats->unsealed);
 	if (stats->deleted != 0)
 		bc_log(BC_LOG_ERROR,
-			"files deleted while being written: %u; records lost in them: %" PRIu64,
-			stats->deleted, stats->deleted_records);
+			"files deleted while being written: %u; records lost in them: %s",
+			stats->deleted, BC_GROUPED(stats->deleted_records));
 }
 
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)

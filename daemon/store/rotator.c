@@ -256,8 +256,8 @@ static struct bc_writer_notice file_notice(
 
 static void report_sealed(struct bc_rotator *r, struct bc_writer_notice *notice)
 {
-	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
-		notice->records, bc_plural(notice->records), notice->chunks,
+	bc_log(BC_LOG_INFO, "%s: sealed, %s record%s in %s chunk%s", notice->file,
+		BC_GROUPED(notice->records), bc_plural(notice->records), BC_GROUPED(notice->chunks),
 		bc_plural(notice->chunks));
 	r->stats.sealed++;
 	r->total.segments++;
@@ -292,7 +292,7 @@ static void check_deleted(struct bc_rotator *r)
 
 	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
 		return;
-	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", writer->records);
+	snprintf(lost, sizeof(lost), "%s records lost", BC_GROUPED(writer->records));
 	set_error(r, writer->file.name, "deleted while open", lost);
 	bc_log_limited(&r->limits, BC_LOG_ERROR, "%s; continuing in a new segment", r->stats.error);
 	r->total.left_open++;
@@ -328,8 +328,8 @@ static void abandon_failed(struct bc_rotator *r)
 
 	if (writer->chunks != 0)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
-			r->dir, writer->file.open_name, writer->records);
+			"%s/%s: not sealed, %s records; the next start recovers it", r->dir,
+			writer->file.open_name, BC_GROUPED(writer->records));
 	abandon_segment(r);
 }
 
@@ -352,9 +352,8 @@ static void sync_file(struct bc_rotator *r)
 	}
 	set_error(r, writer->file.name, "can't sync", strerror(-rc));
 	bc_log_limited(&r->limits, BC_LOG_ERROR,
-		"%s; left as %s, its last %" PRIu64
-		" records may be lost; continuing in a new segment",
-		r->stats.error, writer->file.open_name, r->unsynced);
+		"%s; left as %s, its last %s records may be lost; continuing in a new segment",
+		r->stats.error, writer->file.open_name, BC_GROUPED(r->unsynced));
 	abandon_segment(r);
 }
 
@@ -758,14 +757,12 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (e->gaps == 0)
 		return; /* recovery adds the end if it is missing */
 	if (rc == 0)
-		bc_log(BC_LOG_WARNING,
-			"%s/%s: ends with a gap: %" PRIu64 " samples could not be written", r->dir,
-			r->stats.file, e->lost);
+		bc_log(BC_LOG_WARNING, "%s/%s: ends with a gap: %s samples could not be written",
+			r->dir, r->stats.file, BC_GROUPED(e->lost));
 	else
 		bc_log(BC_LOG_ERROR,
-			"%s: %" PRIu64 " samples could not be written, and no file reports the "
-			"loss",
-			e->recording->header.recording, e->lost);
+			"%s: %s samples could not be written, and no file reports the loss",
+			e->recording->header.recording, BC_GROUPED(e->lost));
 }
 
 /* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */

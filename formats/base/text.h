@@ -61,6 +61,9 @@ static inline const char *bc_plural(uint64_t n)
 #define BC_GROUPED_MAX 28
 const char *bc_number_group(char out[BC_GROUPED_MAX], uint64_t n);
 
+/* The same, as an argument of a message: valid until the end of the block. */
+#define BC_GROUPED(n) bc_number_group((char[BC_GROUPED_MAX]){""}, (n))
+
 /* ---- times: RFC 3339, in UTC */
 
 #define BC_RFC3339_BYTES \

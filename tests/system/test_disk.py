@@ -369,6 +369,7 @@ def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
     err = daemon.err.decode()
     equal(code, 1, err)
     equal(err.count("giving up the buffer"), 1, err)
+    equal(len(re.findall(r"the disk accepts nothing: waiting up to 8 s to write [\d,]+ samples; a second signal ", err)), 1, err)
 
 
 @pytest.mark.nightly
@@ -432,7 +433,7 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
     assert segments
     verify(segments)
     # More may have been lost after the last status.
-    reported = int(re.search(r"gaps recorded: .*samples lost: .*?(\d+) \(disk stuck\)", daemon.err.decode())[1])
+    reported = int(re.search(r": samples lost: .*?([\d,]+) \(disk stuck\).*; \d+ gaps? recorded", daemon.err.decode())[1].replace(",", ""))
     assert reported >= watch.last["counts"]["dropped"]["disk"] > 100_000, reported
     equal(lost_by_cause(segments).get("disk"), reported, "losses on record")
 
@@ -456,9 +457,9 @@ def test_a_deleted_open_segment_is_counted(tmp, is_stopped):
         code = daemon.stop()
     err = daemon.err.decode()
     equal(code, 4, err)
-    named = re.findall(r"([^/\s]+): deleted while open: (\d+) records lost", err)
+    named = re.findall(r"([^/\s]+): deleted while open: ([\d,]+) records lost", err)
     counts = check_counts(json.loads(daemon.out))
-    equal(named, [(opened.stem, str(counts["deleted_records"]))], err)
+    equal(named, [(opened.stem, f"{counts['deleted_records']:,}")], err)
     segments = harness.segments(out)
     verify(segments)
     equal(counts["written"], counts["deleted_records"] + sum(one["records"] for one in info(segments)), "written")
@@ -560,7 +561,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     # So do a replay and recovery, which make it a gap.
     done = run(BUSCAPD, "--once", "--source", f"file:{torn}", "-o", tmp / "replay")
     equal(done.returncode, 3, done.stderr.decode())
-    assert b"1000 samples lost before record 87381, but no gap" in done.stderr, done.stderr
+    assert b"1,000 samples lost before record 87381, but no gap" in done.stderr, done.stderr
     equal(info(harness.segments(tmp / "replay"))[0]["gaps"]["causes"]["disk"]["lost"], 1000, "lost in the replay")
     whole = tmp / "whole.byu.lz4"
     run(harness.BUSCAP, "recover", torn, "-o", whole)

@@ -303,8 +303,8 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
         crc = [gaps["exact"] for segment in harness.info(files) for cause, gaps in segment["gaps"]["causes"].items() if cause == "crc"]
         assert crc and all(crc), crc
         equal(daemon.stop(), 4, "exit code")
-    words = re.search(r"gaps recorded: \d+; samples lost: ([^;\n]*)", daemon.err.decode())[1]
-    assert f"{lost['crc']} (damaged frames)" in words and f"{lost['board']} (board overflow)" in words, words
+    words = re.search(r": samples lost: ([^;\n]*); \d+ gaps? recorded", daemon.err.decode())[1]
+    assert f"{lost['crc']:,} (damaged frames)" in words and f"{lost['board']:,} (board overflow)" in words, words
 
 
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
@@ -356,6 +356,7 @@ def test_a_buffer_that_is_given_up_is_the_same_figure_everywhere(tmp):
     assert counts["lost"]["disk"] > 0, counts
     equal(above_zero(lost_in([path])), above_zero(counts["lost"]), "the file")
     equal(segment["gaps"]["count"], counts["gaps"], "gaps in the file")
-    assert f"gaps recorded: {counts['gaps']}; samples lost: {counts['lost']['disk']} (disk stuck)" in log, log
+    gaps = f"{counts['gaps']:,} gap{'s' * (counts['gaps'] != 1)} recorded"
+    assert f": samples lost: {counts['lost']['disk']:,} (disk stuck); {gaps}" in log, log
     for words in AT_THE_END:
         assert words not in after(log, "SIGTERM: stopping"), log

@@ -64,7 +64,7 @@ def test_a_recording_in_the_foreground_shows_itself(tmp):
     equal(terminal.code, 0, lines)
     (file,) = harness.segments(tmp / "out")
     assert f"recording started: {file}" in lines[0], lines
-    assert re.search(r"\d+ records written in 1 segment, \d+ bytes.*, 0 lost$", lines[-2]), lines
+    assert re.search(r"[\d,]+ records written in 1 segment, [\d,]+ bytes.*, 0 lost$", lines[-2]), lines
     # Neither the status line nor JSON is left.
     equal([line for line in lines if "buscapd: " not in line], [""], lines)
     for shown in re.findall(re.escape(ERASE) + rb"([^\r\n]*)", terminal.out):
@@ -90,7 +90,7 @@ def test_json_is_printed_on_a_terminal_if_asked_for(tmp):
     # The same size in the status, the summary and the directory.
     size = sum(path.stat().st_size for path in harness.segments(tmp / "out"))
     equal(status["recording"]["bytes"], size)
-    assert f"records written in 1 segment, {size} bytes" in lines[-3], lines
+    assert f"records written in 1 segment, {size:,} bytes" in lines[-3], lines
 
 
 def test_a_daemon_prints_json_at_its_end_if_asked_for(tmp):

@@ -160,7 +160,7 @@ def test_losses_after_the_end_are_not_those_of_the_recording(tmp):
     equal(done.returncode, 4, done.stderr)
     (segment,) = info(harness.segments(tmp / "out"))
     gaps = segment["gaps"]
-    summary = f"gaps recorded: {gaps['count']}; samples lost: {gaps['lost']} (board overflow)"
+    summary = f": samples lost: {gaps['lost']:,} (board overflow); {gaps['count']:,} gap"
     assert summary.encode() in done.stderr, (summary, done.stderr)
 
 

@@ -6,6 +6,7 @@ import functools
 import io
 import itertools
 import json
+import re
 import signal
 import struct
 import time
@@ -256,6 +257,15 @@ def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
             assert late <= 0.2, f"{path}: {late} s too late"
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))
+
+
+def test_a_stop_says_what_the_flight_recorder_held(tmp):
+    with Daemon("--source", "sim:rate=20000", "-o", tmp / "out", "--set", "recording.record=flight", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["flight"]["records"] > 1000, "something is held")
+        equal(daemon.stop(), 0, daemon.err)
+    held = re.search(r"SIGTERM: stopping; the flight recorder's \d+\.\d s \(([\d,]+) records\) are discarded", daemon.err.decode())
+    assert held and int(held[1].replace(",", "")) > 1000, daemon.err
 
 
 @pytest.mark.asan

@@ -103,7 +103,7 @@ TEST_F(suppressed_messages_are_summed_up_at_the_end)
 	text = log_capture_stop(&f->capture);
 	assert_non_null(strstr(text, "buscapd: warning: 2 more times in the last "));
 	assert_non_null(
-		strstr(text, "the latest: source: 1000 of the last 1000 samples are invalid"));
+		strstr(text, "the latest: source: 1,000 of the last 1,000 samples are invalid"));
 	assert_non_null(strstr(text, "buscapd: 2 more times in the last "));
 	assert_non_null(strstr(text, "the latest: source: data is valid again\n"));
 }
