@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
@@ -31,6 +32,7 @@ struct stream {
 	const struct bc_console *console;
 	const char *socket; /* NULL: see bc_client_open() */
 	const char *path;   /* "/v1/events" */
+	const char *head;   /* printed first; NULL: nothing */
 	bool is_json;       /* print escaped JSON lines, not print() */
 	int silence_ms;     /* fail after this long without a line; -1: never */
 
@@ -104,6 +106,9 @@ static enum bc_exit run_stream(struct stream *s)
 	}
 	if (code != BC_EXIT_OK)
 		return code;
+	if (s->head != NULL)
+		bc_output_format(&s->output, "%s", s->head);
+	bc_output_flush(&s->output);
 	code = read_stream(s, client);
 	bc_client_close(client);
 	code = bc_exit_worse(code, bc_output_close(&s->output, s->console));
@@ -185,21 +190,14 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 
 /* ---- tail */
 
-enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
-
+/* The daemon knows no --records and no time. */
 static const struct bc_usage_option tail_options[] = {
 	{'n', "limit", "N", "number", "exit after N records"},
-	{'t', "time", "FORM", "choice:delta|tick",
-		"append to each line: delta (nothing: it ends with the ticks since the one before) "
-		"or tick (absolute)"},
-	{OPTION_ADDR, "addr", "RANGE", "range", "only these hexadecimal addresses: 1000-1fff"},
-	{OPTION_TYPE, "type", "TYPES", "list:read|write|fetch",
-		"only these types: read, write, fetch, names that dump prints, or 0xf2; separated "
-		"by commas"},
-	{OPTION_PROC, "proc", "PROCS", "range", "only these processors: 0,2-3"},
-	{OPTION_PORT, "port", "RANGE", "range", "only writes to these I/O ports: e0-e3"},
-	{OPTION_REGION, "region", "NAME", "text",
-		"only memory and ports with this name, which the daemon knows: vga, com1"},
+	BC_FILTER_OPTIONS_ADDR,
+	BC_FILTER_OPTIONS_FIELDS,
+	{'t', "time", "FORM", "choice:delta|tick|wall",
+		"append a time to each record: delta (default: nothing, a record ends with the "
+		"ticks since the previous one), tick (absolute) or wall (time of day)"},
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
@@ -213,15 +211,26 @@ const struct bc_usage bc_tail_usage = {
 		"capture: if there are too many records, some are skipped. Separate lines that "
 		"start with \"# \" report gaps, marks and skipped records.",
 	.options = tail_options,
+	.more = "The daemon looks up a region: among the names of a PC and those in its "
+		"configuration.",
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
 
+/* What follows each record. */
+enum tail_time {
+	TAIL_DELTA, /* nothing */
+	TAIL_TICK,
+	TAIL_WALL,
+	TAIL_TIMES,
+};
+
 struct tail {
 	json_t *query; /* an object: {"limit": "5"} */
+	struct bc_filter_args filter;
 	uint64_t limit;
 	uint64_t shown;
-	bool is_absolute;
+	enum tail_time time;
 	bool is_json;
 	struct bc_name_map *names; /* NULL: no names are shown */
 	enum bc_exit exit;         /* if names can't be read */
@@ -230,18 +239,32 @@ struct tail {
 	const char *socket;
 };
 
-/* Adds a condition to the query; `option` is the one that gives it. */
-static bool add_query(const struct bc_console *console, struct tail *t, const char *option,
-	const char *name, const char *value)
+/* Adds a condition to the query. Values of a condition that is repeated form a list. */
+static bool add_query(
+	const struct bc_console *console, struct tail *t, const char *name, const char *value)
 {
-	if (json_object_get(t->query, name) != NULL) {
-		bc_print_error(console, NULL, "--%s given twice", option);
-		return false;
-	}
-	if (json_object_set_new(t->query, name, bc_json_text(value)) == 0)
-		return true;
-	bc_print_no_memory(console);
-	return false;
+	const char *before = json_string_value(json_object_get(t->query, name));
+	char *list = NULL;
+
+	if (before != NULL && asprintf(&list, "%s,%s", before, value) < 0)
+		list = NULL;
+	bool ok = (before == NULL || list != NULL) &&
+		  json_object_set_new(t->query, name, bc_json_text(list != NULL ? list : value)) ==
+			  0;
+	free(list);
+	if (!ok)
+		bc_print_no_memory(console);
+	return ok;
+}
+
+/* Adds a filter option, which is valid, to the query: the names are the same. */
+static bool add_filter(const struct bc_console *console, struct tail *t, int letter)
+{
+	const struct bc_usage_option *option = tail_options;
+
+	while (option->letter != letter)
+		option++;
+	return add_query(console, t, option->name, optarg);
 }
 
 static bool parse_limit(const struct bc_console *console, struct tail *t)
@@ -251,42 +274,47 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 	if (!bc_option_count(console, "--limit", 1, UINT64_MAX, &t->limit))
 		return false;
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
-	return add_query(console, t, "limit", "limit", number);
+	if (json_object_set_new(t->query, "limit", bc_json_text(number)) == 0)
+		return true;
+	bc_print_no_memory(console);
+	return false;
+}
+
+static bool parse_time(const struct bc_console *console, struct tail *t)
+{
+	static const char *const names[TAIL_TIMES] = {
+		[TAIL_DELTA] = "delta", [TAIL_TICK] = "tick", [TAIL_WALL] = "wall"};
+
+	for (unsigned i = 0; i < TAIL_TIMES; i++)
+		if (strcmp(optarg, names[i]) == 0) {
+			t->time = (enum tail_time)i;
+			return true;
+		}
+	bc_print_error(console, NULL, "--time %s: must be delta, tick or wall", optarg);
+	return false;
 }
 
 static bool parse_tail_option(const struct bc_console *console, int letter, struct tail *t)
 {
-	static const char *const names[] = {"addr", "type", "proc", "port", "region"};
-	const char *name;
-
 	switch (letter) {
 	case 'n':
 		return parse_limit(console, t);
 	case 't':
-		t->is_absolute = strcmp(optarg, "tick") == 0;
-		if (t->is_absolute || strcmp(optarg, "delta") == 0)
-			return true;
-		bc_print_error(console, NULL, "--time %s: delta or tick", optarg);
-		return false;
+		return parse_time(console, t);
 	case 'j':
 		t->is_json = true;
 		return true;
-	case OPTION_ADDR:
-	case OPTION_TYPE:
-	case OPTION_PROC:
-	case OPTION_PORT:
-	case OPTION_REGION:
-		name = names[letter - OPTION_ADDR];
-		return add_query(console, t, name, name, optarg);
-	case BC_NAME_OPT_MAP:
-	case BC_NAME_OPT_SYMBOLS:
-		t->exit = bc_name_args_add(&t->names, console, letter);
-		return t->exit == BC_EXIT_OK;
 	case BC_CLIENT_OPT_SOCKET:
 		t->socket = optarg;
 		return true;
 	default:
-		return false;
+		if (bc_name_args_has(letter)) {
+			t->exit = bc_name_args_add(&t->names, console, letter);
+			return t->exit == BC_EXIT_OK;
+		}
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&t->filter, console, letter) &&
+		       add_filter(console, t, letter);
 	}
 }
 
@@ -343,8 +371,13 @@ static bool print_record(struct tail *t, struct bc_output *o, const json_t *reco
 	bc_output_format(o,
 		"%08" PRIx64 "\t%s\t%2" PRIu64 "\t%02" PRIx64 "\t%" PRIu64 "\t%08" PRIx64, addr,
 		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
-	if (t->is_absolute)
+	if (t->time == TAIL_TICK)
 		bc_output_format(o, "\t%" PRIu64, bc_json_path_count(record, "tick"));
+	if (t->time == TAIL_WALL) {
+		const char *wall = bc_json_path_text(record, "time");
+		bc_output_text(o, "\t", 1);
+		bc_output_safe(o, wall != NULL ? wall : "-");
+	}
 	bc_name_print(o, t->names, is_port(type), addr, "\t", "");
 	bc_output_text(o, "\n", 1);
 	return true;
@@ -421,6 +454,19 @@ static bool print_named(void *context, struct bc_output *o, const json_t *object
 	return bc_output_json_value(o, copy);
 }
 
+/* Writes the line with the names of the columns, for a terminal. Returns `out`, or NULL. */
+static const char *print_head(
+	const struct tail *t, const struct bc_console *console, char out[BC_RECORD_TEXT_MAX])
+{
+	static const char *const times[TAIL_TIMES] = {"", "\ttick", "\ttime"};
+
+	if (t->is_json || !isatty(console->out))
+		return NULL;
+	snprintf(out, BC_RECORD_TEXT_MAX, BC_RECORD_COLUMNS "%s%s\n", times[t->time],
+		t->names != NULL ? "\tname" : "");
+	return out;
+}
+
 /* A filter that shows everything and counts the records. */
 static bool count_records(void *context, const json_t *object)
 {
@@ -462,9 +508,11 @@ static bool parse_tail(
 int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 {
 	struct tail t = {.query = json_object()};
+	char head[BC_RECORD_TEXT_MAX];
 	char *path = NULL;
 	enum bc_exit code = BC_EXIT_OK;
 
+	bc_filter_args_init(&t.filter);
 	if (t.query == NULL) {
 		code = bc_print_no_memory(console);
 	} else if (parse_tail(console, argc, argv, &t, &code)) {
@@ -476,6 +524,7 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 		struct stream stream = {.console = console,
 			.socket = t.socket,
 			.path = path,
+			.head = print_head(&t, console, head),
 			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
 			.print = t.is_json ? print_named : print_tail,

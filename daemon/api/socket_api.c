@@ -64,12 +64,12 @@ static struct bc_status api_status(void *context)
 }
 
 static void view_records(void *context, const struct bc_chunk *chunk, uint32_t from,
-	uint64_t first_record, uint64_t tick_before)
+	uint64_t first_record, uint64_t tick_before, uint64_t clock_hz)
 {
 	struct bc_socket_api *a = context;
 
 	bc_page_sampler_records(a->api.sampler, chunk, from);
-	bc_taps_records(a->api.taps, chunk, from, first_record, tick_before);
+	bc_taps_records(a->api.taps, chunk, from, first_record, tick_before, clock_hz);
 }
 
 static void view_end(void *context, const struct bc_chunk *chunk)

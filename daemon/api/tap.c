@@ -27,12 +27,13 @@
 
 #define LINE_BYTES (6 * BC_CHUNK_TEXT_BYTES + 512)
 
-/* Slots of a queue: 240 KiB. Those above RECORD_SLOTS are only for events. */
+/* Slots of a queue: 288 KiB. Those above RECORD_SLOTS are only for events. */
 #define QUEUE_SLOTS  6144u
 #define RECORD_SLOTS 5632u
 #define REFILL_SLOTS (RECORD_SLOTS / 2)
 
 #define NO_TICK UINT64_MAX
+#define NO_WALL INT64_MIN
 
 /* Size of the buffer for the text of a mark or trigger: it is copied in whole slots. */
 #define TEXT_BYTES (BC_CHUNK_TEXT_BYTES + sizeof(struct item))
@@ -56,6 +57,7 @@ struct item {
 	uint32_t epoch;
 	uint64_t number; /* the record's number; gap: samples lost; skipped: records */
 	uint64_t tick;   /* skipped: events */
+	int64_t wall_ns; /* of a record, or NO_WALL */
 };
 
 /* A position in the record stream. */
@@ -100,6 +102,7 @@ struct bc_taps {
 	uint64_t served_ns;  /* the server's CPU time at that moment */
 	bool has_served;     /* a tap was read since then */
 	struct bc_type_word types[BC_REF_TYPES];
+	struct bc_time_row times;
 	uv_timer_t timer;
 };
 
@@ -149,7 +152,7 @@ static bool queue_accepts_records(struct queue *q)
 
 /* Returns false if there is no room; the record is then neither queued nor counted. */
 static bool queue_push_record(
-	struct queue *q, const uint8_t *record, uint64_t number, uint64_t tick, uint32_t epoch)
+	struct queue *q, const uint8_t *record, const struct position *position, int64_t wall_ns)
 {
 	if (!reserve_slots(q, 1, RECORD_SLOTS)) {
 		q->is_refilling = true;
@@ -158,9 +161,10 @@ static bool queue_push_record(
 	struct item *item = add_slot(q);
 	item->kind = ITEM_RECORD;
 	memcpy(item->record, record, BC_RECORD_BYTES);
-	item->number = number;
-	item->tick = tick;
-	item->epoch = epoch;
+	item->number = position->record;
+	item->tick = position->tick;
+	item->epoch = position->epoch;
+	item->wall_ns = wall_ns;
 	return true;
 }
 
@@ -253,40 +257,11 @@ static void budget_stop(struct bc_taps *taps, uint64_t start_ns)
 	taps->budget_ns -= (int64_t)(bc_thread_ns() - start_ns);
 }
 
-/* Examining records */
+/* Examining records: the new ones of a chunk for one tap, in runs that end where an event is */
 
-/* Queues the matching ones of up to BC_FILTER_RECORDS records. Returns how many were examined: all,
- * with *tick set to the tick of the last; or fewer, with *tick unchanged, if the queue is full or
- * the limit is reached. */
-static uint32_t examine_records(struct tap *tap, const uint8_t *records, uint32_t n,
-	uint64_t number, uint64_t *tick, uint32_t epoch)
-{
-	uint64_t ticks;
-	uint64_t at_tick = *tick;
-	uint32_t at = 0; /* at_tick is the tick of the record before this one */
-
-	for (uint64_t bits = bc_filter_records(&tap->filter, records, n, &ticks); bits != 0;
-		bits &= bits - 1) {
-		uint32_t i = (uint32_t)__builtin_ctzll(bits);
-		const uint8_t *record = records + (size_t)i * BC_RECORD_BYTES;
-		at_tick = bc_records_ticks(
-			records + (size_t)at * BC_RECORD_BYTES, i + 1 - at, at_tick);
-		at = i + 1;
-		uint64_t own_number = number != BC_TAP_NO_RECORD ? number + i : BC_TAP_NO_RECORD;
-		if (!queue_push_record(&tap->queue, record, own_number, at_tick, epoch))
-			return i;
-		if (tap->limit != UINT64_MAX && --tap->limit == 0)
-			tap->is_done = true;
-		if (tap->is_done)
-			return i + 1;
-	}
-	*tick += ticks;
-	return n;
-}
-
-/* Offering the new records of a chunk to one tap, in runs that end where an event is. */
 struct cursor {
 	const struct bc_chunk *chunk;
+	uint64_t clock_hz;        /* 0: unknown */
 	struct position position; /* of record `at` */
 	uint32_t at;
 	uint32_t ticks_end; /* position.tick is the tick of the record before this one; <= at */
@@ -305,12 +280,43 @@ static void advance(struct cursor *c, uint32_t n)
 		c->position.record += n;
 }
 
+/* Queues the matching ones of the next n <= BC_FILTER_RECORDS records. Returns how many were
+ * examined: all, with the position's tick set to the tick of the last; or fewer, with the tick
+ * unchanged, if the queue is full or the limit is reached. */
+static uint32_t examine_records(struct tap *tap, struct cursor *c, uint32_t n)
+{
+	const uint8_t *records = cursor_record(c, c->at);
+	struct position match = c->position;
+	uint64_t ticks;
+	uint32_t next = 0; /* match.tick is the tick of the record before this one */
+
+	for (uint64_t bits = bc_filter_records(&tap->filter, records, n, &ticks); bits != 0;
+		bits &= bits - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(bits);
+		match.tick = bc_records_ticks(
+			records + (size_t)next * BC_RECORD_BYTES, i + 1 - next, match.tick);
+		next = i + 1;
+		if (match.record != BC_TAP_NO_RECORD)
+			match.record = c->position.record + i;
+		int64_t wall_ns = c->clock_hz == 0
+					  ? NO_WALL
+					  : bc_chunk_wall(&c->chunk->info, match.tick, c->clock_hz);
+		if (!queue_push_record(&tap->queue, cursor_record(c, c->at + i), &match, wall_ns))
+			return i;
+		if (tap->limit != UINT64_MAX && --tap->limit == 0)
+			tap->is_done = true;
+		if (tap->is_done)
+			return i + 1;
+	}
+	c->position.tick += ticks;
+	return n;
+}
+
 static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 {
 	while (c->has_budget && c->at < to && !tap->is_done && queue_accepts_records(&tap->queue)) {
 		uint32_t n = to - c->at < BC_FILTER_RECORDS ? to - c->at : BC_FILTER_RECORDS;
-		uint32_t examined = examine_records(tap, cursor_record(c, c->at), n,
-			c->position.record, &c->position.tick, c->position.epoch);
+		uint32_t examined = examine_records(tap, c, n);
 		advance(c, examined);
 		if (examined == n)
 			c->ticks_end = c->at;
@@ -360,7 +366,7 @@ static char *write_number(char *out, uint64_t value, uint64_t none)
 	return value == none ? BC_WRITE_LITERAL(out, "null") : bc_write_decimal(out, value);
 }
 
-static char *write_record(const struct bc_taps *taps, char *out, const struct item *item)
+static char *write_record(struct bc_taps *taps, char *out, const struct item *item)
 {
 	struct bc_record r = bc_record_load(item->record);
 	const struct bc_type_word *type = &taps->types[r.reqtype];
@@ -368,6 +374,14 @@ static char *write_record(const struct bc_taps *taps, char *out, const struct it
 	out = write_number(BC_WRITE_LITERAL(out, "{\"number\":"), item->number, BC_TAP_NO_RECORD);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"tick\":"), item->tick);
 	out = bc_write_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), item->epoch);
+	out = BC_WRITE_LITERAL(out, ",\"time\":");
+	if (item->wall_ns == NO_WALL) {
+		out = BC_WRITE_LITERAL(out, "null");
+	} else {
+		*out++ = '"';
+		out = bc_write_time_row(out, &taps->times, item->wall_ns);
+		*out++ = '"';
+	}
 	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"addr\":\"0x"), r.addr);
 	out = BC_WRITE_LITERAL(out, "\",\"type\":\"");
 	memcpy(out, type->text, type->bytes);
@@ -518,7 +532,7 @@ static void wake_soon(struct bc_taps *taps)
 }
 
 void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_t from,
-	uint64_t first_record, uint64_t tick_before)
+	uint64_t first_record, uint64_t tick_before, uint64_t clock_hz)
 {
 	uint32_t n = chunk->info.records - from;
 
@@ -534,6 +548,7 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 	uint64_t start_ns = budget_start(taps);
 	struct cursor cursor = {
 		.chunk = chunk,
+		.clock_hz = clock_hz,
 		.position = {first_record, tick_before, chunk->info.epoch},
 		.at = from,
 		.ticks_end = from,

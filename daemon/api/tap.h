@@ -1,10 +1,12 @@
 /* Live records: the records on the bus now as newline-delimited JSON, one filtered stream (a tap)
  * per client.
  *
- *   {"number": N, "tick": T, "epoch": E, "addr": "0x1f00", "type": "MEMREAD", "size": 8, "attr": 3,
- *    "proc": 0, "delta": 5}       N is the record's number in the recording, null when nothing is
- *                                 being recorded; "delta" is null if unknown; a type without a
- *                                 name is written as "0xf2"
+ *   {"number": N, "tick": T, "epoch": E, "time": "2026-11-20T09:15:00.057000000Z",
+ *    "addr": "0x1f00", "type": "MEMREAD", "size": 8, "attr": 3, "proc": 0, "delta": 5}
+ *                                 N is the record's number in the recording, null when nothing is
+ *                                 being recorded; "time" is null if the clock rate is unknown, and
+ *                                 "delta" if there is none; a type without a name is written as
+ *                                 "0xf2"
  *   {"skipped": {"records": N, "events": M}}
  *                                 at this position N records were not examined, and M gaps, marks
  *                                 and triggers did not fit into the queue
@@ -16,7 +18,7 @@
  * counted. Every record since a tap was opened is either examined or counted as skipped. Records
  * are formatted only when the client can accept them.
  *
- * Memory: 280 KiB per tap. Loop thread only. */
+ * Memory: 330 KiB per tap. Loop thread only. */
 #ifndef BC_DAEMON_API_TAP_H
 #define BC_DAEMON_API_TAP_H
 
@@ -60,9 +62,9 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 /* Offers new records to all taps: those from index `from` to the end of the chunk, with the events
  * at their positions. Events after the last record are offered with the next record, or by
  * bc_taps_end(). `first_record` is the number of record `from` in the recording, or
- * BC_TAP_NO_RECORD; `tick_before` is the tick of the record before it. */
+ * BC_TAP_NO_RECORD; `tick_before` is the tick of the record before it; clock_hz 0: unknown. */
 void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_t from,
-	uint64_t first_record, uint64_t tick_before);
+	uint64_t first_record, uint64_t tick_before, uint64_t clock_hz);
 
 /* The chunk is complete: offers the events after its last record. Called once per chunk. */
 void bc_taps_end(struct bc_taps *taps, const struct bc_chunk *chunk);

@@ -416,7 +416,7 @@ static void show_new(struct bc_channel *ch, uint32_t from, uint64_t tick_before)
 	if (viewer != NULL)
 		viewer->records(viewer->context, chunk, from,
 			ch->state == BC_CHANNEL_RECORDING ? ch->sent + from : UINT64_MAX,
-			tick_before);
+			tick_before, ch->clock_hz);
 	search_triggers(ch, from);
 }
 

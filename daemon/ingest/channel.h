@@ -49,9 +49,9 @@ struct bc_channel_viewer {
 
 	/* Records `from` to the chunk's end are new, with the events at their positions.
 	 * `first_record` is the number of record `from` in the recording, UINT64_MAX outside a
-	 * recording; `tick_before` is the tick of the record before it. */
+	 * recording; `tick_before` is the tick of the record before it; clock_hz 0: unknown. */
 	void (*records)(void *context, const struct bc_chunk *chunk, uint32_t from,
-		uint64_t first_record, uint64_t tick_before);
+		uint64_t first_record, uint64_t tick_before, uint64_t clock_hz);
 
 	/* The chunk is complete: the events after its last record may be shown. */
 	void (*end)(void *context, const struct bc_chunk *chunk);

@@ -110,6 +110,9 @@ const char *bc_reqtype_name(uint8_t reqtype);
  * without a name is printed as two hex digits. Returns the length. */
 size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record);
 
+/* The names of these columns. */
+#define BC_RECORD_COLUMNS "# addr  \ttype\tsize\tattr\tproc\tdelta"
+
 /* ---- dialects of the BYU address trace: the same record in other layouts
  *
  *   byu     12 bytes, little-endian: the original

@@ -35,7 +35,7 @@ static const struct answered_command commands[] = {
 	{.line = "trigger list"},
 	{.line = "trigger add roi mark gap"},
 	{"events", read_stream},
-	{.line = "tail -t tick"},
+	{.line = "tail -t wall"},
 };
 
 /* Prints a line of a stream of events. */

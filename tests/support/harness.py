@@ -175,6 +175,23 @@ def run(*argv, data=None, timeout=TIMEOUT_S, **options):
     return done
 
 
+def in_terminal(*argv):
+    """Runs a program with a terminal as its output. Returns what that shows, a few lines."""
+    try:
+        ours, theirs = os.openpty()
+    except OSError as why:
+        pytest.skip(f"no terminal: {why}")
+    done = run(*argv, stdout=theirs)
+    os.close(theirs)
+    equal(done.returncode, 0, f"{argv}: {done.stderr}")
+    text = b""
+    with contextlib.suppress(OSError):  # EIO at the end
+        while piece := os.read(ours, 65536):
+            text += piece
+    os.close(ours)
+    return text.decode().replace("\r\n", "\n")
+
+
 def shared(name, make):
     """Returns a directory that make(directory) fills once in a run, for the tests of all processes. Copy what you
     change."""

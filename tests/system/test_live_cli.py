@@ -382,8 +382,36 @@ def test_tail_prints_the_lines_of_dump(tmp):
          "".join(json.dumps(record) + "\n" for record in RECORDS))
     out, _ = check(tmp, ("tail", "--json", "--map", "pc"), "GET", "/v1/records", None, Stream({"mark": "\u009b\x7f"}))
     equal(out, '{"mark":"\\u009b\\u007f"}\n')
-    check(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
-         "/v1/records?addr=1000-1fff&type=read%2C0xf2&proc=0%2C2-3&port=e0-e3", None, Stream(), "")
+    for argv, query in ((("--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3"),
+                         "addr=1000-1fff&type=read%2C0xf2&proc=0%2C2-3"),
+                        (("--type", "read", "--proc", "1", "--type", "0xf2"), "type=read%2C0xf2&proc=1"),
+                        (("--port", "e0-e3"), "port=e0-e3"), (("--region", "a name"), "region=a%20name")):
+        check(tmp, ("tail", *argv), "GET", f"/v1/records?{query}", None, Stream(), "")
+
+
+@pytest.mark.asan
+def test_tail_has_the_times_of_dump(tmp):
+    times = iter([record["time"] or "-" for record in RECORDS if "time" in record])
+    check(tmp, ("tail", "-t", "wall"), "GET", "/v1/records", None, Stream(*RECORDS),
+         re.sub(r"^([0-9a-f]{8}\t.*)\t\d+$", lambda line: f"{line[1]}\t{next(times)}", RECORDS_TEXT, flags=re.M))
+    hostile = {**RECORDS[0], "time": "\u001b[31m"}
+    out, _ = check(tmp, ("tail", "-t", "wall"), "GET", "/v1/records", None, Stream(hostile))
+    equal(out.split("\t")[-1], "\\x1b[31m\n")
+
+
+def test_tail_names_its_columns_in_a_terminal(tmp):
+    with MockDaemon(tmp / "s", {"*": Stream(*RECORDS)}):
+        for options, more in (((), ""), (("-t", "wall", "--map", "pc"), "\ttime\tname"), (("-j",), None)):
+            argv = (BUSCAP, "tail", "-n", "3", *options, "--socket", tmp / "s")
+            head = "" if more is None else f"# addr  \ttype\tsize\tattr\tproc\tdelta{more}\n"
+            equal(harness.in_terminal(*argv), head + run(*argv).stdout.decode(), f"{options}")
+
+
+def test_tail_checks_its_options_before_it_connects(tmp):
+    for argv, words in ((("--type", "walk"), "--type walk: "), (("--time", "relative"), "must be delta, tick or wall"),
+                        (("--port", "e0", "--addr", "0-1"), "--addr excludes --port"),
+                        (("--addr", "0", "--addr", "1"), "--addr given twice")):
+        one_line(buscap("tail", *argv, socket_path=tmp / "none", code=2)[1], words)
 
 
 def test_tail_ends_after_n_records(tmp):
@@ -536,16 +564,17 @@ def test_tail_prints_what_dump_prints_of_the_recording(tmp):
         buscap("record", "start", socket_path=tmp / "s")
         out, _ = buscap("tail", "--json", "-n", "2000", socket_path=tmp / "s")
         buscap("record", "stop", socket_path=tmp / "s")
-        dumped, _ = buscap("dump", "-t", "tick", *harness.segments(tmp / "rec"))
-        lines = [line for line in dumped.splitlines() if not line.startswith("#")]
-        with MockDaemon(tmp / "m", {"*": Stream(*[json.loads(line) for line in out.splitlines()])}):
-            text, _ = buscap("tail", "-t", "tick", socket_path=tmp / "m")
         records = [json.loads(line) for line in out.splitlines() if '"addr"' in line]
-        shown = [line for line in text.splitlines() if not line.startswith("#")]
-        equal(len(shown), 2000)
-        for record, line in zip(records, shown):
-            if record["number"] is not None and record["delta"] is not None:
-                equal(line, lines[record["number"]])
+        for form in ("tick", "wall"):
+            dumped, _ = buscap("dump", "-t", form, *harness.segments(tmp / "rec"))
+            lines = [line for line in dumped.splitlines() if not line.startswith("#")]
+            with MockDaemon(tmp / form, {"*": Stream(*[json.loads(line) for line in out.splitlines()])}):
+                text, _ = buscap("tail", "-t", form, socket_path=tmp / form)
+            shown = [line for line in text.splitlines() if not line.startswith("#")]
+            equal(len(shown), 2000)
+            for record, line in zip(records, shown):
+                if record["number"] is not None and record["delta"] is not None:
+                    equal(line, lines[record["number"]])
         equal(daemon.stop(), 0)
 
 

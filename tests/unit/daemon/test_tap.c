@@ -4,6 +4,7 @@
 
 #include "daemon/api/tap.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
@@ -22,10 +23,12 @@ struct fixture {
 		uint64_t number;
 		uint64_t tick;
 		uint32_t epoch;
+		int64_t wall_ns; /* 0: unknown */
 	} * seen;
 	size_t n;
 	size_t capacity;
 	uint64_t tick;
+	uint64_t clock_hz; /* 0: unknown */
 	struct dice dice;
 };
 
@@ -81,6 +84,7 @@ static int open_tap(struct fixture *f)
 static void start_chunk(struct fixture *f, uint32_t epoch)
 {
 	bc_chunk_reset(f->chunk, f->tick, epoch);
+	f->chunk->info.wall_ns = INT64_C(1795166100123456789);
 }
 
 static void add_event(struct fixture *f, struct bc_event event, const char *text)
@@ -110,7 +114,8 @@ static void add_record(struct fixture *f, uint32_t time)
 		assert_non_null(f->seen);
 	}
 	f->tick += time != BC_TIME_NONE ? time : 0;
-	f->seen[f->n] = (struct seen){r, f->n, f->tick, info->epoch};
+	f->seen[f->n] = (struct seen){r, f->n, f->tick, info->epoch,
+		f->clock_hz != 0 ? bc_chunk_wall(info, f->tick, f->clock_hz) : 0};
 	f->n++;
 	bc_record_store(f->chunk->records + (size_t)info->records * BC_RECORD_BYTES, &r);
 	info->records++;
@@ -128,7 +133,7 @@ static void offer(struct fixture *f, uint32_t from, uint64_t tick)
 {
 	uint32_t n = f->chunk->info.records - from;
 
-	bc_taps_records(f->taps, f->chunk, from, f->n - n, tick);
+	bc_taps_records(f->taps, f->chunk, from, f->n - n, tick, f->clock_hz);
 }
 
 static uint64_t number(const json_t *object, const char *name)
@@ -181,6 +186,7 @@ static void check_record(struct reading *r, const struct fixture *f, const struc
 	const json_t *object)
 {
 	char text[32];
+	char wall[BC_RFC3339_BYTES];
 	uint64_t at = number(object, "number");
 
 	assert_true(at < f->n);
@@ -193,6 +199,13 @@ static void check_record(struct reading *r, const struct fixture *f, const struc
 	assert_int_equal(number(object, "size"), 8);
 	assert_int_equal(number(object, "attr"), 6);
 	assert_int_equal(number(object, "proc"), seen->record.proc);
+	if (seen->wall_ns != 0) {
+		bc_rfc3339_write(wall, seen->wall_ns);
+		bc_json_member_text(object, "time", text, sizeof(text));
+		assert_string_equal(text, wall);
+	} else {
+		assert_true(json_is_null(json_object_get(object, "time")));
+	}
 	bc_json_member_text(object, "addr", text, sizeof(text));
 	assert_int_equal(strtoul(text, NULL, 16), seen->record.addr);
 	if (seen->record.time == BC_TIME_NONE)
@@ -327,6 +340,7 @@ TEST_F(every_matching_record_is_sent_or_counted)
 	for (uint32_t n = 0; n < 150; n++) {
 		uint32_t from = f->chunk->info.records;
 		uint64_t tick = f->tick;
+		f->clock_hz = n % 3 * UINT64_C(33000000);
 		add_records(f, n);
 		offer(f, from, tick);
 		rig_run(&f->rig, 1);
