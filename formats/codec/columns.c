@@ -378,8 +378,8 @@ static char json_escape(uint8_t byte)
 
 	if (byte < 32)
 		return controls[byte];
-	if (byte >= 0x80)
-		return 'm';
+	if (byte >= 0x7F)
+		return byte == 0x7F ? 'u' : 'm';
 	if (byte == '"')
 		return '"';
 	return byte == '\\' ? '\\' : '\0';
@@ -403,7 +403,10 @@ char *bc_json_write_text(char *out, struct bc_text text)
 		if (how == '\0') {
 			*out++ = (char)*at;
 		} else if (how == 'm' && (n = bc_utf8_bytes(at, left)) != 0) {
-			out = mempcpy(out, at, n);
+			if (at[0] == 0xC2 && at[1] < 0xA0) /* a control character */
+				out = write_escaped(out, at[1]);
+			else
+				out = mempcpy(out, at, n);
 		} else if (how == 'm' || how == 'u') {
 			out = write_escaped(out, *at);
 			n = 1;

@@ -140,8 +140,8 @@ void bc_type_words(struct bc_type_word words[BC_REF_TYPES]);
 /* JSON strings from arbitrary bytes. Source: RFC 8259, section 7. */
 
 /* Writes the text in quotes: at most six bytes per input byte, plus two. UTF-8 is copied, control
- * characters are escaped, and a byte that is not part of a UTF-8 sequence becomes \u0080 to \u00ff,
- * the character with its number. Returns the end of the output. */
+ * characters up to U+009F are escaped, and a byte that is not part of a UTF-8 sequence becomes
+ * \u0080 to \u00ff, the character with its number. Returns the end of the output. */
 char *bc_json_write_text(char *out, struct bc_text text);
 
 #endif

@@ -3,8 +3,8 @@
  * The keys are the columns of formats/codec/columns.h, in their order, and `kind` is always first.
  * Keys that are unknown or do not apply are left out. Numbers are JSON integers of up to 64 bits.
  * Addresses and other bit patterns are strings with 0x, because many readers keep only 53 bits of a
- * number. Text is copied if it is UTF-8; a byte that is not part of a UTF-8 sequence becomes \u0080
- * to \u00ff, the character with its number. Source: RFC 8259. */
+ * number. Text is copied if it is UTF-8. Control characters are escaped; a byte that is not part of
+ * a UTF-8 sequence becomes \u0080 to \u00ff, the character with its number. Source: RFC 8259. */
 #include "formats/codec/codecs.h"
 
 #include <stdbool.h>

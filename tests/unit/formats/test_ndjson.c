@@ -154,6 +154,8 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 	assert_memory_equal(all.text, before, strlen(before));
 	const uint8_t *at = (const uint8_t *)all.text + strlen(before);
 	const uint8_t *end = (const uint8_t *)all.text + all.bytes;
+	for (const uint8_t *p = at; p < end - 1; p++) /* no control characters */
+		assert_true(*p >= 0x20 && *p != 0x7F && (*p != 0xC2 || p[1] >= 0xA0));
 	at = read_string(at, end, got, &n);
 	assert_int_equal(end - at, 2);
 	assert_memory_equal(at, "}\n", 2);
