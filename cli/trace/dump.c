@@ -7,7 +7,9 @@
  * events entries of any other format     lines, by the format's own printer
  *
  * Whole runs of records go through a cache of texts (struct record_text). Records are looked at
- * one by one only if they are selected by their fields or get a time or a name (is_by_record). */
+ * one by one only if they are selected by their fields or get a time or a name (is_by_record).
+ *
+ * With --json, the same selection passes entries to the printer of ndjson. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -31,6 +33,7 @@
 #include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/segment/sequence_check.h"
+#include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
 enum { OPTION_B2A = 1000 };
@@ -48,6 +51,7 @@ static const struct bc_usage_option options[] = {
 		"since the previous one), tick (absolute), relative (seconds since the first) or "
 		"wall (time of day)"},
 	BC_NAME_OPTIONS,
+	{'j', "json", NULL, NULL, "print one JSON object per line, as convert -O ndjson does"},
 	{OPTION_B2A, "b2a", NULL, NULL,
 		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
 	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
@@ -194,18 +198,23 @@ struct dump {
 	bool is_part;                    /* not everything */
 	bool is_by_record; /* records are looked at one by one, to select or to print */
 	bool is_plain;     /* omit lines that start with '#' */
+	bool is_json;
+	bool is_terminal; /* names of the columns are printed */
 	enum dump_time time;
 	struct bc_name_map *names; /* NULL: no names are shown */
 	struct record_text text;
 	/* The current file: */
 	const struct bc_file *file;
 	struct bc_reader *reader;
-	const struct bc_printer *printer; /* of lines; NULL: a segment or a bus format */
+	const char *columns;              /* the names of its columns; NULL: not printed */
+	const struct bc_printer *printer; /* of lines or JSON; NULL: neither */
 	void *printer_state;
-	uint64_t clock_hz; /* of the current segment; 0: unknown */
-	bool has_epoch;    /* `epoch` is set: of the last chunk or entry printed */
+	struct bc_moment moment; /* segments: of the current chunk */
+	uint64_t clock_hz;       /* of the current segment; 0: unknown */
+	bool has_epoch;          /* `epoch` is set: of the last chunk or entry printed */
 	uint32_t epoch;
 	/* All files: */
+	const char *shown_columns; /* printed last */
 	struct bc_sequence_check sequence;
 };
 
@@ -220,7 +229,79 @@ static bool is_over(const struct dump *dump)
 	return dump->left == 0 || bc_output_failed(&dump->output);
 }
 
+/* ---- Entries, by a format's printer. */
+
+/* Returns false if printing failed, after an error message or silently for a closed pipe. */
+static bool print_by_printer(struct dump *dump, const struct bc_entry *entries, size_t count)
+{
+	uint64_t reduced[BC_TRAIT_BITS] = {0};
+
+	while (count != 0 && !bc_output_failed(&dump->output)) {
+		struct bc_print print = {.entries = entries,
+			.count = count,
+			.moment = &dump->moment,
+			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
+			.capacity = BC_PRINT_MAX,
+			.reduced = reduced};
+		int rc = dump->printer->print(dump->printer_state, &print);
+		dump->output.used += print.used;
+		if (rc != 0) {
+			bc_print_error(dump->console, dump->file->name, "%s", print.err);
+			make_worse(dump, BC_EXIT_FAILED);
+			return false;
+		}
+		entries = print.entries;
+		count = print.count;
+	}
+	return !bc_output_failed(&dump->output);
+}
+
+/* Adds the name of an address to the object that was printed last. */
+static void append_json_name(struct dump *dump, const struct bc_entry *entry)
+{
+	bool is_port = bc_is_port_access(entry->type);
+
+	dump->output.used -= 2; /* over the brace and the newline */
+	bc_output_format(&dump->output, ",\"name\":");
+	if (!bc_output_json_value(
+		    &dump->output, bc_name_map_json(dump->names, is_port, entry->addr)))
+		make_worse(dump, bc_print_no_memory(dump->console));
+	dump->output.used--; /* over the newline */
+	bc_output_format(&dump->output, "}\n");
+}
+
+/* Returns what print_by_printer() does. */
+static bool print_entries(struct dump *dump, const struct bc_entry *entries, size_t count)
+{
+	if (!dump->is_json || dump->names == NULL)
+		return print_by_printer(dump, entries, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!print_by_printer(dump, &entries[i], 1))
+			return false;
+		if (entries[i].kind == BC_ENTRY_REFERENCE)
+			append_json_name(dump, &entries[i]);
+	}
+	return true;
+}
+
 /* ---- Lines that start with '#', or nothing if the dump is plain. */
+
+#define SAMPLE_COLUMNS "# addr   be cycle"
+
+/* Prints the names of the columns before the first line on a terminal. */
+static void print_columns(struct dump *dump)
+{
+	static const char *const times[DUMP_TIMES] = {"", "tick", "seconds", "time"};
+	const char *columns = dump->columns;
+
+	if (columns == NULL || columns == dump->shown_columns)
+		return;
+	const char *between = strcmp(columns, SAMPLE_COLUMNS) == 0 ? " " : "\t";
+	bc_output_format(&dump->output, "%s%s%s%s%s\n", columns,
+		dump->time != DUMP_DELTA ? between : "", times[dump->time],
+		dump->names != NULL ? between : "", dump->names != NULL ? "name" : "");
+	dump->shown_columns = columns;
+}
 
 static void print_note(struct dump *dump, const char *word, struct bc_text text)
 {
@@ -229,35 +310,50 @@ static void print_note(struct dump *dump, const char *word, struct bc_text text)
 	bc_output_text(&dump->output, "\n", 1);
 }
 
-static void print_event(struct dump *dump, const struct bc_event *event, const char *text)
+static void print_event(struct dump *dump, const struct bc_entry *entry)
 {
-	const struct bc_text note = {.at = text, .bytes = event->text_bytes};
 	char gap[BC_GAP_TEXT_MAX];
 
 	if (dump->is_plain || dump->left == 0)
 		return;
-	switch (event->kind) {
+	if (dump->is_json) {
+		print_entries(dump, entry, 1);
+		return;
+	}
+	print_columns(dump);
+	switch (entry->note.event.kind) {
 	case BC_EVENT_GAP:
-		bc_output_format(&dump->output, "# gap: %s\n", bc_gap_text(gap, event));
+		bc_output_format(
+			&dump->output, "# gap: %s\n", bc_gap_text(gap, &entry->note.event));
 		break;
 	case BC_EVENT_MARK:
-		print_note(dump, "mark", note);
+		print_note(dump, "mark", entry->note.text);
 		break;
 	case BC_EVENT_TRIGGER:
-		print_note(dump, "trigger", note);
+		print_note(dump, "trigger", entry->note.text);
 		break;
 	case BC_EVENT_NOTE:
-		print_note(dump, "note", note);
+		print_note(dump, "note", entry->note.text);
 		break;
-	default: /* anchors are not printed */
+	default: /* print_epoch() announces epochs */
 		break;
 	}
 }
 
-static void print_epoch(struct dump *dump, uint32_t epoch)
+/* Announces an epoch that is not the one before. Its first record has this number and tick. */
+static void print_epoch(struct dump *dump, uint32_t epoch, uint64_t number, uint64_t tick)
 {
-	if (dump->has_epoch && dump->epoch != epoch && !dump->is_plain)
-		bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
+	struct bc_entry entry;
+
+	if (dump->has_epoch && dump->epoch != epoch && !dump->is_plain) {
+		print_columns(dump);
+		if (dump->is_json) {
+			bc_entry_of_event(&entry, &(struct bc_event){0}, "", number, tick, epoch);
+			print_event(dump, &entry);
+		} else {
+			bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
+		}
+	}
 	dump->has_epoch = true;
 	dump->epoch = epoch;
 }
@@ -271,6 +367,7 @@ static void print_run(struct dump *dump, const uint8_t *records, size_t n)
 {
 	n = n < dump->left ? n : (size_t)dump->left;
 	dump->left -= n;
+	print_columns(dump);
 	while (n != 0 && !bc_output_failed(&dump->output)) {
 		size_t run = n < RUN_RECORDS ? n : RUN_RECORDS;
 		char *out = bc_output_reserve(&dump->output, run * BC_RECORD_TEXT_MAX);
@@ -301,17 +398,71 @@ static void append_name(struct dump *dump, char before, bool is_port, uint64_t a
 	bc_output_text(&dump->output, "\n", 1);
 }
 
+#define NS_PER_S 1000000000u
+
+/* Appends the time of day, or the seconds since the first record. */
+static void append_wall(struct dump *dump, uint64_t tick)
+{
+	const struct bc_moment *m = &dump->moment;
+	char wall[BC_RFC3339_BYTES];
+	int64_t ns = bc_wall_after(m->wall_ns, m->tick, tick, m->clock_hz);
+	__int128 passed = (__int128)ns - dump->args.start_ns;
+	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
+
+	dump->output.used--; /* over the newline */
+	if (m->clock_hz == 0) {
+		bc_output_text(&dump->output, "\t-\n", 3);
+	} else if (dump->time == DUMP_WALL) {
+		bc_rfc3339_write(wall, ns);
+		bc_output_format(&dump->output, "\t%s\n", wall);
+	} else {
+		bc_output_format(&dump->output, "\t%s%" PRIu64 ".%09" PRIu64 "\n",
+			passed < 0 ? "-" : "", since / NS_PER_S, since % NS_PER_S);
+	}
+}
+
+/* Prints a record with its time and name, or as JSON. */
+static void print_record(
+	struct dump *dump, const uint8_t *record, uint64_t number, uint64_t tick, uint32_t epoch)
+{
+	struct bc_entry entry;
+
+	if (dump->is_json) {
+		bc_entry_of_record(&entry, record, number, tick);
+		entry.epoch = epoch;
+		dump->left--;
+		print_entries(dump, &entry, 1);
+		return;
+	}
+	print_run(dump, record, 1);
+	if (dump->time > DUMP_TICK)
+		append_wall(dump, tick);
+	else
+		append_tick(dump, '\t', tick);
+	append_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
+}
+
 /* ---- Segments. */
 
-#define NS_PER_S 1000000000u
+static void print_chunk_event(struct dump *dump, const struct bc_chunk *chunk,
+	const struct bc_event *event, uint64_t number, uint64_t tick)
+{
+	struct bc_entry entry;
+
+	if (event->kind == BC_EVENT_ANCHOR || event->kind >= BC_EVENT_END)
+		return;
+	bc_entry_of_event(
+		&entry, event, chunk->text + event->text, number, tick, chunk->info.epoch);
+	print_event(dump, &entry);
+}
 
 static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
 {
 	return chunk->records + (size_t)n * BC_RECORD_BYTES;
 }
 
-/* Prints the records [from, to) and the events among them, including those at the chunk's end if
- * `to` is the end. */
+/* Prints the records [from, to) and the events among them as text, including those at the chunk's
+ * end if `to` is the end. */
 static void print_part(struct dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
 {
 	const struct bc_chunk_info *info = &chunk->info;
@@ -324,33 +475,9 @@ static void print_part(struct dump *dump, const struct bc_chunk *chunk, uint32_t
 			break;
 		print_run(dump, record_at(chunk, from), event->position - from);
 		from = event->position;
-		print_event(dump, event, chunk->text + event->text);
+		print_chunk_event(dump, chunk, event, info->first_record + from, 0);
 	}
 	print_run(dump, record_at(chunk, from), to - from);
-}
-
-/* Appends the time of a record to its line. */
-static void append_chunk_time(struct dump *dump, const struct bc_chunk_info *info, uint64_t tick)
-{
-	char wall[BC_RFC3339_BYTES];
-
-	if (dump->time == DUMP_DELTA || dump->time == DUMP_TICK) {
-		append_tick(dump, '\t', tick);
-		return;
-	}
-	int64_t ns = bc_chunk_wall(info, tick, dump->clock_hz);
-	__int128 passed = (__int128)ns - dump->args.start_ns;
-	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
-	dump->output.used--; /* over the newline */
-	if (dump->clock_hz == 0) {
-		bc_output_text(&dump->output, "\t-\n", 3);
-	} else if (dump->time == DUMP_WALL) {
-		bc_rfc3339_write(wall, ns);
-		bc_output_format(&dump->output, "\t%s\n", wall);
-	} else {
-		bc_output_format(&dump->output, "\t%s%" PRIu64 ".%09" PRIu64 "\n",
-			passed < 0 ? "-" : "", since / NS_PER_S, since % NS_PER_S);
-	}
 }
 
 /* Like print_part(), but looks at each record. */
@@ -358,12 +485,13 @@ static void print_by_record(struct dump *dump, const struct bc_chunk *chunk, uin
 	uint32_t to, struct bc_span ticks)
 {
 	const struct bc_chunk_info *info = &chunk->info;
+	uint64_t number = info->first_record;
 	uint64_t tick = info->first_tick;
 	uint64_t matches = 0;
 	uint32_t event = 0;
 	bool is_in_time = bc_span_has(ticks, info->last_tick);
 
-	for (uint32_t i = 0; i < to && !is_over(dump); i++) {
+	for (uint32_t i = 0; i < to && !is_over(dump); i++, number++) {
 		const uint8_t *record = record_at(chunk, i);
 		uint32_t time = bc_le32(record + 8);
 		uint32_t left = info->records - i;
@@ -380,18 +508,14 @@ static void print_by_record(struct dump *dump, const struct bc_chunk *chunk, uin
 		if (!is_in_time)
 			continue;
 		for (; events_from < event; events_from++)
-			print_event(dump, &chunk->events[events_from],
-				chunk->text + chunk->events[events_from].text);
+			print_chunk_event(dump, chunk, &chunk->events[events_from], number, tick);
 		if ((matches >> i % BC_FILTER_RECORDS & 1) == 0)
 			continue;
-		print_run(dump, record, 1);
-		append_chunk_time(dump, info, tick);
-		append_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
+		print_record(dump, record, number, tick, info->epoch);
 	}
 	if (to == info->records && is_in_time)
 		for (; event < info->events; event++)
-			print_event(dump, &chunk->events[event],
-				chunk->text + chunk->events[event].text);
+			print_chunk_event(dump, chunk, &chunk->events[event], number, tick);
 }
 
 /* True if a chunk may contain something to print; then sets *bounds. */
@@ -420,7 +544,12 @@ static void print_chunk(struct dump *dump, const struct bc_chunk *chunk)
 		from = (uint32_t)(bounds.numbers.first - info->first_record);
 		to = (uint32_t)(bounds.numbers.last - info->first_record) + 1;
 	}
-	print_epoch(dump, info->epoch);
+	dump->moment = (struct bc_moment){.is_known = true,
+		.wall_ns = info->wall_ns,
+		.tick = info->first_tick,
+		.epoch = info->epoch,
+		.clock_hz = dump->clock_hz};
+	print_epoch(dump, info->epoch, info->first_record, info->first_tick);
 	if (dump->is_by_record)
 		print_by_record(dump, chunk, from, to, bounds.ticks);
 	else
@@ -455,16 +584,14 @@ static void print_records(struct dump *dump, const struct bc_batch *batch)
 		if (!is_match || !bc_span_has(f->numbers, number) || !bc_span_has(f->ticks, tick) ||
 			!bc_span_has(f->epochs, 0))
 			continue;
-		print_run(dump, record, 1);
-		append_tick(dump, '\t', tick);
-		append_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
+		print_record(dump, record, number, tick, 0);
 	}
 }
 
 static void print_sample(struct dump *dump, const struct bc_entry *entry)
 {
+	print_columns(dump);
 	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
-
 	dump->left--;
 	dump->output.used += bc_sample_print(out, entry->sample);
 	append_tick(dump, ' ', entry->tick);
@@ -488,6 +615,7 @@ static void print_dialect(struct dump *dump, const struct bc_entry *entry)
 	} else {
 		struct bc_text middle = middle_text(&dump->text, record);
 		dump->left--;
+		print_columns(dump);
 		bc_output_format(&dump->output,
 			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
 					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
@@ -507,11 +635,11 @@ static void print_bus_entries(struct dump *dump, const struct bc_batch *batch)
 		if (dump->file->probe.format == BC_FORMAT_BCP1 &&
 			bc_span_has(f->numbers, entry->number) &&
 			bc_span_has(f->epochs, entry->epoch))
-			print_epoch(dump, entry->epoch);
+			print_epoch(dump, entry->epoch, entry->number, entry->tick);
 		if (dump->is_part && !bc_filter_entry(f, entry))
 			continue;
 		if (entry->kind == BC_ENTRY_EVENT)
-			print_event(dump, &entry->note.event, NULL);
+			print_event(dump, entry);
 		else if ((entry->has & BC_HAS_SAMPLE) != 0)
 			print_sample(dump, entry);
 		else
@@ -519,31 +647,7 @@ static void print_bus_entries(struct dump *dump, const struct bc_batch *batch)
 	}
 }
 
-/* ---- Lines of all other formats, in the format's own text form. */
-
-/* Returns false if printing failed, after an error message or silently for a closed pipe. */
-static bool print_entries(struct dump *dump, const struct bc_entry *entries, size_t count)
-{
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
-
-	while (count != 0 && !bc_output_failed(&dump->output)) {
-		struct bc_print print = {.entries = entries,
-			.count = count,
-			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
-			.capacity = BC_PRINT_MAX,
-			.reduced = reduced};
-		int rc = dump->printer->print(dump->printer_state, &print);
-		dump->output.used += print.used;
-		if (rc != 0) {
-			bc_print_error(dump->console, dump->file->name, "%s", print.err);
-			make_worse(dump, BC_EXIT_FAILED);
-			return false;
-		}
-		entries = print.entries;
-		count = print.count;
-	}
-	return !bc_output_failed(&dump->output);
-}
+/* ---- Lines of all other formats, in the format's own text form; with --json, entries. */
 
 /* Prints the selected lines of a batch, run by run. All entries of a line are printed if one of
  * them is selected: the first one has the text of the line. Returns false if printing failed. */
@@ -553,12 +657,13 @@ static bool print_lines(struct dump *dump, const struct bc_batch *batch)
 	size_t end = 0;
 
 	for (size_t i = 0; i < batch->count && !is_over(dump); i = end) {
+		bool is_event = batch->entries[i].kind == BC_ENTRY_EVENT;
 		bool is_selected = false;
 		do
 			is_selected |= bc_filter_entry(&dump->args.filter, &batch->entries[end++]);
 		while (end < batch->count && batch->entries[end].is_continued);
-		if (is_selected) {
-			dump->left--;
+		if (is_selected && !(is_event && dump->is_plain)) {
+			dump->left -= !is_event;
 			continue;
 		}
 		if (!print_entries(dump, batch->entries + from, i - from))
@@ -622,10 +727,19 @@ static bool check_options(struct dump *dump, const struct bc_file *file)
 	return false;
 }
 
+/* The names of the columns in which the entries of a format are printed, or NULL. */
+static const char *columns_of(enum bc_format format)
+{
+	if (format == BC_FORMAT_RAW6 || format == BC_FORMAT_BCP1)
+		return SAMPLE_COLUMNS;
+	return format == BC_FORMAT_SEGMENT || bc_format_is_bus(format) ? BC_RECORD_COLUMNS : NULL;
+}
+
 static int open_reader(struct dump *dump, const struct bc_file *file)
 {
 	enum bc_format format = file->probe.format;
 	bool is_segment = format == BC_FORMAT_SEGMENT;
+	struct bc_format_options printing = dump->format;
 	const struct bc_reader_options how = {.format = dump->format,
 		.as_records = true,
 		.needs_chunk = dump->is_part ? needs_chunk : NULL,
@@ -634,17 +748,25 @@ static int open_reader(struct dump *dump, const struct bc_file *file)
 		.index_fd = is_segment && file->is_regular ? file->fd : -1,
 		.sequence = &dump->sequence};
 
+	printing.source_holds = bc_format_info(format)->holds |
+				(printing.size != 0 ? BC_HAS_SIZE : 0);
+	printing.source_has_wall = is_segment;
 	dump->file = file;
 	dump->reader = NULL;
 	dump->printer = NULL;
 	dump->printer_state = NULL;
-	if (format == BC_FORMAT_BCP1)
+	dump->moment.is_known = false;
+	if (format == BC_FORMAT_BCP1 || dump->is_json)
 		dump->has_epoch = false;
-	if (!is_segment && !bc_format_is_bus(format)) {
-		if (format == BC_FORMAT_LAPLACE)
-			format = BC_FORMAT_LAPLACE_TEXT;
+	if (dump->is_terminal)
+		dump->columns = columns_of(format);
+	if (dump->is_json)
+		format = BC_FORMAT_NDJSON;
+	else if (format == BC_FORMAT_LAPLACE)
+		format = BC_FORMAT_LAPLACE_TEXT;
+	if (dump->is_json || (!is_segment && !bc_format_is_bus(format))) {
 		dump->printer = bc_format_info(format)->printer;
-		dump->printer_state = bc_printer_start(dump->printer, &dump->format);
+		dump->printer_state = bc_printer_start(dump->printer, &printing);
 		if (dump->printer_state == NULL)
 			return -ENOMEM;
 	}
@@ -759,6 +881,9 @@ static bool read_dump_option(struct dump *dump, int letter)
 	case 'p':
 		dump->is_plain = true;
 		return true;
+	case 'j':
+		dump->is_json = true;
+		return true;
 	case 'I':
 		return bc_option_read_format(dump->console, "-I", &dump->wanted, &dump->format);
 	default:
@@ -787,10 +912,15 @@ static bool read_dump_options(struct dump *dump, struct bc_options *o)
 		return false;
 	}
 	dump->is_part = dump->args.given != 0;
-	dump->is_by_record = filter->has_addr || filter->has_types || filter->has_procs ||
-			     dump->names != NULL || dump->time != DUMP_DELTA || dump->args.has_time;
+	dump->is_terminal = isatty(dump->console->out) && !dump->is_plain && !dump->is_json;
+	dump->is_by_record = dump->is_json || filter->has_addr || filter->has_types ||
+			     filter->has_procs || dump->names != NULL || dump->time != DUMP_DELTA ||
+			     dump->args.has_time;
 	if (dump->text.is_b2a && dump->time != DUMP_DELTA)
 		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
+	else if (dump->is_json && (dump->text.is_b2a || dump->time != DUMP_DELTA))
+		dump->exit = bc_print_usage_error(
+			dump->console, "--json excludes --b2a and --time");
 	else if (dump->text.is_b2a && dump->names != NULL)
 		dump->exit = bc_print_usage_error(
 			dump->console, "--b2a excludes --map and --symbols");

@@ -127,12 +127,8 @@ static void add_frame_event(
 {
 	struct bc_entry *entry = &r->entries[batch->count++];
 
-	bc_entry_reference(entry, 0, 0, f->number);
-	entry->kind = BC_ENTRY_EVENT;
-	entry->tick = f->frames->frame.header.tick;
-	entry->epoch = f->frames->epoch;
-	entry->note.event = event;
-	entry->note.text = (struct bc_text){.at = "", .bytes = 0};
+	bc_entry_of_event(
+		entry, &event, "", f->number, f->frames->frame.header.tick, f->frames->epoch);
 }
 
 static void start_frame(struct bc_reader *r, struct frame_state *f, struct bc_batch *batch)
@@ -542,14 +538,9 @@ static void add_chunk_event(struct bc_reader *r, const struct chunk_state *c,
 {
 	struct bc_entry *entry = &r->entries[batch->count++];
 
-	bc_entry_reference(entry, 0, 0, c->chunk.info.first_record + c->next);
-	entry->kind = BC_ENTRY_EVENT;
-	entry->tick = next_tick(c, time);
-	entry->epoch = c->chunk.info.epoch;
+	bc_entry_of_event(entry, event, c->chunk.text + event->text,
+		c->chunk.info.first_record + c->next, next_tick(c, time), c->chunk.info.epoch);
 	entry->is_inexact = c->is_inexact;
-	entry->note.event = *event;
-	entry->note.text = (struct bc_text){
-		.at = c->chunk.text + event->text, .bytes = event->text_bytes};
 }
 
 /* An anchor holds the tick of a record without a delta. The first record's tick is in the

@@ -256,6 +256,17 @@ size_t bc_record_run_entries(struct bc_record_run *run, struct bc_entry *entries
 	return n;
 }
 
+void bc_entry_of_event(struct bc_entry *entry, const struct bc_event *event, const char *text,
+	uint64_t number, uint64_t tick, uint32_t epoch)
+{
+	bc_entry_reference(entry, 0, 0, number);
+	entry->kind = BC_ENTRY_EVENT;
+	entry->tick = tick;
+	entry->epoch = epoch;
+	entry->note.event = *event;
+	entry->note.text = (struct bc_text){.at = text, .bytes = event->text_bytes};
+}
+
 void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_BYTES],
 	const struct bc_mapping *mapping, uint8_t proc, uint64_t number, uint64_t tick)
 {

@@ -252,6 +252,11 @@ static inline void bc_entry_reference(
 void bc_entry_of_record(
 	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick);
 
+/* Converts an event to an entry. `number` is the next record's, `tick` its tick, or at the end of a
+ * chunk the previous one's. `text` is that of the event, which must outlive the entry. */
+void bc_entry_of_event(struct bc_entry *entry, const struct bc_event *event, const char *text,
+	uint64_t number, uint64_t tick, uint32_t epoch);
+
 /* BYU records in a row, with no event between them. The tick of each is `tick` plus the `time` of
  * the records up to it, where BC_TIME_NONE counts as 0. */
 struct bc_record_run {

@@ -767,6 +767,22 @@ def test_counts_have_singular_and_plural(tmp):
     assert "frame 0 (1 sample): " in text, text
 
 
+def test_dump_names_its_columns_in_a_terminal(tmp):
+    records = "# addr  \ttype\tsize\tattr\tproc\tdelta"
+    for kind, options, wanted in (("byu", (), records), ("byu", ("-t", "tick", "--map", "pc"), records + "\ttick\tname"),
+                                  ("bcp1", ("-t", "tick"), "# addr   be cycle tick"), ("byu", ("-p",), None),
+                                  ("byu", ("--b2a",), None), ("byu", ("-j",), None), ("din", (), None)):
+        path = tmp / f"a.{kind}"
+        path.write_bytes(b"0 1000\n" if kind == "din" else simulate("--count", "5", out_format=kind))
+        plain = run(BUSCAP, "dump", "-I", kind, *options, path).stdout.decode()
+        equal(harness.in_terminal(BUSCAP, "dump", "-I", kind, *options, path),
+              plain if wanted is None else f"{wanted}\n{plain}", f"{kind} {options}")
+    # Once for files with the same columns, and not if there are no records.
+    text = harness.in_terminal(BUSCAP, "dump", tmp / "a.byu", tmp / "a.byu", tmp / "a.bcp1", tmp / "a.byu")
+    equal([line for line in text.splitlines() if line[0] == "#"], [records, "# addr   be cycle", records], "names")
+    equal(harness.in_terminal(BUSCAP, "dump", "--proc", "77", tmp / "a.byu"), "", "nothing matches")
+
+
 def test_sim_refuses_to_write_to_a_terminal():
     try:
         main_end, terminal = pty.openpty()

@@ -182,6 +182,73 @@ def test_a_tick_of_a_recording_has_a_time_of_day(tmp):
     equal(table.split(b"\n")[0], b"number,tick,type,addr,size,attr,proc,delta", "columns")
 
 
+# ---- dump --json
+
+
+def dump_json(*argv, code=0):
+    done = run(BUSCAP, "dump", "--json", *argv)
+    equal(done.returncode, code, f"dump {argv}: {done.stderr}")
+    return done.stdout
+
+
+@pytest.mark.asan
+def test_dump_prints_the_objects_of_ndjson(tmp):
+    paths, _ = make_recording(tmp, ",clock_hz=66000000")
+    equal(dump_json(*paths), convert("segment", "ndjson", *paths)[0], "segments")
+    stream = tmp / "bus.bcp1"
+    byu = tmp / "a.byu"
+    byu.write_bytes(convert("segment", "byu", paths[0])[0])
+    for path, code in ((stream, 3), (byu, 0)):
+        equal(dump_json(path, code=code), convert(path.suffix[1:], "ndjson", path, code=code)[0], path.name)
+    for kind, data in (("din", b"0 1000\n1 ff\n"), ("tarmac", b"12 clk IT (12) 00008000 e3a00000 A svc_s : MOV r0,#0\n")):
+        path = tmp / f"a.{kind}"
+        path.write_bytes(data)
+        equal(dump_json("-I", kind, path), convert(kind, "ndjson", path)[0], kind)
+    equal(len(dump_json(tmp / "a.tarmac", "-I", "tarmac").splitlines()), 1)
+
+
+@pytest.mark.asan
+def test_dump_json_selects_what_dump_does(tmp):
+    paths, _ = make_recording(tmp, ",clock_hz=66000000")
+    whole = [json.loads(line) for line in dump_json(*paths).splitlines()]
+    numbers = {entry["number"]: entry for entry in whole if entry["kind"] == "reference"}
+    times = sorted(entry["time"] for entry in numbers.values())
+    for options in (("--records", "100-250"), ("--type", "write"), ("--addr", "0-7fffffff", "--proc", "1"),
+                    ("--from", times[len(times) // 3], "--to", times[len(times) // 2]), ("--epoch", "1"), ("-n", "17"),
+                    ("--records", "100-250", "-p"), ("-n", "3", "--type", "fetch", "-p")):
+        text = run(BUSCAP, "dump", *options, *paths).stdout.decode().splitlines()
+        got = [json.loads(line) for line in dump_json(*options, *paths).splitlines()]
+        shown = [entry for entry in got if entry["kind"] == "reference"]
+        assert shown, options
+        for entry in shown:
+            equal(entry, numbers[entry["number"]], f"{options}: the same object")
+        # A line has the address, type, size and processor.
+        equal([(hex(int(row[0], 16)), int(row[2]), int(row[4])) for row in (line.split("\t") for line in text if line[0] != "#")],
+              [(entry["addr"], entry["size"], entry["proc"]) for entry in shown], f"{options}: records")
+        events = [entry for entry in got if entry["kind"] not in ("reference", "epoch")]
+        equal(len(events), sum(line[0] == "#" and not line.startswith("# epoch") for line in text), f"{options}: events")
+        assert all(event in whole for event in events), options
+    bcp1 = [json.loads(line) for line in dump_json("-n", "5", "-p", tmp / "bus.bcp1").splitlines()]
+    equal([entry["kind"] for entry in bcp1], ["reference"] * 5, "plain samples")
+
+
+@pytest.mark.asan
+def test_dump_json_has_names(tmp):
+    data = b"".join(struct.pack("<I4BI", *row) for row in ((0xB8000, 3, 2, 0, 0, 1), (0x3F8, 0x11, 1, 0, 0, 1), (0x5000000, 1, 4, 0, 0, 1)))
+    for path, data in ((tmp / "a.byu", data), (tmp / "a.raw6", struct.pack(">IBB", 0xB8000, 0xFC, 0xF0))):
+        path.write_bytes(data)
+        kind = path.suffix[1:]
+        plain = [json.loads(line) for line in dump_json("-I", kind, path).splitlines()]
+        named = [json.loads(line) for line in dump_json("-I", kind, "--map", "pc", path).splitlines()]
+        names = ["VGA colour text", "COM1", None][: len(plain)]
+        equal([{**entry, "name": entry["name"] and entry["name"].partition(" data")[0]} for entry in named],
+              [{**entry, "name": name} for entry, name in zip(plain, names)], kind)
+    for option in (("-t", "tick"), ("--b2a",)):
+        done = run(BUSCAP, "dump", "-j", *option, tmp / "a.byu")
+        equal(done.returncode, 2)
+        harness.one_line(done.stderr.decode(), "--json excludes")
+
+
 # ---- vcd
 
 
