@@ -133,7 +133,7 @@ static void *wait_for_opener(void *context)
 
 	if (waitpid(opener->pid, &status, 0) > 0 && status != 0)
 		bc_print_error(&opener->console, NULL,
-			"--open: xdg-open found no browser; open the link yourself");
+			"--open: xdg-open failed; open the link yourself");
 	free(opener);
 	return NULL;
 }

@@ -412,7 +412,7 @@ def test_open_starts_the_browser_with_a_page_that_redirects_and_is_for_the_user_
     opener.write_text(f"#!/bin/sh\necho \"$@\" >{tmp}/new; stat -c %a \"$1\" >>{tmp}/new; cat \"$1\" >>{tmp}/new; mv {tmp}/new {seen}; exit 3\n")
     opener.chmod(0o755)
     env = {"XDG_STATE_HOME": str(tmp / "state"), "PATH": f"{opener.parent}:{os.environ['PATH']}"}
-    failed = "buscap web: --open: xdg-open found no browser; open the link yourself\n"
+    failed = "buscap web: --open: xdg-open failed; open the link yourself\n"
     with Web("--open", recorded(), env=env) as web:
         wait_until(seen.exists, "the browser")
         path, mode, page = seen.read_text().split("\n", 2)
