@@ -273,23 +273,21 @@ static void write_left_out(const json_t *s, writer *w)
 	write_part(dropped, w, BC_TONE_PLAIN, "invalid");
 }
 
-/* What is left is how long the free part lasts if nothing can be written. */
 static void write_buffer(const json_t *s, writer *w)
 {
 	double chunks = (double)bc_json_path_count(s, "buffer.chunks");
 	double free = (double)bc_json_path_count(s, "buffer.free_chunks");
 	double least = (double)bc_json_path_count(s, "buffer.min_free_chunks");
-	double bytes_per_s = bc_json_path_number(s, "rates.record_bytes_per_second");
+	const json_t *left = bc_json_path(s, "buffer.time_left_seconds");
 	char text[BC_HUMANIZE_MAX];
 
 	if (chunks == 0)
 		return;
 	write_phrase(w, BC_TONE_PLAIN, "%.0f %% in use", fmax(0, 100 * (1 - free / chunks)));
 	write_phrase(w, BC_TONE_PLAIN, "max %.0f %%", fmax(0, 100 * (1 - least / chunks)));
-	if (bytes_per_s > 0)
+	if (json_is_number(left))
 		write_phrase(w, BC_TONE_PLAIN, "%s left at this rate",
-			bc_humanize_time(
-				text, free * BC_CHUNK_RECORDS * BC_RECORD_BYTES / bytes_per_s));
+			bc_humanize_time(text, json_number_value(left)));
 }
 
 /* Writes "ring: 19.0 of 24.0 MB", or the segments if the bytes have no known limit. */

@@ -27,7 +27,7 @@ struct ring {
 
 struct bc_history {
 	uint64_t start_ns;
-	uint64_t totals[BC_HISTORY_FIGURES]; /* at the last poll */
+	uint64_t totals[BC_HISTORY_USED_CHUNKS]; /* at the last poll */
 	struct ring rings[2];
 	uint64_t seconds[BC_HISTORY_SECONDS][BC_HISTORY_FIGURES];
 	uint64_t minutes[BC_HISTORY_MINUTES][BC_HISTORY_FIGURES];
@@ -73,17 +73,20 @@ static void ring_advance(struct ring *ring, uint64_t now)
 }
 
 void bc_history_poll(
-	struct bc_history *h, const uint64_t totals[BC_HISTORY_FIGURES], uint64_t boot_ns)
+	struct bc_history *h, const uint64_t figures[BC_HISTORY_FIGURES], uint64_t boot_ns)
 {
 	for (unsigned r = 0; r < 2; r++) {
 		struct ring *ring = &h->rings[r];
 		ring_advance(ring, (boot_ns - h->start_ns) / ring->interval_ns);
 		if (ring->current[0] == MISSED)
 			memset(ring->current, 0, sizeof(ring->current));
-		for (unsigned f = 0; f < BC_HISTORY_FIGURES; f++)
-			ring->current[f] += totals[f] - h->totals[f];
+		for (unsigned f = 0; f < BC_HISTORY_USED_CHUNKS; f++)
+			ring->current[f] += figures[f] - h->totals[f];
+		uint64_t *used_chunks = &ring->current[BC_HISTORY_USED_CHUNKS];
+		if (figures[BC_HISTORY_USED_CHUNKS] > *used_chunks)
+			*used_chunks = figures[BC_HISTORY_USED_CHUNKS];
 	}
-	memcpy(h->totals, totals, sizeof(h->totals));
+	memcpy(h->totals, figures, sizeof(h->totals));
 }
 
 static char *write_figures(char *out, const struct ring *ring, unsigned figure)
@@ -102,7 +105,7 @@ static char *write_figures(char *out, const struct ring *ring, unsigned figure)
 static char *write_ring(char *out, const struct ring *ring, int64_t end_ns)
 {
 	static const char *const names[BC_HISTORY_FIGURES] = {
-		"received_samples", "lost_samples", "record_bytes", "written_bytes"};
+		"received_samples", "lost_samples", "record_bytes", "written_bytes", "used_chunks"};
 	char end[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(end, end_ns);

@@ -101,17 +101,19 @@ void bc_socket_api_emit(struct bc_socket_api *a, const struct bc_live_event *eve
 	bc_event_broadcast_publish(a->api.broadcast, name, object);
 }
 
-void bc_socket_api_count(struct bc_socket_api *a, const struct bc_counts *counts,
-	const struct bc_writer_stats *stats)
+void bc_socket_api_count(struct bc_socket_api *a, struct bc_recorder *recorder)
 {
-	const uint64_t totals[BC_HISTORY_FIGURES] = {
+	const struct bc_counts *counts = bc_recorder_counts(recorder);
+	const struct bc_buffer_state buffer = bc_recorder_buffer(recorder);
+	const uint64_t figures[BC_HISTORY_FIGURES] = {
 		[BC_HISTORY_RECEIVED_SAMPLES] = counts->received,
 		[BC_HISTORY_LOST_SAMPLES] = bc_losses_sum(&counts->losses).lost,
 		[BC_HISTORY_RECORD_BYTES] = counts->written * BC_RECORD_BYTES,
-		[BC_HISTORY_WRITTEN_BYTES] = stats->bytes,
+		[BC_HISTORY_WRITTEN_BYTES] = bc_recorder_stats(recorder)->bytes,
+		[BC_HISTORY_USED_CHUNKS] = buffer.chunks - buffer.free,
 	};
 
-	bc_history_poll(a->api.history, totals, bc_boot_ns());
+	bc_history_poll(a->api.history, figures, bc_boot_ns());
 }
 
 void bc_socket_api_poll(struct bc_socket_api *a)

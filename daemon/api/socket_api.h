@@ -58,9 +58,8 @@ void bc_socket_api_reload(struct bc_socket_api *api);
 /* Sends an event to the clients that read them. */
 void bc_socket_api_emit(struct bc_socket_api *api, const struct bc_live_event *event);
 
-/* Call ten times a second: adds the counts to the history. */
-void bc_socket_api_count(struct bc_socket_api *api, const struct bc_counts *counts,
-	const struct bc_writer_stats *stats);
+/* Call ten times a second: adds the recorder's counts to the history. */
+void bc_socket_api_count(struct bc_socket_api *api, struct bc_recorder *recorder);
 
 /* Call once a second: ages the page sampler and publishes the status. */
 void bc_socket_api_poll(struct bc_socket_api *api);

@@ -217,8 +217,7 @@ static void on_tick(uv_timer_t *timer)
 		bc_service_ready(&d->service);
 	d->is_ready = true;
 	bc_recorder_poll(d->recorder);
-	bc_socket_api_count(
-		d->api, bc_recorder_counts(d->recorder), bc_recorder_stats(d->recorder));
+	bc_socket_api_count(d->api, d->recorder);
 	check_threads(d);
 	if (++d->ticks < TICKS_PER_SECOND)
 		return;

@@ -883,6 +883,11 @@ const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 	return bc_pipeline_stats(r->pipeline);
 }
 
+struct bc_buffer_state bc_recorder_buffer(struct bc_recorder *r)
+{
+	return bc_pipeline_buffer(r->pipeline);
+}
+
 struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
 {
 	return bc_pipeline_counts(r->pipeline);

@@ -88,6 +88,7 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *re
 
 struct bc_counts *bc_recorder_counts(struct bc_recorder *recorder);
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *recorder);
+struct bc_buffer_state bc_recorder_buffer(struct bc_recorder *recorder);
 
 /* Returns the exit code of the run and logs files that need attention. Damage in a replay's input
  * is BC_EXIT_DAMAGED, in a live stream it is BC_EXIT_LOST. */

@@ -16,6 +16,7 @@
 #include "capture/usb/board.h"
 #include "formats/base/figures.h"
 #include "formats/base/json.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/segment/segment_header.h"
 
@@ -33,8 +34,10 @@ void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 {
 	double seconds = (double)(now_ns - meter->polled_ns) * 1e-9;
 	uint64_t written_bytes = (counts->written - meter->written) * BC_RECORD_BYTES;
+	uint64_t buffered = counts->written + counts->in_flight;
 
 	rates->samples_per_s = (double)(counts->received - meter->received) / seconds;
+	rates->records_per_s = (double)(int64_t)(buffered - meter->buffered) / seconds;
 	rates->bytes_in_per_s = (double)written_bytes / seconds;
 	rates->bytes_out_per_s = (double)(stats->bytes - meter->bytes_out) / seconds;
 	meter->minute[meter->polls % BC_RATE_SECONDS].ns = meter->polled_ns;
@@ -44,6 +47,7 @@ void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 	meter->polled_ns = now_ns;
 	meter->received = counts->received;
 	meter->written = counts->written;
+	meter->buffered = buffered;
 	meter->bytes_out = stats->bytes;
 }
 
@@ -153,6 +157,16 @@ static double tenths(double value)
 	return (double)(uint64_t)(value * 10) / 10;
 }
 
+/* null: nothing is recorded. A full buffer is that even while nothing enters it. */
+static json_t *buffer_left_json(const struct bc_status *s)
+{
+	double free_records = (double)s->buffer.free * BC_CHUNK_RECORDS;
+
+	if (s->recording == NULL || (free_records > 0 && s->rates.records_per_s < 1))
+		return json_null();
+	return bc_json_double(tenths(free_records / fmax(1, s->rates.records_per_s)));
+}
+
 static json_t *count_if(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();
@@ -199,6 +213,7 @@ static bool add_figure(json_t *status, const char *path, json_t *value)
 #define VALUE_OBJECT(value)                 json_object()
 #define VALUE_OBJECT_OR_NULL(value)         object_if(value)
 #define VALUE_SECONDS(value)                bc_json_double(value)
+#define VALUE_SECONDS_OR_NULL(value)        (value)
 #define VALUE_TEXT(value)                   bc_json_text(value)
 #define VALUE_TEXT_OR_NULL(value)           bc_json_text_or_null(value)
 #define VALUE_TEXTS(value)                  (value)

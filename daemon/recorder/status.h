@@ -17,7 +17,8 @@
 
 struct bc_rates {
 	double samples_per_s;
-	double bytes_in_per_s; /* of records, before compression */
+	double records_per_s;  /* that entered the buffer, negative if more were dropped from it */
+	double bytes_in_per_s; /* of written records, before compression */
 	double bytes_out_per_s;
 	double growth_per_s; /* bytes_out_per_s over the last minute */
 };
@@ -29,6 +30,7 @@ struct bc_rate_meter {
 	uint64_t polled_ns; /* of bc_now_ns() */
 	uint64_t received;
 	uint64_t written;
+	uint64_t buffered; /* written or in flight */
 	uint64_t bytes_out;
 
 	/* The polls of the last minute, in a ring. */

@@ -138,6 +138,8 @@ FIGURE("buffer.free_chunks", COUNT, s->buffer.free, "buffer_free_chunks",
 	"Free chunks in the buffer.")
 FIGURE("buffer.min_free_chunks", COUNT, s->buffer.min_free, "buffer_min_free_chunks",
 	"Lowest number of free chunks so far.")
+FIGURE("buffer.time_left_seconds", SECONDS_OR_NULL, buffer_left_json(s), "buffer_time_left_seconds",
+	"Time until the buffer is full if the disk accepts nothing.")
 FIGURE("disk", OBJECT, true, NULL, "The output directory and its file system.")
 FIGURE("disk.free_bytes", COUNT_OR_NULL, count_if(!w->is_free_unknown, w->free_bytes),
 	"disk_free_bytes", "Free space on the file system.")

@@ -31,7 +31,7 @@ STATUS = {
         "received", "written", "durable", "in_flight", "skipped_bytes", "gaps", "inexact_gaps", "deleted_records",
         "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
     "rates.samples_per_second": (int, float), "rates.record_bytes_per_second": (int, float), "rates.written_bytes_per_second": (int, float),
-    "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int,
+    "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int, "buffer.time_left_seconds": (int, float, _NONE),
     "disk.free_bytes": int, "disk.time_left_seconds": (int, float, _NONE), "disk.last_error": (str, _NONE),
 }
 

@@ -30,10 +30,12 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-/* Polls at a time since the start, after n, 10 n, 100 n and 1000 n were added to the totals. */
+/* Polls at a time since the start, after n, 10 n, 100 n and 1000 n were added to the totals, with
+ * n % 61 chunks in use. */
 static void poll_at(struct fixture *f, uint64_t ns, uint64_t n)
 {
-	for (unsigned i = 0; i < BC_HISTORY_FIGURES; i++, n *= 10)
+	f->totals[BC_HISTORY_USED_CHUNKS] = n % 61;
+	for (unsigned i = 0; i < BC_HISTORY_USED_CHUNKS; i++, n *= 10)
 		f->totals[i] += n;
 	bc_history_poll(f->history, f->totals, START_NS + ns);
 }
@@ -180,6 +182,29 @@ TEST_F(a_first_interval_without_a_poll_is_null)
 		assert_int_equal(interval(f, "seconds", i), i == 61 ? 5 : -1);
 	assert_int_equal(interval(f, "minutes", 0), -1);
 	assert_int_equal(interval(f, "minutes", 1), 5);
+}
+
+TEST_F(an_interval_has_the_fullest_buffer_in_it)
+{
+	static const unsigned used[] = {3, 7, 5};
+	static const int by_second[] = {7, 0, 2};
+	json_t *list;
+
+	for (unsigned i = 0; i < 3; i++)
+		poll_at(f, i * SECOND_NS / 10, used[i]);
+	poll_at(f, SECOND_NS, 0);
+	poll_at(f, 2 * SECOND_NS, 2);
+	poll_at(f, 2 * SECOND_NS + 1, 1);
+	poll_at(f, 60 * SECOND_NS, 9);
+	read_at(f, 60 * SECOND_NS);
+	list = json_object_get(json_object_get(f->json, "seconds"), "used_chunks");
+	assert_int_equal(json_array_size(list), count(f, "seconds"));
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(json_integer_value(json_array_get(list, i)), by_second[i]);
+	assert_true(json_is_null(json_array_get(list, 3)));
+	list = json_object_get(json_object_get(f->json, "minutes"), "used_chunks");
+	assert_int_equal(json_array_size(list), 1);
+	assert_int_equal(json_integer_value(json_array_get(list, 0)), 7);
 }
 
 TEST_F(the_largest_history_has_less_than_512_kib)

@@ -120,6 +120,56 @@ TEST_F(an_age_limit_keeps_the_disk_from_filling_if_it_is_low_enough)
 	assert_true(will_fill(f));
 }
 
+static json_t *buffer_left(struct fixture *f)
+{
+	json_t *status = bc_status_json(&f->status);
+	json_t *left = json_incref(
+		json_object_get(json_object_get(status, "buffer"), "time_left_seconds"));
+
+	assert_non_null(left);
+	json_decref(status);
+	return left;
+}
+
+static void check_buffer_left(struct fixture *f, double seconds)
+{
+	json_t *left = buffer_left(f);
+
+	assert_true(json_is_number(left));
+	assert_true(json_number_value(left) == seconds);
+	json_decref(left);
+}
+
+/* What counts is what enters the buffer: nothing is written while the disk is stuck. */
+TEST_F(the_buffer_lasts_as_long_as_records_of_the_last_second_fit)
+{
+	struct bc_rate_meter meter = {.polled_ns = SECOND};
+	struct bc_counts counts = {.written = 0};
+	const struct bc_recording_info recording = {.tag = 1};
+
+	f->status.counts = &counts;
+	f->status.buffer = (struct bc_buffer_state){.chunks = 48, .free = 40, .min_free = 7};
+	f->status.recording = &recording;
+	json_t *left = buffer_left(f);
+	assert_true(json_is_null(left));
+	json_decref(left);
+	counts.written = 3 * BC_CHUNK_RECORDS;
+	counts.in_flight = 5 * BC_CHUNK_RECORDS;
+	bc_rates_poll(&f->status.rates, &meter, &counts, &f->stats, 2 * SECOND);
+	check_buffer_left(f, 5);
+	counts.in_flight += 16 * BC_CHUNK_RECORDS;
+	bc_rates_poll(&f->status.rates, &meter, &counts, &f->stats, 3 * SECOND);
+	check_buffer_left(f, 2.5);
+	counts.in_flight -= BC_CHUNK_RECORDS; /* dropped */
+	f->status.buffer.free = 0;
+	bc_rates_poll(&f->status.rates, &meter, &counts, &f->stats, 4 * SECOND);
+	check_buffer_left(f, 0);
+	f->status.recording = NULL;
+	left = buffer_left(f);
+	assert_true(json_is_null(left));
+	json_decref(left);
+}
+
 /* Chunks reach the disk in bursts. */
 TEST_F(the_rate_of_growth_is_that_of_the_last_minute)
 {
