@@ -132,8 +132,8 @@ static void *wait_for_opener(void *context)
 	int status;
 
 	if (waitpid(opener->pid, &status, 0) > 0 && status != 0)
-		bc_print_error(&opener->console, NULL,
-			"--open: xdg-open failed; open the link yourself");
+		bc_print_error(
+			&opener->console, NULL, "--open: xdg-open failed; open the link yourself");
 	free(opener);
 	return NULL;
 }
