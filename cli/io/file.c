@@ -302,28 +302,42 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	return BC_EXIT_FAILED;
 }
 
-enum bc_exit bc_output_file_close(
-	struct bc_output_file *file, const struct bc_console *console, bool is_whole)
+/* Reports a file that was not written to its end. */
+static void print_incomplete(const struct bc_output_file *file, const struct bc_console *console,
+	uint64_t bytes, int error)
 {
-	enum bc_exit code = BC_EXIT_OK;
+	char number[BC_GROUPED_MAX];
+
+	if (file->partial == NULL)
+		bc_print_error(console, file->path, "write error: %s; the file is incomplete",
+			strerror(-error));
+	else
+		bc_print_error(console, file->path, "%s%s; incomplete data (%s byte%s) is in %s",
+			error != 0 ? "write error: " : "not created",
+			error != 0 ? strerror(-error) : "", bc_number_group(number, bytes),
+			bc_plural(bytes), file->partial);
+}
+
+enum bc_exit bc_output_file_close(struct bc_output_file *file, const struct bc_console *console,
+	struct bc_output *output, bool is_whole)
+{
+	struct stat st;
 
 	if (file->path == NULL)
-		return code;
+		return output != NULL ? bc_output_close(output, console) : BC_EXIT_OK;
 	bc_interrupt_note_clear();
-	if (close(file->fd) != 0 && is_whole) {
-		bc_print_error(console, file->path, "write error: %s", strerror(errno));
-		code = BC_EXIT_FAILED;
+	int error = output != NULL ? bc_output_end(output) : 0;
+	uint64_t bytes = fstat(file->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	if (close(file->fd) != 0 && error == 0)
+		error = -errno;
+	if (error != 0 || (!is_whole && file->partial != NULL)) {
+		print_incomplete(file, console, bytes, error);
+	} else if (file->partial != NULL && rename(file->partial, file->path) != 0) {
+		error = -errno;
+		bc_print_error(console, file->path, "not created: can't rename %s: %s",
+			file->partial, strerror(-error));
 	}
-	if (file->partial != NULL && is_whole && code == BC_EXIT_OK &&
-		rename(file->partial, file->path) != 0) {
-		bc_print_error(
-			console, file->path, "can't rename %s: %s", file->partial, strerror(errno));
-		code = BC_EXIT_FAILED;
-	}
-	if (file->partial != NULL && (!is_whole || code != BC_EXIT_OK))
-		bc_print_error(console, file->path, "not created; incomplete data is in %s",
-			file->partial);
 	free(file->partial);
 	file->partial = NULL;
-	return code;
+	return error == 0 ? BC_EXIT_OK : BC_EXIT_FAILED;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cli/term/console.h"
+#include "cli/term/output.h"
 #include "formats/codec/input.h"
 
 struct bc_file {
@@ -75,9 +76,10 @@ struct bc_output_file {
 enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_console *console,
 	const char *path, const char *const *inputs, int count);
 
-/* Closes the output. If `is_whole`, renames it to its final name; otherwise leaves FILE.partial and
- * prints a message about it. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED. */
-enum bc_exit bc_output_file_close(
-	struct bc_output_file *file, const struct bc_console *console, bool is_whole);
+/* Closes the output, which writes to the file; NULL: none was opened. If it was written and
+ * `is_whole`, renames the file to its final name; otherwise leaves FILE.partial and prints a
+ * message that says so. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED. */
+enum bc_exit bc_output_file_close(struct bc_output_file *file, const struct bc_console *console,
+	struct bc_output *output, bool is_whole);
 
 #endif

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "cli/term/console.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_writer.h"
 
@@ -36,7 +38,7 @@ struct bc_segment_target {
 	struct bc_origin origin;
 	int dir_fd;
 	bool is_created;
-	bool has_failed; /* a write failed: don't try again */
+	int error; /* the negative errno of a write that failed: don't try again */
 	struct bc_segment_writer writer;
 	bool has_header; /* `header` is set, except the members that depend on the first chunk */
 	struct bc_segment_header header;
@@ -61,12 +63,12 @@ struct bc_segment_target {
 	struct bc_chunk_pages pages;
 };
 
-static void print_exists(const struct bc_segment_target *t, const char *suffix)
+static void print_exists(const struct bc_segment_target *t, const char *suffix, const char *left)
 {
 	bc_print_error(t->console, t->path,
 		"not created: %s%s already exists, and segments never replace files; remove it or "
-		"choose another -o",
-		t->name, suffix);
+		"choose another -o%s",
+		t->name, suffix, left);
 }
 
 /* Returns true if neither the file nor its .partial exists. */
@@ -84,7 +86,7 @@ static bool is_free(const struct bc_segment_target *t)
 			return false;
 		}
 		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			print_exists(t, suffixes[i]);
+			print_exists(t, suffixes[i], "");
 			return false;
 		}
 	}
@@ -249,6 +251,7 @@ static int create_file(struct bc_segment_target *t)
 	struct bc_segment_header *h = &t->header;
 	const struct bc_chunk_info *first = &t->chunk.info;
 	uint32_t random = 0;
+	char left[PATH_MAX];
 	bool is_empty = bc_chunk_is_empty(&t->chunk);
 
 	h->wall_ns = is_empty ? t->now_ns : first->wall_ns;
@@ -267,28 +270,15 @@ static int create_file(struct bc_segment_target *t)
 	t->tag = bc_recording_tag(h->recording);
 	int rc = bc_segment_create(&t->writer, t->dir_fd, t->name, BC_PARTIAL_SUFFIX, h);
 	t->is_created = rc == 0;
-	if (t->is_created)
-		bc_interrupt_note(t->console, t->path, t->writer.file.open_name);
+	if (t->is_created) {
+		snprintf(left, sizeof(left), "%s%s", t->path, BC_PARTIAL_SUFFIX);
+		bc_interrupt_note(t->console, t->path, left);
+	}
 	return rc;
 }
 
-static enum bc_exit print_write_error(struct bc_segment_target *t, int rc)
-{
-	t->has_failed = true;
-	if (rc == -EEXIST)
-		print_exists(t, "");
-	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
-		bc_print_error(t->console, t->path,
-			"too long: a segment holds at most %u chunks; split the trace with buscap "
-			"cut",
-			BC_SEGMENT_CHUNKS);
-	else
-		bc_print_error(t->console, t->path, "write error: %s", strerror(-rc));
-	return BC_EXIT_FAILED;
-}
-
-/* Writes the current chunk unless it is empty, and starts the next. Returns 0, or prints an error
- * and returns a negative errno. */
+/* Writes the current chunk unless it is empty, and starts the next. Returns 0, or the negative
+ * errno that it also sets. */
 static int finish_chunk(struct bc_segment_target *t)
 {
 	size_t header_bytes;
@@ -307,10 +297,8 @@ static int finish_chunk(struct bc_segment_target *t)
 			rc = bc_segment_append(&t->writer, t->encoded, header_bytes, &t->chunk.info,
 				gaps, lost, &t->pages.counts);
 		}
-		if (rc != 0) {
-			print_write_error(t, rc);
-			return rc;
-		}
+		if (rc != 0)
+			return t->error = rc;
 	}
 	start_chunk(t);
 	return 0;
@@ -466,7 +454,7 @@ static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry
 }
 
 /* Appends a record. A delta that does not fit 32 bits, or is unknown, becomes an anchor event with
- * the absolute tick. Returns 0, or prints an error and returns a negative errno. */
+ * the absolute tick. Returns 0 or a negative errno. */
 static int add_reference(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
@@ -531,35 +519,49 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 	return count;
 }
 
+/* Reports why the file is not whole, and what was written. */
+static void print_abandoned(const struct bc_segment_target *t)
+{
+	uint64_t records = t->writer.records;
+	char number[BC_GROUPED_MAX];
+	char left[PATH_MAX + 64] = "";
+
+	if (t->is_created)
+		snprintf(left, sizeof(left), "; incomplete data (%s record%s) is in %s%s",
+			bc_number_group(number, records), bc_plural(records), t->path,
+			BC_PARTIAL_SUFFIX);
+	if (t->error == -EEXIST)
+		print_exists(t, "", left);
+	else if (t->error == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
+		bc_print_error(t->console, t->path,
+			"too long: a segment holds at most %u chunks; split the trace with buscap "
+			"cut%s",
+			BC_SEGMENT_CHUNKS, left);
+	else if (t->error != 0)
+		bc_print_error(t->console, t->path, "write error: %s%s", strerror(-t->error), left);
+	else if (t->is_created)
+		bc_print_error(t->console, t->path, "not sealed%s", left);
+}
+
 void bc_segment_target_abandon(struct bc_segment_target *t)
 {
 	/* The incomplete chunk is good, whatever the error after it. */
-	if (!t->has_failed)
+	if (t->error == 0)
 		(void)!finish_chunk(t);
-	if (t->is_created) {
-		bc_print_error(t->console, t->path, "not sealed; incomplete data is in %s%s",
-			t->name, BC_PARTIAL_SUFFIX);
+	print_abandoned(t);
+	if (t->is_created)
 		bc_segment_abandon(&t->writer);
-	}
 	free_target(t);
 }
 
 enum bc_exit bc_segment_target_seal(struct bc_segment_target *t, const struct bc_trace *source)
 {
 	set_header(t, source);
-	int rc = finish_chunk(t);
-
-	if (rc == 0 && !t->is_created) {
-		rc = create_file(t);
-		if (rc != 0)
-			print_write_error(t, rc);
-	}
-	if (rc == 0) {
-		rc = bc_segment_seal(&t->writer);
-		if (rc != 0)
-			print_write_error(t, rc);
-	}
-	if (rc != 0) {
+	if (finish_chunk(t) == 0 && !t->is_created)
+		t->error = create_file(t);
+	if (t->error == 0)
+		t->error = bc_segment_seal(&t->writer);
+	if (t->error != 0) {
 		bc_segment_target_abandon(t);
 		return BC_EXIT_FAILED;
 	}

@@ -41,7 +41,8 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 
 /* Adds entries, which must be references or events. `source` is their trace; `moment` relates their
  * ticks to the time of day. Returns the number of entries added. If it is less than `count`, `err`
- * describes the problem with the next entry, or is empty if writing failed, which was reported. */
+ * describes the problem with the next entry, or is empty if writing failed; the end reports that.
+ */
 size_t bc_segment_target_add(struct bc_segment_target *target, const struct bc_entry *entries,
 	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160]);
 
@@ -51,7 +52,7 @@ size_t bc_segment_target_add(struct bc_segment_target *target, const struct bc_e
 enum bc_exit bc_segment_target_seal(
 	struct bc_segment_target *target, const struct bc_trace *source);
 
-/* Frees the target. Leaves PATH.partial, if it was created, and prints a message about it. */
+/* Frees the target. Leaves PATH.partial, if it was created, and prints a message that says why. */
 void bc_segment_target_abandon(struct bc_segment_target *target);
 
 #endif

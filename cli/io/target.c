@@ -67,10 +67,9 @@ static enum bc_exit open_own(struct bc_target *t)
 		return BC_EXIT_FAILED;
 	if (!bc_output_open_fd(&t->own, t->file.fd)) {
 		bc_print_no_memory(t->console);
-		bc_output_file_close(&t->file, t->console, false);
+		bc_output_file_close(&t->file, t->console, NULL, false);
 		return BC_EXIT_FAILED;
 	}
-	t->own.name = t->path;
 	return BC_EXIT_OK;
 }
 
@@ -290,9 +289,8 @@ static void close_segment(struct bc_target *t)
 
 static void close_output(struct bc_target *t)
 {
-	t->exit = bc_exit_worse(t->exit, bc_output_close(&t->own, t->console));
-	t->exit = bc_exit_worse(
-		t->exit, bc_output_file_close(&t->file, t->console, t->exit == BC_EXIT_OK));
+	t->exit = bc_exit_worse(t->exit,
+		bc_output_file_close(&t->file, t->console, &t->own, t->exit == BC_EXIT_OK));
 }
 
 enum bc_exit bc_target_close(struct bc_target *t)

@@ -375,14 +375,13 @@ static enum bc_exit write_report(struct report_command *s, const struct bc_files
 			(const char *const *)files->paths, files->count);
 	if (code != BC_EXIT_OK)
 		goto out;
-	if (bc_output_open_fd(&output, file.fd)) {
-		output.name = s->output;
+	bool is_open = bc_output_open_fd(&output, file.fd);
+	if (is_open)
 		bc_output_text(&output, text.bytes, text.used);
-		code = bc_output_close(&output, s->console);
-	} else {
+	else
 		code = bc_print_no_memory(s->console);
-	}
-	code = bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+	code = bc_exit_worse(
+		code, bc_output_file_close(&file, s->console, is_open ? &output : NULL, is_open));
 out:
 	free(text.bytes);
 	return code;

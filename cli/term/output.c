@@ -1,6 +1,6 @@
 /* Text is collected in one buffer and written when that is full, so that a command makes few system
  * calls. The first failed write is kept and all later text is discarded: commands check it where
- * they can stop early, and bc_output_close() reports it. A reader of a pipe that has exited (EPIPE)
+ * they can stop early, and bc_output_end() returns it. A reader of a pipe that has exited (EPIPE)
  * is not a failure. Everything that isn't ours goes through an escaping writer. */
 #include "cli/term/output.h"
 
@@ -197,18 +197,21 @@ void bc_status_line_safe(struct bc_output *o, const char *name, const char *text
 	bc_output_text(o, "\n", 1);
 }
 
-enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *console)
+int bc_output_end(struct bc_output *o)
 {
 	bc_output_flush(o);
 	free(o->buffer);
 	o->buffer = NULL;
-	if (o->error == 0 || o->error == -EPIPE)
+	return o->error != -EPIPE ? o->error : 0;
+}
+
+enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *console)
+{
+	int error = bc_output_end(o);
+
+	if (error == 0)
 		return BC_EXIT_OK;
-	if (o->name != NULL)
-		bc_print_error(console, o->name, "write error: %s; the file is incomplete",
-			strerror(-o->error));
-	else
-		bc_print_error(console, NULL, "write error: %s; the output is incomplete",
-			strerror(-o->error));
+	bc_print_error(
+		console, NULL, "write error: %s; the output is incomplete", strerror(-error));
 	return BC_EXIT_FAILED;
 }

@@ -1,6 +1,6 @@
 /* Buffered output of a command, to standard output or a file.
  *
- * A write error is sticky: later output is discarded, and bc_output_close() reports the error once.
+ * A write error is sticky: later output is discarded, and the end reports the error once.
  * Long operations should check bc_output_failed() and stop early, for example when the reader of a
  * pipe has exited. */
 #ifndef BC_CLI_TERM_OUTPUT_H
@@ -19,7 +19,6 @@
 struct bc_output {
 	int fd;
 	int error;        /* 0, or the negative errno of the first failed write */
-	const char *name; /* file name for error messages; NULL: the console's output */
 	bool has_written; /* anything; more may be in the buffer */
 	size_t used;
 	char *buffer;
@@ -68,8 +67,12 @@ static inline bool bc_output_failed(const struct bc_output *output)
 	return output->error != 0;
 }
 
-/* Flushes and frees the buffer. If a write failed, prints an error and returns BC_EXIT_FAILED. A
+/* Flushes and frees the buffer. Returns 0, or the negative errno of the first failed write. A
  * closed pipe (EPIPE) is not a failure. */
+int bc_output_end(struct bc_output *output) BC_MUST_CHECK;
+
+/* The same for the console's output: if a write failed, prints an error and returns BC_EXIT_FAILED.
+ */
 enum bc_exit bc_output_close(struct bc_output *output, const struct bc_console *console);
 
 #endif

@@ -442,18 +442,17 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 	if (chunk == NULL || !bc_output_open_fd(&output, file.fd)) {
 		rc = -ENOMEM;
 	} else {
-		output.name = sim_args->path;
 		rc = write_stream(&output, sim_args, chunk);
 	}
 	if (rc != 0) {
 		bc_print_error(console, NULL, "can't simulate the bus: %s", strerror(-rc));
 		code = BC_EXIT_FAILED;
 	}
-	if (output.buffer != NULL)
-		code = bc_exit_worse(code, bc_output_close(&output, console));
 	free(chunk);
 	code = bc_exit_worse(code, close_programs(programs));
-	return bc_exit_worse(code, bc_output_file_close(&file, console, code != BC_EXIT_FAILED));
+	return bc_exit_worse(
+		code, bc_output_file_close(&file, console, output.buffer != NULL ? &output : NULL,
+			      code != BC_EXIT_FAILED));
 }
 
 /* Opens the traces, if any, and runs them or the simulated programs. */

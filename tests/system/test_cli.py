@@ -171,10 +171,25 @@ def test_ctrl_c_names_the_incomplete_file(tmp):
             _, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, -signal.SIGINT, "exit code")
         assert left.exists() and not out.exists()
-        name = left if form == "csv" else left.name
-        equal(err.decode(), f"buscap convert: {out}: interrupted; incomplete data is in {name}\n", "message")
+        equal(err.decode(), f"buscap convert: {out}: interrupted; incomplete data is in {left}\n", "message")
     # A sealed file is not mentioned.
     equal(buscap("convert", "-O", "csv", "-o", tmp / "y.csv", "-", data=data)[1].count("interrupted"), 0)
+
+
+def test_a_full_disk_has_one_message_with_what_was_written(tmp):
+    (tmp / "source").write_bytes(simulate("--count", "600000"))
+    with harness.SmallDisk(tmp, "1M") as disk:
+        for argv, unit in ((["convert", "-O", "csv"], "byte"), (["cut", "-O", "byu"], "byte"), (["merge", "-O", "csv", tmp / "source"], "byte"),
+                           (["cut", "-O", "segment"], "record")):
+            out, left = disk / "x", disk / "x.partial"
+            _, err = buscap(*argv, "-o", out, tmp / "source", code=1)
+            written = re.fullmatch(f"buscap {argv[0]}: {out}: write error: No space left on device; "
+                                   f"incomplete data \\(([0-9,]+) {unit}s\\) is in {left}\n", err.splitlines(True)[0])
+            assert written, err
+            equal((err.count(str(out)), out.exists()), (2, False), err)
+            got = left.stat().st_size if unit == "byte" else json.loads(buscap("info", "--json", left, code=None)[0])["records"]
+            equal(int(written[1].replace(",", "")), got, "what was written")
+            left.unlink()
 
 
 def test_a_closed_pipe_is_not_an_error(tmp):

@@ -209,7 +209,7 @@ TEST_F(too_many_chunks_are_an_error)
 	bc_segment_target_abandon(f->target);
 	fflush(f->console.err);
 	assert_non_null(strstr(f->err, "a segment holds at most 65536 chunks"));
-	assert_non_null(strstr(f->err, "not sealed"));
+	assert_non_null(strstr(f->err, "; incomplete data (65,536 records) is in "));
 	assert_int_not_equal(access(f->path, F_OK), 0);
 }
 
