@@ -1382,10 +1382,19 @@ def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
         limits = browser.js("['a', 'b'].map((name) => buscap.toRfc3339(buscap.model.markers[name]))")
         exact = int(output("find", "--count", "--from", limits[0], "--to", limits[1], "0-ffffffff", out).split()[0])
         assert exact <= records <= exact * 1.05, (exact, records)
-        assert f" · about {records / 1e6:.2f} M records (" in text.replace("\u2009", " "), text
+        assert f" · about {records / 1e6:.2f} M records (" in text.replace("\u2009", " ") and " bus ticks from " in text, text
+        # As if the board had been unplugged before the last record.
+        browser.driver.execute_script("""const {fetch} = window;
+            window.fetch = async (path, options) => path.includes("last=1")
+                ? new Response((await (await fetch(path, options)).text()).replace('"epoch":0', '"epoch":1')) : fetch(path, options);""")
+        browser.click("[data-act=clear]")
+        browser.idle()
+        text, _ = measure()
+        assert " · no bus ticks: the board was connected again in between · " in text, text
         record(out, source="sim:rate=1M,count=1000")
         browser.driver.refresh()
-        browser.wait("buscap.model.overview.recordings.length === 2")
+        browser.idle()
+        equal(browser.js("buscap.model.overview.recordings.length"), 2)
         browser.click("[data-act=clear]")
         browser.idle()
         text, _ = measure()
