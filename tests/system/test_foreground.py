@@ -15,7 +15,8 @@ import harness
 from harness import BUSCAP, BUSCAPD, equal, popen, run, wait_until
 
 ERASE = b"\r\x1b[K"
-LINE = rb"recording: [\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?B, 0 lost, buffer \d+ %"
+SHOWN = re.escape(ERASE) + rb"recording: "
+LINE = SHOWN + rb"[\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?B, 0 lost, buffer \d+ %"
 
 
 class Terminal:
@@ -58,7 +59,9 @@ class Terminal:
 
 def test_a_recording_in_the_foreground_shows_itself(tmp):
     terminal = Terminal("--once", "--source", "sim:rate=100k", "-o", tmp / "out")
-    terminal.read_until(ERASE + LINE)
+    terminal.read_until(LINE)
+    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, b"\x18\x00\x28\x00\x00\x00\x00\x00")  # 40 columns
+    terminal.read_until(SHOWN + rb"[^\r\n]{20,28}\r")
     terminal.process.terminate()
     lines = terminal.end()
     equal(terminal.code, 0, lines)

@@ -27,7 +27,8 @@ TEST(each_unit_has_one_meaning)
 		{TIME, "200ms", 200000000}, {TIME, "1.5", 1500000000},
 		{TIME, "1min", UINT64_C(60000000000)}, {TIME, "1m", UINT64_C(60000000000)},
 		{TIME, "1.5 h", UINT64_C(5400000000000)}, {TIME, "30d", UINT64_C(2592000000000000)},
-		{TIME, "0.6ns", 1}, {TIME, "106751d", UINT64_C(9223286400000000000)}};
+		{TIME, "0.6ns", 1}, {TIME, "0.05ns", 0},
+		{TIME, "106751d", UINT64_C(9223286400000000000)}};
 
 	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		uint64_t value;
