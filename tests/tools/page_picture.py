@@ -2,7 +2,8 @@
 """page_picture.py PAGE.png ZOOM.png: screenshots of the page of `buscap web`, for the README.
 
 buscapd records the bus of a PC while it boots (tests/support/boot_bus.py), in real time: 20 seconds. PAGE.png is the page
-on a light screen, ZOOM.png a part of the recording on a dark one. `make picture` draws docs/web.png and docs/web-zoom.png."""
+on a light screen, ZOOM.png a part of the recording on a dark one, with two markers. `make picture` draws docs/web.png and
+docs/web-zoom.png."""
 
 import pathlib
 import sys
@@ -24,7 +25,8 @@ e0000000-e0ffffff framebuffer
 ffff0000-ffffffff BIOS ROM
 """
 # Seconds from the start; where the kernel starts, after samples were lost.
-ZOOM = 8.2, 9.4
+ZOOM = 7.8, 9.0
+MARKERS = 8.2, 8.66  # around the gap
 
 
 def record(tmp):
@@ -50,10 +52,19 @@ def main(page, zoom):
             browser.screenshot(pathlib.Path(page), above="#panel")
             browser.set_theme("dark")
             box = browser.js("document.querySelector('#timeline').clientWidth")
-            whole = browser.view()
+            start, _ = browser.view()
             left, right = 212, 12
-            at = [left + (box - left - right) * 1e9 * second / (whole[1] - whole[0]) for second in ZOOM]
-            browser.drag("#timeline", (at[0], 80), (at[1], 80))
+
+            def pixel(second):
+                view = browser.view()
+                return left + (box - left - right) * (start + 1e9 * second - view[0]) / (view[1] - view[0])
+
+            browser.drag("#timeline", (pixel(ZOOM[0]), 80), (pixel(ZOOM[1]), 80))
+            browser.click("[data-act=measure]")
+            for second in MARKERS:
+                browser.drag("#timeline", (pixel(second), 80), (pixel(second), 80))
+            browser.wait("buscap.model.measured !== null")
+            browser.drag("#range", (5, 5), (5, 5))  # hides the tip
             browser.driver.execute_script("document.activeElement.blur()")
             browser.idle()
             browser.screenshot(pathlib.Path(zoom), above="#panel")
