@@ -229,28 +229,40 @@ bool bc_target_add_run(struct bc_target *t, struct bc_record_run run)
 	return !bc_output_failed(t->output);
 }
 
+/* True if the times of a format are differences: the first one of a trace or epoch is lost. */
+static bool has_only_differences(enum bc_format format)
+{
+	return format == BC_FORMAT_BYU || format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ||
+	       format == BC_FORMAT_BYU_BE;
+}
+
 /* Reports the losses of one trait. */
 static void report_trait(
 	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
 {
+	const char *entries = reduced == 1 ? "entry" : "entries";
 	char how[96] = "";
 
 	/* The format has this trait, but some values don't fit. */
-	if (reduced != 0 && (trait & t->info->holds) != 0) {
+	if (reduced != 0 && trait == BC_HAS_TIME && has_only_differences(t->format)) {
 		bc_print_error(t->console, NULL,
-			"%s can't hold every %s: lost in %" PRIu64 " entr%s",
-			bc_format_name(t->format), bc_trait_name(trait), reduced,
-			reduced == 1 ? "y" : "ies");
+			"%s has only the times between records: lost the absolute time of %s %s",
+			bc_format_name(t->format), BC_GROUPED(reduced), entries);
+		reduced = 0;
+	} else if (reduced != 0 && (trait & t->info->holds) != 0) {
+		bc_print_error(t->console, NULL, "%s can't hold every %s: lost in %s %s",
+			bc_format_name(t->format), bc_trait_name(trait), BC_GROUPED(reduced),
+			entries);
 		reduced = 0;
 	}
 	if (reduced != 0)
-		snprintf(how, sizeof(how), "%s %" PRIu64 " entr%s",
-			(trait & BC_FIELDS) != 0 ? "omitted in" : "written differently in", reduced,
-			reduced == 1 ? "y" : "ies");
+		snprintf(how, sizeof(how), "%s %s %s",
+			(trait & BC_FIELDS) != 0 ? "omitted in" : "written differently in",
+			BC_GROUPED(reduced), entries);
 	size_t used = strlen(how);
 	if (left_out != 0)
-		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " dropped",
-			used != 0 ? ", " : "", left_out);
+		snprintf(how + used, sizeof(how) - used, "%s%s dropped", used != 0 ? ", " : "",
+			BC_GROUPED(left_out));
 	if (how[0] != '\0')
 		bc_print_error(t->console, NULL, "%s has no %s: %s", bc_format_name(t->format),
 			bc_trait_name(trait), how);
@@ -262,12 +274,11 @@ static void report_losses(const struct bc_target *t)
 		report_trait(t, 1u << i, t->converter.reduced[i], t->converter.left_out[i]);
 	if (t->splits != 0)
 		bc_print_error(t->console, NULL,
-			"%" PRIu64 " reference%s split into samples of at most 8 aligned bytes",
-			t->splits, t->splits == 1 ? " was" : "s were");
+			"%s reference%s split into samples of at most 8 aligned bytes",
+			BC_GROUPED(t->splits), t->splits == 1 ? " was" : "s were");
 	if (t->kept_lines != 0)
-		bc_print_error(t->console, NULL,
-			"%" PRIu64 " uninterpreted line%s written unchanged", t->kept_lines,
-			bc_plural(t->kept_lines));
+		bc_print_error(t->console, NULL, "%s uninterpreted line%s written unchanged",
+			BC_GROUPED(t->kept_lines), bc_plural(t->kept_lines));
 }
 
 void bc_target_end_source(struct bc_target *t, enum bc_exit exit)

@@ -38,12 +38,11 @@ void bc_print_notes(
 	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes)
 {
 	if (notes->skipped != 0)
-		bc_print_error(console, file,
-			"%" PRIu64 " line%s of messages and superblocks skipped", notes->skipped,
-			bc_plural(notes->skipped));
+		bc_print_error(console, file, "%s line%s of messages and superblocks skipped",
+			BC_GROUPED(notes->skipped), bc_plural(notes->skipped));
 	if (notes->unread != 0)
-		bc_print_error(console, file, "%" PRIu64 " line%s with more than was read",
-			notes->unread, bc_plural(notes->unread));
+		bc_print_error(console, file, "%s line%s with more than was read",
+			BC_GROUPED(notes->unread), bc_plural(notes->unread));
 	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
 		bc_print_error(console, file, "processor %u is %s", notes->named[i].proc,
 			notes->named[i].name);
@@ -51,9 +50,8 @@ void bc_print_notes(
 		bc_print_error(console, file, "%u more processors are numbered by order",
 			notes->names - BC_NOTES_NAMES);
 	if (notes->unnumbered != 0)
-		bc_print_error(console, file,
-			"%" PRIu64 " line%s without processor: more than 256 names",
-			notes->unnumbered, bc_plural(notes->unnumbered));
+		bc_print_error(console, file, "%s line%s without processor: more than 256 names",
+			BC_GROUPED(notes->unnumbered), bc_plural(notes->unnumbered));
 }
 
 const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact)
@@ -94,7 +92,7 @@ void bc_print_faults_left(const struct bc_console *console, const char *file, ui
 {
 	if (faults > FAULTS_MAX)
 		bc_print_error(
-			console, file, "%" PRIu64 " more errors not shown", faults - FAULTS_MAX);
+			console, file, "%s more errors not shown", BC_GROUPED(faults - FAULTS_MAX));
 }
 
 /* Opens the next file. Files that were deleted since they were listed are skipped. */

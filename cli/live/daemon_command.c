@@ -471,9 +471,9 @@ static enum bc_exit select_recording(
 	}
 	if (omitted != 0)
 		bc_print_error(r->console, NULL,
-			"recording %s: not found; %" PRIu64
-			" older recording%s not listed, see buscap info %s",
-			id, omitted, omitted == 1 ? " is" : "s are", id);
+			"recording %s: not found; %s older recording%s not listed, see buscap info "
+			"%s",
+			id, BC_GROUPED(omitted), omitted == 1 ? " is" : "s are", id);
 	else
 		bc_print_error(
 			r->console, NULL, "recording %s: not found; see buscap record list", id);

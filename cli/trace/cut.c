@@ -81,10 +81,8 @@ static void print_summary(const struct cut *c)
 				&c->args.reader.format));
 	if (selection->long_deltas != 0)
 		bc_print_error(c->console, NULL,
-			"%" PRIu64
-			" delta%s across dropped records written as 0xffffffff: too long for "
-			"%s",
-			selection->long_deltas, bc_plural(selection->long_deltas),
+			"%s delta%s across dropped records written as 0xffffffff: too long for %s",
+			BC_GROUPED(selection->long_deltas), bc_plural(selection->long_deltas),
 			bc_format_name(output->format));
 }
 

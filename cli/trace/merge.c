@@ -566,10 +566,9 @@ static enum bc_exit report_inputs(const struct merge *m)
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_print_error(m->console, in->paths[0],
-				"%" PRIu64 " entr%s out of order by at most %" PRIu64
-				" %s, written in file order",
-				in->disorders, in->disorders == 1 ? "y" : "ies", in->most_early,
-				m->by == BY_WALL ? "ns" : "ticks");
+				"%s entr%s out of order by at most %s %s, written in file order",
+				BC_GROUPED(in->disorders), in->disorders == 1 ? "y" : "ies",
+				BC_GROUPED(in->most_early), m->by == BY_WALL ? "ns" : "ticks");
 		if (in->no_clock)
 			bc_print_error(m->console, in->paths[0],
 				"some times of day unknown, because the clock rate is unknown");
@@ -618,7 +617,7 @@ static bool read_by(struct merge *m)
 	else if (strcmp(optarg, "wall") == 0)
 		m->by = BY_WALL;
 	else
-		bc_print_error(m->console, NULL, "--by %s: not tick or wall", optarg);
+		bc_print_error(m->console, NULL, "--by %s: must be tick or wall", optarg);
 	return m->by != BY_UNKNOWN;
 }
 

@@ -72,17 +72,17 @@ static void print_result(const struct job *job, const struct bc_recovered *r)
 		bc_print_damage(console, job->in, r->first.offset, r->first.bytes, r->first.what);
 		if (r->damages > 1)
 			bc_print_error(console, job->in,
-				"%" PRIu64 " more damaged places; %" PRIu64
-				" damaged byte%s in total",
-				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
+				"%s more damaged place%s; %s damaged byte%s in total",
+				BC_GROUPED(r->damages - 1), bc_plural(r->damages - 1),
+				BC_GROUPED(r->damaged_bytes), bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
-		bc_print_error(console, job->out,
-			"sealed with %" PRIu64 " chunk%s, %" PRIu64 " record%s", r->chunks,
-			bc_plural(r->chunks), r->records, bc_plural(r->records));
+		bc_print_error(console, job->out, "sealed with %s chunk%s, %s record%s",
+			BC_GROUPED(r->chunks), bc_plural(r->chunks), BC_GROUPED(r->records),
+			bc_plural(r->records));
 	if (r->missing != 0)
-		bc_print_error(console, job->out, "%" PRIu64 " record%s missing, marked by gaps",
-			r->missing, bc_plural(r->missing));
+		bc_print_error(console, job->out, "%s record%s missing, marked by gaps",
+			BC_GROUPED(r->missing), bc_plural(r->missing));
 }
 
 static enum bc_exit finish_recover(const struct job *job, const struct bc_recovered *r, int rc)
@@ -92,8 +92,7 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	if (rc == -EEXIST) {
 		bc_print_error(console, job->out,
 			"not created: it or %s%s already exists; remove the latter if it is from "
-			"an "
-			"interrupted recovery",
+			"an interrupted recovery",
 			basename(job->out), BC_RECOVER_SUFFIX);
 		return BC_EXIT_FAILED;
 	}

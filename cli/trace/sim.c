@@ -182,9 +182,8 @@ static enum bc_exit close_process(const struct sim_programs *s, struct process *
 
 	bc_trace_close(&p->trace);
 	if (p->skipped != 0)
-		bc_print_error(s->console, p->path,
-			"%" PRIu64 " reference%s left out: not memory accesses", p->skipped,
-			bc_plural(p->skipped));
+		bc_print_error(s->console, p->path, "%s reference%s left out: not memory accesses",
+			BC_GROUPED(p->skipped), bc_plural(p->skipped));
 	if (p->is_over && !p->has_accesses && s->exit == BC_EXIT_OK) {
 		bc_print_error(s->console, p->path, "no memory accesses");
 		code = BC_EXIT_FAILED;
@@ -306,7 +305,7 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 	*format = bc_format_by_name(optarg);
 	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
 		return true;
-	bc_print_error(console, NULL, "-O %s: not bcp1, raw6 or byu", optarg);
+	bc_print_error(console, NULL, "-O %s: must be bcp1, raw6 or byu", optarg);
 	return false;
 }
 

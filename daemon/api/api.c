@@ -240,7 +240,7 @@ static void on_page_read(void *context, json_t *rows, uint64_t omitted)
 
 	if (rows == NULL) {
 		respond_error(deferred->request, 500,
-			"cannot list the recordings; see the log of buscapd");
+			"can't list the recordings; see the log of buscapd");
 	} else {
 		bool ok = update_rows(deferred->api->recorder, rows, deferred->is_last_page);
 		json_t *root = json_pack(

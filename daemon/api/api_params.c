@@ -167,7 +167,7 @@ static bool parse_seconds_or_text(
 		return fail(p, name, "must be a number of seconds or a string");
 	double seconds = json_number_value(value);
 	if (!(seconds >= 0 && seconds < 1e10))
-		return fail(p, name, "not a valid number of seconds");
+		return fail(p, name, "must be a number of seconds from 0 to 9999999999");
 	snprintf(out, size, "%.9fs", seconds);
 	return true;
 }
@@ -211,7 +211,8 @@ static bool parse_length(const struct parser *p, const char *name, json_t *value
 		return false;
 	if (!bc_time_or_size_read(length, text, message, sizeof(message)))
 		return fail(p, name, message);
-	return length->unit != BC_TIME_OR_SIZE_NONE || fail(p, name, "must be a time or size above 0");
+	return length->unit != BC_TIME_OR_SIZE_NONE ||
+	       fail(p, name, "must be a time or size above 0");
 }
 
 /* How long to record after a snapshot. */
@@ -385,7 +386,7 @@ static bool parse_body(const struct parser *p, enum bc_api_params_kind kind, jso
 	if (!parse_object(p, body, members[kind]))
 		return false;
 	return start->post.unit == BC_TIME_OR_SIZE_NONE || !start->until_stopped ||
-	       fail(p, "post", "cannot be combined with until_stopped");
+	       fail(p, "post", "can't be combined with until_stopped");
 }
 
 /* jansson's message quotes some of the input, and may cut a UTF-8 character. */

@@ -226,8 +226,7 @@ static void on_page_read(uv_work_t *work, int status)
 		return;
 	}
 	if (rows == NULL)
-		bc_log(BC_LOG_ERROR, "%s: cannot list the recordings: %s", l->dir,
-			strerror(-error));
+		bc_log(BC_LOG_ERROR, "%s: can't list the recordings: %s", l->dir, strerror(-error));
 	/* Start the next job before the callback, which may add requests. */
 	start_job(l);
 	answer(request, rows, omitted);

@@ -508,8 +508,7 @@ static void start_by_trigger(
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
 	if (try_start(r, &start, &at, err) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"trigger %s: matched, but cannot start a recording: %s", trigger->name,
-			err);
+			"trigger %s: matched, but can't start a recording: %s", trigger->name, err);
 		return;
 	}
 	after = at == BC_CHANNEL_NOW ? at : at + 1;

@@ -388,9 +388,9 @@ static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc
 		set_fault(r, batch, offset, 0, "%s", bc_missing_write(what, &missing->place));
 	else
 		set_fault(r, batch, offset, 0,
-			"%" PRIu64 " sample%s lost before chunk %" PRIu32 ", but no gap reports %s",
-			missing->samples, missing->samples == 1 ? " was" : "s were", info->number,
-			missing->samples == 1 ? "it" : "them");
+			"%s sample%s lost before chunk %" PRIu32 ", but no gap reports %s",
+			BC_GROUPED(missing->samples), missing->samples == 1 ? " was" : "s were",
+			info->number, missing->samples == 1 ? "it" : "them");
 	r->fault.is_before = missing->place.count != 0;
 }
 
@@ -917,7 +917,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	if (error != -EBADMSG)
 		return error;
 	return set_fault(r, batch, b->offset + b->end, 0,
-		"the compressed data is damaged or torn here; the rest cannot be read");
+		"the compressed data is damaged or torn here; the rest can't be read");
 }
 
 static bool run_in_block(const struct bc_reader *r, uint64_t number, struct bc_reader_run *run)

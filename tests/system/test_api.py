@@ -183,7 +183,7 @@ BAD_BODIES = [
     (MARK, {"text": ["x"]}, "text: must be a string"), (MARK, {"text": "x", "at": 1}, "at: unknown member"),
     (SNAPSHOT, {"pre": "now"}, "pre: "), (SNAPSHOT, {"post": {}}, "post: "), (SNAPSHOT, {"until_stopped": 1}, "until_stopped: must be true or false"),
     (SNAPSHOT, {"post": "all"}, "post: must be a time or a size"),
-    (SNAPSHOT, {"post": "1s", "until_stopped": True}, "post: cannot be combined with until_stopped"),
+    (SNAPSHOT, {"post": "1s", "until_stopped": True}, "post: can't be combined with until_stopped"),
     (SNAPSHOT, {"limits": {}}, "limits: unknown member"),
     (ARM, {}, "name: required"), (ARM, {"name": "a"}, "when: required"),
     (ARM, {"name": "a", "when": "gap"}, "action: required"), (ARM, {**TRIGGER, "name": "a b"}, "name: "),

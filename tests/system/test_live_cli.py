@@ -326,7 +326,7 @@ ID                            STATE      STARTED (UTC)        SEGMENTS          
     _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings?limit=1000", None, rows, "", code=1)
     one_line(err, "recording x: not found; see buscap record list")
     _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings?limit=1000", None, {**rows, "omitted": 1234}, "", code=1)
-    one_line(err, "recording x: not found; 1234 older recordings are not listed", "buscap info")
+    one_line(err, "recording x: not found; 1,234 older recordings are not listed", "buscap info")
     check(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
 

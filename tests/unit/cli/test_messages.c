@@ -303,8 +303,8 @@ static const struct failure wrong_options[] = {
 	{"convert -O perfetto:interval=1000000 x.byu", "expected a time up to 1000s, such as 10ms"},
 	/* sim */
 	{"sim", "-O is required: bcp1, raw6 or byu"},
-	{"sim -O foo", "not bcp1, raw6 or byu"},
-	{"sim -O byu24", "not bcp1, raw6 or byu"},
+	{"sim -O foo", "must be bcp1, raw6 or byu"},
+	{"sim -O byu24", "must be bcp1, raw6 or byu"},
 	{"sim -O bcp1:seed=3", "bcp1:seed=3"},
 	{"sim -O bcp1 --agents 5", "agents"},
 	{"sim -O bcp1 --agents 0", "agents"},
@@ -502,7 +502,6 @@ static const struct failure wrong_options[] = {
 	{"tail x", "operands"},
 	{"tail -n 0", "must be at least 1"},
 	{"tail -n x", "decimal"},
-	{"tail -n 5 -n 6", "--limit given twice"},
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
 	{"web -", "give files, not a pipe"},
@@ -821,8 +820,8 @@ TEST_CASES(a_full_disk_is_reported, to_a_full_disk)
 static const struct failure options_first[] = {
 	{"--socket nowhere status", "buscap status: nowhere: "},
 	{"--socket=nowhere --json status", "buscap status: nowhere: "},
-	{"record --label list --socket nowhere start", "buscap record: nowhere: "},
-	{"--label x --socket nowhere record start", "buscap record: nowhere: "},
+	{"record --label list --socket nowhere start", "buscap record start: nowhere: "},
+	{"--label x --socket nowhere record start", "buscap record start: nowhere: "},
 	{"--socket nowhere mark status", "buscap mark: nowhere: "},
 };
 
