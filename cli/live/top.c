@@ -1,10 +1,11 @@
 /* `buscap top`: the loop that connects the daemon's events, the keys and the screen.
  *
- * The status comes from the stream of events, one a second; the bus mix is requested after each.
- * Without events (is_polling), the status is requested instead. While neither comes, the state is
- * unreachable: the page says since when, and the stream is opened again every second. A paused
- * display shows a copy of the state (`shown`), while `state` is still updated. Signals arrive
- * through a descriptor, so that the terminal is restored before the program ends. */
+ * The status comes from the stream of events, one a second; the bus mix is requested after each,
+ * and the history after one that follows a gap, such as the first. Without events (is_polling), the
+ * status is requested instead. While neither comes, the state is unreachable: the page says since
+ * when, and the stream is opened again every second. A paused display shows a copy of the state
+ * (`shown`), while `state` is still updated. Signals arrive through a descriptor, so that the
+ * terminal is restored before the program ends. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -39,11 +40,15 @@
 /* After this long without a status, the stream is opened again. */
 #define STALE_NS (10 * SECOND_NS)
 
+/* If a status comes this much too early, it is on time. */
+#define EARLY_NS (SECOND_NS / 2)
+
 enum {
 	OPTION_ONCE = BC_CLIENT_OPT_MORE,
 };
 
 static const struct bc_usage_option options[] = {
+	{'d', "delay", "SECONDS", "number", "redraw every SECONDS (1)"},
 	{OPTION_ONCE, "once", NULL, NULL, "print one page and exit, even on a terminal"},
 	BC_NAME_OPTIONS,
 	BC_CLIENT_OPTION_SOCKET,
@@ -53,7 +58,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_top_usage = {
 	.name = "top",
 	.summary = "show the daemon and the bus in a terminal",
-	.text = "Shows the daemon and the bus in a terminal, updated every second: rates, buffer "
+	.text = "Shows the daemon and the bus in a terminal: rates, buffer "
 		"and losses with graphs of the last minutes, disk, board, recording, bus traffic "
 		"by type and processor, and the hottest pages. Without a terminal it prints one "
 		"page; over ssh, use `ssh -t`. docs/top.md explains the figures. $NO_COLOR "
@@ -75,6 +80,7 @@ struct top {
 	struct bc_top_now paused_at; /* time of the copy */
 	struct bc_top_view view;
 	int signals;
+	uint64_t delay_ns;
 	bool is_polling; /* the daemon has no events: request the status every second */
 	bool has_new_status;
 	bool is_dirty;       /* the screen must be drawn */
@@ -103,6 +109,20 @@ static void request_mix(struct top *top)
 
 	if (code != BC_EXIT_UNREACHABLE)
 		bc_top_state_add_mix(top->state, code == BC_EXIT_OK ? response.json : NULL, &at);
+	bc_response_free(&response);
+}
+
+/* Requests the seconds before the latest status, unless they are known. */
+static void request_history(struct top *top)
+{
+	struct bc_response response;
+
+	if (bc_top_state_second(top->state, top->state->status_ns / SECOND_NS - 1) != NULL)
+		return;
+	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/history", NULL, &response);
+	struct bc_top_now at = top_now();
+	if (code == BC_EXIT_OK)
+		bc_top_state_add_history(top->state, response.json, &at);
 	bc_response_free(&response);
 }
 
@@ -270,11 +290,15 @@ static void run_screen(struct top *top)
 	for (;;) {
 		struct pollfd fds[] = {{.fd = top->console->in, .events = POLLIN},
 			{.fd = top->signals, .events = POLLIN}};
-		if (top->has_new_status)
+		if (top->has_new_status) {
+			request_history(top);
 			request_mix(top);
+		}
 		/* While the daemon is unreachable, the time since its last status is shown. */
-		bool is_old = top->state->is_unreachable && top_now().ns - drawn_ns >= SECOND_NS;
-		if ((top->has_new_status || is_old) && !top->view.is_paused)
+		uint64_t age_ns = top_now().ns - drawn_ns;
+		bool is_old = top->state->is_unreachable && age_ns >= SECOND_NS;
+		if ((top->has_new_status || is_old) && !top->view.is_paused &&
+			age_ns + EARLY_NS >= top->delay_ns)
 			top->is_dirty = true;
 		top->has_new_status = false;
 		if (top->is_dirty) {
@@ -405,7 +429,7 @@ static enum bc_exit open_top(struct top *top, const char *socket, bool is_once)
 int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
-	struct top top = {.console = console};
+	struct top top = {.console = console, .delay_ns = SECOND_NS};
 	const char *socket = NULL;
 	struct bc_name_map *names = NULL;
 	enum bc_exit code = BC_EXIT_OK;
@@ -423,6 +447,9 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 			socket = optarg;
 		else if (letter == OPTION_ONCE)
 			is_once = true;
+		else if (letter == 'd' && !bc_option_time(console, "--delay", SECOND_NS,
+						  86400 * SECOND_NS, &top.delay_ns))
+			code = BC_EXIT_USAGE;
 		is_finished = letter == '?' || code != BC_EXIT_OK;
 	}
 	if (!is_finished && optind != argc) {

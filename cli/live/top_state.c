@@ -1,11 +1,13 @@
 /* The state of `buscap top`: what its page shows.
  *
  * Values by second are in a ring, each with its second, so that an old one is recognized and
- * nothing has to be shifted or cleared. The mixes of the last seconds are a ring of the daemon's
- * responses: the difference between the latest and the oldest is the recent traffic. Both rings
- * start again when a count has decreased, because the daemon was restarted. */
+ * nothing has to be shifted or cleared. They come from the statuses, and those before the first or
+ * during a pause from the daemon's history. The mixes of the last seconds are a ring of the
+ * daemon's responses: the difference between the latest and the oldest is the recent traffic. Both
+ * rings start again when a count has decreased, because the daemon was restarted. */
 #include "cli/live/top_state.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +91,39 @@ bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct
 	state->status_ns = now->ns;
 	state->status_wall = now->wall;
 	return true;
+}
+
+void bc_top_state_add_history(
+	struct bc_top_state *state, const json_t *history, const struct bc_top_now *now)
+{
+	static const struct {
+		const char *name;
+		enum bc_top_series series;
+	} figures[] = {{"received_samples", BC_TOP_SAMPLES}, {"record_bytes", BC_TOP_RECORDS},
+		{"written_bytes", BC_TOP_BYTES_OUT}, {"used_chunks", BC_TOP_BUFFER},
+		{"lost_samples", BC_TOP_LOST}};
+	const json_t *intervals = bc_json_path(history, "seconds");
+	size_t n = json_array_size(bc_json_path(intervals, figures[0].name));
+	double chunks = fmax(1, (double)bc_json_path_count(state->status, "buffer.chunks"));
+	uint64_t second = now->ns / SECOND_NS;
+
+	for (unsigned age = 1; age < BC_TOP_SECONDS && n-- != 0 && second-- != 0; age++) {
+		struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
+		if (bc_top_state_second(state, second) != NULL)
+			continue;
+		*at = (struct bc_top_second){.second = second, .is_known = true};
+		for (unsigned i = 0; i < BC_TOP_SERIES; i++) {
+			const json_t *value = json_array_get(
+				bc_json_path(intervals, figures[i].name), n);
+			at->values[figures[i].series] = json_number_value(value);
+			at->is_known = at->is_known && json_is_number(value);
+		}
+		at->values[BC_TOP_RECORDS] /= BC_RECORD_BYTES;
+		at->values[BC_TOP_BUFFER] /= chunks;
+		if (at->is_known && at->values[BC_TOP_LOST] > 0 &&
+			state->lost_ns < second * SECOND_NS)
+			state->lost_ns = second * SECOND_NS;
+	}
 }
 
 struct bc_top_state *bc_top_state_copy(const struct bc_top_state *state)

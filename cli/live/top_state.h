@@ -44,7 +44,7 @@ struct bc_top_state {
 	char err[256];       /* if is_unreachable */
 	uint64_t status_ns;  /* time of the latest status */
 	time_t status_wall;
-	uint64_t lost_ns;                             /* time of the last loss; 0: none seen */
+	uint64_t lost_ns;                             /* time of the last loss; 0: none known */
 	struct bc_top_second seconds[BC_TOP_SECONDS]; /* index: second modulo BC_TOP_SECONDS */
 	struct bc_top_mix mixes[BC_TOP_MIX_PERIOD + 1];
 	unsigned latest_mix;
@@ -62,6 +62,11 @@ struct bc_top_now {
 /* Adds a status. If the object is not a status, changes nothing and returns false. */
 bool bc_top_state_add_status(
 	struct bc_top_state *state, json_t *status, const struct bc_top_now *now);
+
+/* Adds the seconds of a response of /v1/history that are not known, after a status of the same
+ * daemon. They may be off by one: the last one counts as the one before `now`. */
+void bc_top_state_add_history(
+	struct bc_top_state *state, const json_t *history, const struct bc_top_now *now);
 
 /* Returns a copy, or NULL if out of memory. */
 struct bc_top_state *bc_top_state_copy(const struct bc_top_state *state);

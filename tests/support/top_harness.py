@@ -62,6 +62,13 @@ class Bus:
             "sealed": {"segments": 3, "commands_waiting": 0, "commands_failed": 0},
             "streams": {"events": 1, "records": 0}, "clients": 1, "uptime_seconds": round(self.seconds(), 1)}
 
+    def history(self):
+        """Without losses, and without the interval of a minute ago."""
+        n = min(int(self.seconds()), 3600)
+        figures = {"received_samples": 4_000_000, "lost_samples": 0, "record_bytes": 48_000_000, "written_bytes": 16_000_000, "used_chunks": 16}
+        return {"seconds": {"end": "2026-11-20T20:00:00.000000000Z", "interval_seconds": 1,
+                            **{name: [None if i == n - 60 else value for i in range(n)] for name, value in figures.items()}}}
+
     def mix(self):
         of = int(self.seconds() * 4_500_000)
         sampled = of // 16
@@ -78,7 +85,7 @@ class FakeDaemon:
     """Serves the data of a Bus on a Unix socket. `paths`: the paths it serves; others get 404. `more`: events sent
     after each status."""
 
-    def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events"), more=()):
+    def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/history", "/v1/events"), more=()):
         self.path = str(socket_path)
         self.bus = bus
         self.paths = paths
@@ -124,6 +131,8 @@ class FakeDaemon:
                     self._send_object(200, fake.bus.status())
                 elif self.path == "/v1/mix":
                     self._send_object(200, fake.bus.mix())
+                elif self.path == "/v1/history":
+                    self._send_object(200, fake.bus.history())
                 else:
                     try:
                         self._send_events()

@@ -20,8 +20,8 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 UTF8 = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
-def top(directory, width, height, **options):
-    return Terminal(directory, width, height, need(BUSCAP), "top", "--socket", directory / "s", **options)
+def top(directory, width, height, options=(), **more):
+    return Terminal(directory, width, height, need(BUSCAP), "top", "--socket", directory / "s", *options, **more)
 
 
 def line_of(text, word):
@@ -55,7 +55,7 @@ def check_page(text, bus, has_graphs=True):
     rate, data, out = (line_of(text, word) for word in ("samples/s", "records/s", "to disk/s"))
     assert re.match(r"samples/s +4\.\d\d M\b", rate), rate
     assert re.match(r"records/s +4\.\d\d M\b", data) and re.match(r"to disk/s +1\d\.\d MB\b", out), (data, out)
-    assert re.match(r"buffer +\d+ %", line_of(text, "buffer")), text
+    assert re.match(r"buffer     \d+ % in use, max 81 %, 1.3 s left at this rate$", line_of(text, "buffer ")), text
     if has_graphs:
         for line in (rate, out, line_of(text, "lost/s")):
             assert re.search(f"[{BLOCKS}]", line) and " max " in line, line
@@ -74,6 +74,23 @@ def is_whole(text):
 
 
 # ---- in a terminal
+
+
+@pytest.mark.asan
+def test_the_graphs_begin_with_the_past_and_a_delay_holds_the_page_back(tmp):
+    bus = Bus()
+    with FakeDaemon(tmp / "s", bus) as fake, top(tmp, 100, 24, options=("-d", "1h")) as terminal:
+        text = terminal.wait_for(lambda text: fits(terminal, text), "the first page")
+        for word, most in (("samples/s", r"4\.\d\d M"), ("to disk/s", r"1\d\.\d MB"), ("buffered", r"\d+ %")):
+            assert re.search(rf"[{BLOCKS}]{{60}} +max {most}$", line_of(text, word)), text
+        equal(fake.requests.count("/v1/history"), 1)
+        bus.lost = 4711
+        before = fake.requests.count("/v1/mix")
+        harness.wait_until(lambda: fake.requests.count("/v1/mix") >= before + 3, "three more statuses")
+        equal(terminal.text(), text, "the page")
+        terminal.press("s")
+        terminal.wait_for(lambda text: "4,711 samples" in text and "s order: name" in text, "the page after a key")
+        equal(fake.requests.count("/v1/history"), 1, "the seconds are known now")
 
 
 @pytest.mark.asan

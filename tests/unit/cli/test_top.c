@@ -86,7 +86,8 @@ static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
 		"\"gaps\":2468},"
 		"\"rates\":{\"samples_per_second\":%u,\"record_bytes_per_second\":%u,\"written_"
 		"bytes_per_second\":%u},"
-		"\"buffer\":{\"chunks\":64,\"free_chunks\":%u,\"min_free_chunks\":11},"
+		"\"buffer\":{\"chunks\":64,\"free_chunks\":%u,\"min_free_chunks\":11,\"time_left_"
+		"seconds\":4.1},"
 		"\"disk\":{\"free_bytes\":812345678901,\"time_left_seconds\":38160,"
 		"\"last_error\":\"write: error 28\"}}",
 		1000 + second, 1000000 * second, 123456 + lost, rate, rate * 12, rate * 4,
@@ -244,7 +245,7 @@ TEST_F(the_most_important_lines_are_shown_first)
 	check_has(f, "10.6 hours left");
 	check_lacks(f, "buffer  ");
 	f->view.height = 6;
-	check_has(f, "buffer            2 %");
+	check_has(f, "buffer     2 % in use, max 83 %, 4.1 s left at this rate");
 	check_has(f, "q quit");
 }
 
@@ -255,7 +256,8 @@ TEST_F(a_screen_of_80_by_28_shows_everything)
 	static const char *const wanted[] = {"buscap top  recording", "usb, clock 66.7 MHz",
 		"streaming, 1209:0001 BC-00427", "20261120T194302Z-ab12cd", "1.23 G records",
 		"9.88 GB", "segment 31", "write: error 28", "10.6 hours left", "samples/s",
-		"records/s", "to disk/s", "buffer", "lost/s", "FETCH", "0x00000000", "and 26 more"};
+		"records/s", "to disk/s", "buffered", "lost/s", "FETCH", "0x00000000",
+		"and 26 more"};
 
 	run_15_minutes(f);
 	f->view.height = 28;
@@ -321,6 +323,64 @@ TEST_F(an_idle_bus_shows_earlier_records)
 	check_has(f, "on the bus since the daemon started, from one record in 16");
 	check_has(f, "0xf2");
 	check_has(f, "<0.1 %");
+}
+
+static const struct bc_top_second *second_ago(const struct fixture *f, unsigned age)
+{
+	return bc_top_state_second(f->state, f->now.ns / SECOND_NS - age);
+}
+
+TEST_F(the_history_fills_the_seconds_that_are_not_known)
+{
+	json_t *history = parse(
+		"{\"seconds\":{\"received_samples\":[70,null,80,90],\"lost_samples\":[5,null,0,0],"
+		"\"record_bytes\":[120,null,240,360],\"written_bytes\":[7,null,8,9],"
+		"\"used_chunks\":[16,null,32,64]}}");
+
+	add_status(f, full_status(1, 4000000, 0), NULL);
+	f->now.ns += SECOND_NS;
+	add_status(f, full_status(2, 4000000, 0), NULL);
+	bc_top_state_add_history(f->state, history, &f->now);
+	assert_true(second_ago(f, 0)->values[BC_TOP_SAMPLES] == 4000000);
+	assert_true(second_ago(f, 1)->values[BC_TOP_SAMPLES] == 4000000);
+	assert_true(second_ago(f, 2)->values[BC_TOP_SAMPLES] == 80);
+	assert_true(second_ago(f, 2)->values[BC_TOP_RECORDS] == 20);
+	assert_true(second_ago(f, 2)->values[BC_TOP_BYTES_OUT] == 8);
+	assert_true(second_ago(f, 2)->values[BC_TOP_BUFFER] == 0.5);
+	assert_null(second_ago(f, 3));
+	assert_true(second_ago(f, 4)->values[BC_TOP_SAMPLES] == 70);
+	assert_true(second_ago(f, 4)->values[BC_TOP_LOST] == 5);
+	assert_null(second_ago(f, 5));
+	check_has(f, "last 4 s ago");
+	json_decref(history);
+}
+
+/* Of a new machine, of another version of the daemon, of a longer time than is kept. */
+TEST_F(a_history_of_any_length_is_safe)
+{
+	json_t *list = json_array();
+	json_t *history = json_pack("{s:{s:O}}", "seconds", "received_samples", list);
+
+	add_status(f, full_status(1, 4000000, 0), NULL);
+	for (unsigned n = 0; n < 3600; n++)
+		json_array_append_new(list, json_integer(7));
+	bc_top_state_add_history(f->state, history, &f->now);
+	assert_null(second_ago(f, 1)); /* the other lists are missing */
+	assert_non_null(second_ago(f, 0));
+	for (unsigned i = 0; i < 4; i++)
+		json_object_set(json_object_get(history, "seconds"),
+			((const char *[]){
+				"lost_samples", "record_bytes", "written_bytes", "used_chunks"})[i],
+			list);
+	bc_top_state_add_history(f->state, history, &f->now);
+	for (unsigned age = 1; age < BC_TOP_SECONDS; age++)
+		assert_true(second_ago(f, age)->values[BC_TOP_LOST] == 7);
+	assert_true(second_ago(f, 0)->values[BC_TOP_SAMPLES] == 4000000);
+	bc_top_state_add_history(f->state, NULL, &f->now);
+	f->now.ns = SECOND_NS / 2;
+	bc_top_state_add_history(f->state, history, &f->now);
+	json_decref(list);
+	json_decref(history);
 }
 
 TEST_F(losses_are_shown_as_they_occur)
