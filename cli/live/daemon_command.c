@@ -518,7 +518,7 @@ static const struct command {
 	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, NULL, 0, NULL,
 		bc_response_print_triggers, NULL},
 	{&trigger_add_usage, "POST", "/v1/triggers", 3, -1,
-		"requires NAME ACTION WHEN, such as roi mark port=e0", 0, fill_trigger,
+		"needs NAME ACTION WHEN, such as roi mark port=e0", 0, fill_trigger,
 		bc_response_print_triggers, NULL},
 	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "takes one NAME", 0, NULL, NULL,
 		NULL},

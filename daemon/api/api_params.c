@@ -58,7 +58,7 @@ static const struct member *find_member(const struct member *members, const char
 /* Lists the allowed members in the error message. */
 static bool fail_unknown(const struct parser *p, const char *name, const struct member *members)
 {
-	char message[256] = "unknown member; expected ";
+	char message[256] = "unknown member; use ";
 	size_t n = strlen(message);
 
 	if (members[0].name == NULL)

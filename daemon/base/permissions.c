@@ -31,8 +31,9 @@ bool bc_permissions_parse(uint32_t *permissions, const char *text, char *err, si
 			p++;
 		if (p == BC_PERMISSIONS)
 			return bc_fail(err, errlen,
-				"unknown operation; expected record, rotate, mark, note, snapshot "
-				"or trigger");
+				"%.*s: unknown operation; use record, rotate, mark, note, snapshot "
+				"or trigger",
+				(int)n, text);
 		set |= bc_permission_bit(p);
 		text += n;
 	}

@@ -667,8 +667,7 @@ bool bc_usb_settings_read(
 	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
 		char *equals = strchr(setting, '=');
 		if (equals == NULL)
-			return bc_fail(err, errlen, "%s: expected KEY=VALUE, for example serial=A1",
-				setting);
+			return bc_fail(err, errlen, "%s: not KEY=VALUE; try serial=A1", setting);
 		*equals = '\0';
 		if (!set_usb_key(options, setting, equals + 1, what, sizeof(what)))
 			return bc_fail(err, errlen, "%s: %s", setting, what);

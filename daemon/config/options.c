@@ -125,7 +125,7 @@ static bool add_override(struct bc_daemon_options *o, const char *option, const 
 	const char *key, const char *value)
 {
 	if (o->overrides_count == BC_OVERRIDES_MAX) {
-		fprintf(stderr, "buscapd: too many settings on the command line (limit %d)\n",
+		fprintf(stderr, "buscapd: too many settings on the command line; the limit is %d\n",
 			BC_OVERRIDES_MAX);
 		return false;
 	}
@@ -155,7 +155,7 @@ static bool add_rule(
 	char *colon = strchr(text, ':');
 
 	if (colon == NULL) {
-		fprintf(stderr, "buscapd: %s %s: expected RULE:VALUE\n", option, text);
+		fprintf(stderr, "buscapd: %s %s: not RULE:VALUE; try duration:10s\n", option, text);
 		return false;
 	}
 	*colon = '\0';
@@ -176,8 +176,7 @@ static bool add_setting(struct bc_daemon_options *o, char *text)
 
 	if (point == NULL || equals == NULL || equals < point) {
 		fprintf(stderr,
-			"buscapd: --set %s: expected SECTION.KEY=VALUE, for example "
-			"pipeline.buffer=128M\n",
+			"buscapd: --set %s: not SECTION.KEY=VALUE; try pipeline.buffer=128M\n",
 			text);
 		return false;
 	}

@@ -157,9 +157,9 @@ bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 	else if (t->action == BC_ACTION_UNSET)
 		what = "action is missing";
 	else if (t->pre.unit != BC_TIME_OR_SIZE_NONE && !starts)
-		what = "pre requires action start, toggle or snapshot";
+		what = "pre needs action start, toggle or snapshot";
 	else if (t->post.unit != BC_TIME_OR_SIZE_NONE && !has_post)
-		what = "post requires action start, stop or snapshot";
+		what = "post needs action start, stop or snapshot";
 	if (what != NULL)
 		bc_message(err, errlen, "trigger %s: %s", t->name, what);
 	return what == NULL;

@@ -657,7 +657,7 @@ enum bc_refusal bc_recorder_start(
 {
 	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"pre: requires the flight recorder: set record = flight in the "
+			"pre: needs the flight recorder: set record = flight in the "
 			"configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
@@ -672,7 +672,7 @@ enum bc_refusal bc_recorder_snapshot(
 
 	if (!has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"requires the flight recorder: set record = flight in the "
+			"needs the flight recorder: set record = flight in the "
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
@@ -795,7 +795,7 @@ enum bc_refusal bc_recorder_arm(
 
 	if (needs_flight && !has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"%s: pre and snapshot require the flight recorder: set record = flight in "
+			"%s: pre and snapshot need the flight recorder: set record = flight in "
 			"the configuration",
 			trigger->name);
 	switch (bc_trigger_engine_add(&r->triggers, trigger)) {

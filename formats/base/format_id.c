@@ -184,7 +184,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		const char *expected = set_option(options, 1u << key, equals + 1);
 		if (expected != NULL)
 			return bc_fail(
-				err, errlen, "%s=%s: expected %s", pair, equals + 1, expected);
+				err, errlen, "%s=%s: must be %s", pair, equals + 1, expected);
 		has_seed |= 1u << key == BC_OPTION_SEED;
 		if (text[n] == '\0')
 			break;

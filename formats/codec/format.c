@@ -210,7 +210,7 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 							     : "it holds only kernel events";
 	if ((source & BECOMES_REFERENCE) == 0)
 		return "it has no references";
-	return "it has no sizes, which the target requires";
+	return "it has no sizes, which the target needs";
 }
 
 /* ---- entry convert */

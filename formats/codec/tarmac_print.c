@@ -165,7 +165,7 @@ static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 {
 	if (entry->size == 0)
 		snprintf(p->err, sizeof(p->err),
-			"its size is unknown, which a Tarmac memory access requires");
+			"its size is unknown, which a Tarmac memory access needs");
 	else
 		snprintf(p->err, sizeof(p->err),
 			"size of %" PRIu32

@@ -300,7 +300,7 @@ static const struct failure wrong_options[] = {
 	{"convert -O csv -I byu -i - - <x.byu", "once"},
 	{"convert -I din -O bcp1:seed=3 x.din", "seed has no effect without map=pages"},
 	{"convert -I din -O tarmac x.din", "it has no sizes"},
-	{"convert -O perfetto:interval=1000000 x.byu", "expected a time up to 1000s, such as 10ms"},
+	{"convert -O perfetto:interval=1000000 x.byu", "must be a time up to 1000s, such as 10ms"},
 	/* sim */
 	{"sim", "-O is required: bcp1, raw6 or byu"},
 	{"sim -O foo", "must be bcp1, raw6 or byu"},

@@ -82,7 +82,7 @@ TEST_F(errors_name_the_member)
 		const char *text;
 		const char *message;
 	} wrong[] = {
-		{"{\"frob\":1}", "frob: unknown member; expected label, metadata, "},
+		{"{\"frob\":1}", "frob: unknown member; use label, metadata, "},
 		{"{\"Label\":\"a\"}", "Label: unknown member"},
 		{"{\"label\":\"a\",\"label\":\"a\"}",
 			"invalid JSON at byte 20: duplicate object key near '\"label\"'"},
@@ -116,7 +116,7 @@ TEST_F(errors_name_the_member)
 		{"{\"limits\":{\"filesize\":{}}}", "limits.filesize: must be an integer"},
 		{"{\"limits\":1}", "limits: must be an object"},
 		{"{\"limits\":{\"frob\":1}}",
-			"limits.frob: unknown member; expected duration, records or filesize"},
+			"limits.frob: unknown member; use duration, records or filesize"},
 		{"{\"pre\":false}", "pre: must be a number of seconds or a string"},
 		{"{\"pre\":0}", "pre: must be a time or size above 0"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
@@ -180,7 +180,7 @@ TEST_F(other_bodies_have_their_own_members)
 		{BC_PARAMS_SNAPSHOT, "{\"post\":\"all\"}", "post: must be a time or a size"},
 		{BC_PARAMS_TRIGGER, "{\"name\":\"a\"," TRIGGER "}", NULL},
 		{BC_PARAMS_TRIGGER, "{\"name\":\"a\",\"action\":\"mark\"}", "when: required"},
-		{BC_PARAMS_TRIGGER, "{\"frob\":1}", "frob: unknown member; expected name, when"},
+		{BC_PARAMS_TRIGGER, "{\"frob\":1}", "frob: unknown member; use name, when"},
 		{BC_PARAMS_MARK, "{\"text\":\"x\"}", NULL},
 		{BC_PARAMS_MARK, "{}", "text: required"},
 		{BC_PARAMS_NOTE, "{}", "metadata: required"},

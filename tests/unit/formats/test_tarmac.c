@@ -730,7 +730,7 @@ TEST(a_reference_without_a_size_is_refused)
 	e[1] = e[0];
 	e[1].size = 0;
 	char *out = print_all(e, 2, &n, -ERANGE, err);
-	assert_string_equal(err, "its size is unknown, which a Tarmac memory access requires");
+	assert_string_equal(err, "its size is unknown, which a Tarmac memory access needs");
 	assert_int_equal(n, strlen("0 clk MR512 00008034 \n") + 1024);
 	free(out);
 	e[1].size = BC_TARMAC_ACCESS_MAX + 1;
