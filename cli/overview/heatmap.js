@@ -7,7 +7,7 @@ import {
 	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
 } from "./plot.js";
 import { holeLines, linedSymbols } from "./timeline.js";
-import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
+import { address, addressRange, CLASSES, count, isPort, PORT_0, PORTS, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const MAP_TOP = 4;
@@ -126,7 +126,7 @@ function rowOfPlace(place) {
 
 export function placeOfHit(hit) {
 	const addr = parseInt(hit.addr, 16);
-	return /^IO/.test(hit.type) ? PORT_0 + addr % 65536 : Math.floor(addr / 4096);
+	return /^IO/.test(hit.type) ? PORT_0 + addr % PORTS : Math.floor(addr / 4096);
 }
 
 // Single records as dots, and the hits of a search as rings.

@@ -2,7 +2,7 @@
 // are left out while the recording is followed.
 
 import { hasPlaces, model, spanView } from "./model.js";
-import { CLASSES, isPort, PLACES, PORT_0 } from "./text.js";
+import { CLASSES, isPort, PLACES, PORT_0, PORTS } from "./text.js";
 import { fromRfc3339, toRfc3339 } from "./time.js";
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
@@ -19,7 +19,7 @@ function addressText(place, isLast) {
 function readAddress(text) {
 	const [, io, digits] = /^(io)?([0-9a-f]{1,8})$/.exec(text) || [];
 	const number = parseInt(digits, 16);
-	return io ? PORT_0 + number % 65536 : Math.floor(number / 4096); // NaN if it is no address
+	return io ? PORT_0 + number % PORTS : Math.floor(number / 4096); // NaN if it is no address
 }
 
 function readPlaces(text) {

@@ -15,6 +15,7 @@ import { clampView, eventsByTime, isColumnInView, model, pannedView, spanView, v
 import { drawPanel, isTab } from "./panel.js";
 import { parseQuery } from "./query.js";
 import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records.js";
+import { viewQueries } from "./selection.js";
 import { embeddedReport } from "./source.js";
 import { drawStrip, listenToStrip } from "./strip.js";
 import { CLASSES, eventText } from "./text.js";
@@ -232,7 +233,7 @@ function start() {
 // For tests: what is known, where it is drawn, and functions without state.
 window.buscap = {
 	model, currentColours, formatTime, formatDuration, timeAxis, fromRfc3339, toRfc3339, zoomedView, pannedView, parseQuery,
-	eventText, eventsByTime, spanView, stateText,
+	eventText, eventsByTime, spanView, stateText, viewQueries,
 	show: app.show,
 	setCursor: (cell) => setCursor(app, cell),
 	cellPixels: (column, row) => {

@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { model, toAbsolute } from "./model.js";
-import { PLACES, PORT_0 } from "./text.js";
+import { PLACES, PORT_0, PORTS } from "./text.js";
 import { toRfc3339 } from "./time.js";
 
 const CLASS_TYPES = {
@@ -12,7 +12,7 @@ const CLASS_TYPES = {
 const CSV_COLUMNS = ["recording", "number", "tick", "epoch", "time", "type", "addr", "size", "attr", "proc", "name"];
 
 // Returns the searches for the records in a view, of one class or of all. Memory and ports are two searches, as a search has
-// one range. They also find records at other places that reach into the range.
+// one range. They also find records that begin before the range and reach into it.
 export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
 	const hex = (first, last) => `${first.toString(16)}-${last.toString(16)}`;
 	const common = { from: toRfc3339(from), to: toRfc3339(to + 1n), ...(shown === "all" ? {} : { type: CLASS_TYPES[shown] }) };
@@ -22,8 +22,9 @@ export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
 	const found = [];
 	if (placeFrom < PORT_0) {
 		found.push({ ...common, addr: hex(placeFrom * 4096, Math.min(placeTo + 1, PORT_0) * 4096 - 1) });
-		if (shown !== "all") {
-			found[0].type = CLASS_TYPES[shown].replace(/,io(read|write)$/, "");
+		if (shown !== "all" || placeFrom * 4096 < PORTS) {
+			const types = shown === "all" ? Object.values(CLASS_TYPES).join() : CLASS_TYPES[shown];
+			found[0].type = types.replace(/,io(read|write)/g, "");
 		}
 	}
 	if (placeTo >= PORT_0 && !["fetch", "other"].includes(shown)) {

@@ -3,7 +3,8 @@
 
 // A place is a page of memory, or a port after them: docs/segment-format.md, section 8.
 export const PORT_0 = 1 << 20;
-export const PLACES = PORT_0 + 65536;
+export const PORTS = 65536;
+export const PLACES = PORT_0 + PORTS;
 export const CLASSES = ["fetch", "read", "write", "other"];
 
 const formatCount = d3.format(",");

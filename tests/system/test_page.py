@@ -1252,6 +1252,17 @@ def test_the_records_of_a_cell_and_of_a_search_are_listed_saved_and_copied(tmp, 
                 browser.js("[...document.querySelectorAll('.acts button')].find((one) => one.innerText === 'Next page').click()")
                 browser.idle()
             equal(pages, [f"{hit['number']:,}" for hit in hits])
+
+        def found(*options):
+            return [(int(row["number"]), row["type"], int(row["addr"], 16)) for row in csv.DictReader(
+                output("cut", *options, "-O", "csv", out).splitlines()) if row["kind"] == "reference"]
+
+        # Low memory has the addresses of ports.
+        for first, last, is_there in ((0, 15, lambda kind, addr: kind[:2] != "IO" and addr < 1 << 16),
+                                      (0, (1 << 20) + 255, lambda kind, addr: kind[:2] != "IO" or addr < 256)):
+            queries = browser.js("buscap.viewQueries({...buscap.model.view, placeFrom: arguments[0], placeTo: arguments[1]}, 'all')", first, last)
+            equal(sorted(row for query in queries for row in found(*(word for name in query for word in (f"--{name}", query[name])))),
+                  [row for row in found() if is_there(*row[1:])])
         # A search limited to the view, and its hits one after the other.
         browser.js("document.querySelector('#timeline').focus()")
         browser.press("+")
