@@ -54,7 +54,7 @@ function draw() {
 	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
 	element("empty").hidden = !text;
 	element("empty").textContent = text;
-	element("panel").hidden = !model.overview;
+	element("panel").classList.toggle("waiting", !model.overview);
 	if (!model.overview) {
 		return;
 	}

@@ -43,8 +43,9 @@ function drawRecorded(context, scale, height) {
 
 export function drawStrip(canvas) {
 	const strip = canvas.parentElement;
-	strip.hidden = !model.overview.recordings.length;
-	if (strip.hidden) {
+	const isWaiting = !model.overview.recordings.length;
+	strip.classList.toggle("waiting", isWaiting);
+	if (isWaiting) {
 		return;
 	}
 	const { context, width, height } = prepareCanvas(canvas);

@@ -1505,9 +1505,10 @@ def test_the_first_screen_says_what_is_read_and_why_nothing_is_shown(tmp, driver
     assert len(files) > 2
     size = files[-1].stat().st_size
     os.truncate(files[-1], 1 << 43)  # takes hours to read
-    with Web(out) as web, Tab(driver) as browser:
+    with Web(out) as web, Tab(driver, 1400, 1200) as browser:
         browser.open(f"http://{web.host}/?token={web.token}")
         browser.wait(f"{empty} === 'Reading {out} … {len(files) - 1} of {len(files)} files'")
+        height = browser.js("document.querySelector('#heatmap').clientHeight")
         browser.driver.execute_script("document.querySelectorAll('[data-window], [data-act]').forEach((one) => one.click())")
         os.truncate(files[-1], size)
         browser.idle()
@@ -1522,6 +1523,7 @@ def test_the_first_screen_says_what_is_read_and_why_nothing_is_shown(tmp, driver
         (tmp / "away").rename(out)
         browser.idle()
         equal((totals_on_page(browser)["all"], browser.text("#notices")), (records, ""))
+        equal(browser.js("document.querySelector('#heatmap').clientHeight"), height, "as many rows as fit were asked for")
 
 
 def test_paper_has_no_buttons_and_all_texts(tmp, driver):
