@@ -112,10 +112,11 @@ function restore() {
 	const isSearched = model.search ? model.search.text === q && model.search.which === which
 		&& model.search.isLimited === isLimited : !q;
 	if (!isSearched && !model.isReport) {
+		const limits = isLimited ? view || model.view : null; // null at the start: what is followed is not known yet
 		element("search-text").value = q;
-		element("search-limit").checked = isLimited;
+		element("search-limit").checked = limits !== null;
 		if (q) {
-			startSearch(app, which, isLimited ? view || model.view : null);
+			startSearch(app, which, limits);
 		} else {
 			model.search = null;
 		}

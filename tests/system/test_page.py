@@ -1125,6 +1125,13 @@ def test_the_address_restores_the_view_and_the_theme_is_remembered(tmp, driver):
         browser.open("about:blank")
         browser.open(f"{url}#from=2001-01-01T00:00:00Z&to=2001-01-01T00:00:00.01Z&places=x-y&class=z&tab=constructor").idle()
         equal(shown(), ((whole[0][0], whole[0][0] + 10_000_000), *whole[1:]))
+        # A search in view needs one.
+        times = "from={}&to={}&".format(*browser.js("[buscap.model.view.from, buscap.model.view.to].map(buscap.toRfc3339)"))
+        for text, is_limited in ((times, True), ("", False)):
+            browser.open("about:blank")
+            browser.open(f"{url}#{text}q=write&in=view").idle()
+            browser.wait("!!buscap.model.search.hits")
+            equal(browser.js("[document.querySelector('#search-limit').checked, buscap.model.search.isLimited]"), [is_limited] * 2, text)
         equal(browser.faults(), [])
 
 
