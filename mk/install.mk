@@ -25,6 +25,7 @@ UNIT_FILES := \
 	$(call into,$(UNITS),$(UNITDIR)) \
 	$(call into,$(DROPINS),$(DATADIR)/buscapd) \
 	systemd/60-buscapd.rules:$(UDEVDIR)/rules.d/60-buscapd.rules \
+	systemd/buscapd.catalog:$(PREFIX)/lib/systemd/catalog/buscapd.catalog \
 	systemd/buscapd.sysusers:$(PREFIX)/lib/sysusers.d/buscapd.conf \
 	systemd/buscapd.tmpfiles:$(PREFIX)/lib/tmpfiles.d/buscapd.conf \
 	systemd/buscapd.preset:$(PREFIX)/lib/systemd/system-preset/60-buscapd.preset

@@ -50,7 +50,13 @@ struct bc_source_data {
 	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };
 
-enum bc_source_level { BC_SOURCE_INFO, BC_SOURCE_NOTICE, BC_SOURCE_WARNING };
+enum bc_source_level {
+	BC_SOURCE_INFO,
+	BC_SOURCE_NOTICE,
+	BC_SOURCE_WARNING,
+	BC_SOURCE_BOARD_GONE, /* a warning */
+	BC_SOURCE_BOARD_BACK, /* a notice; also for the first time */
+};
 
 struct bc_source_sink {
 	void *context;

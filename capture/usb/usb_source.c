@@ -322,7 +322,7 @@ static void usb_note_unplug(struct usb_source *u)
 {
 	u->board.unplugs++;
 	u->others[0] = '\0'; /* they can be mistaken for it: name them again */
-	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
+	bc_usb_framer_log(&u->framer, BC_SOURCE_BOARD_GONE,
 		"%s: unplugged; the recording continues when it is plugged in again",
 		u->source.name);
 	bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
@@ -433,7 +433,7 @@ static void usb_log_streaming(struct usb_source *u)
 	if (u->source.clock_hz != 0)
 		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", u->source.clock_hz,
 			u->options.protocol == BC_FORMAT_RAW6 ? " (host's clock)" : "");
-	bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE,
+	bc_usb_framer_log(&u->framer, BC_SOURCE_BOARD_BACK,
 		"%s: streaming: %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
 		u->source.name, b->identity.speed, b->has_info ? b->firmware : "",
 		b->has_info ? ", " : "", clock, b->transfers, b->transfer_bytes);
@@ -476,7 +476,7 @@ static void usb_start_streaming(struct usb_source *u)
 	if (u->board.plugs == 1 || u->is_other)
 		usb_log_streaming(u);
 	else
-		bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE, "%s: back after %.3f s",
+		bc_usb_framer_log(&u->framer, BC_SOURCE_BOARD_BACK, "%s: back after %.3f s",
 			u->source.name, (double)u->framer.broken.duration_ns * 1e-9);
 	u->is_other = false;
 }
@@ -880,7 +880,7 @@ static void usb_cancel_unplugged(struct usb_source *u)
 	if (u->stopping != USB_COUNTING && u->framer.last_frame_ns == 0) {
 		u->board.unplugs++;
 		bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
-		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_BOARD_GONE,
 			"%s: unplugged while stopping: its buffered samples are lost; gap recorded",
 			u->source.name);
 	}

@@ -9,6 +9,9 @@
  * On a terminal, a status line may be shown below the lines. It waits next to the queue, where a
  * newer one replaces it. A line erases it, and after the last line it is written again.
  *
+ * A line with fields for the journal is queued as an entry, and written to standard error if the
+ * journal does not accept it (daemon/base/journal.h).
+ *
  * Without the thread (before bc_log_start(), or if it can't be created) lines are written directly.
  */
 #include "daemon/base/log.h"
@@ -27,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/journal.h"
 #include "daemon/base/write_out.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
@@ -37,6 +41,9 @@
 /* Maximum bytes of a line before its end, "...\n" and a zero. */
 #define LINE_BYTES (BC_LOG_LINE_MAX - sizeof("...\n"))
 
+/* Maximum bytes of a line, or of its entry for the journal. */
+#define ENTRY_BYTES (BC_LOG_LINE_MAX + BC_JOURNAL_FIELDS_MAX)
+
 /* At the end, the time for lines that are not written yet. */
 #define FLUSH_S 1
 
@@ -46,6 +53,20 @@ static const char *const level_names[] = {
 	[BC_LOG_NOTICE] = "notice",
 	[BC_LOG_INFO] = "info",
 	[BC_LOG_DEBUG] = "debug",
+};
+
+/* MESSAGE_ID of each kind. In docs/messages.md and systemd/buscapd.catalog, too. An id never
+ * changes its meaning. */
+static const char *const ids[] = {
+	[BC_LOG_STARTED >> BC_LOG_KIND_SHIFT] = "8028b1ed7d7d42ff9ae74cdb61f5e1aa",
+	[BC_LOG_ENDED >> BC_LOG_KIND_SHIFT] = "fd153248702049d2809fdaa4deed9625",
+	[BC_LOG_LOST >> BC_LOG_KIND_SHIFT] = "3ade01f57c58492db3661ba1412c2b3c",
+	[BC_LOG_DISK_FAILED >> BC_LOG_KIND_SHIFT] = "2d6d5ca869e448378ad5e4104c06934b",
+	[BC_LOG_DISK_BACK >> BC_LOG_KIND_SHIFT] = "b6d5134b1e134a60a4d751d01ac9f76c",
+	[BC_LOG_DISK_LOW >> BC_LOG_KIND_SHIFT] = "337cddf85b73430da69212dd2fd0849d",
+	[BC_LOG_BOARD_GONE >> BC_LOG_KIND_SHIFT] = "254e27a29ff64cdaadbc9764bea1d7fa",
+	[BC_LOG_BOARD_BACK >> BC_LOG_KIND_SHIFT] = "6dace0eb007a40d6a6ed8985e984383a",
+	[BC_LOG_DAMAGED >> BC_LOG_KIND_SHIFT] = "486c505539ac4c1288279f12723dced4",
 };
 
 static atomic_int threshold = BC_LOG_INFO;
@@ -62,11 +83,12 @@ static struct {
 	uint64_t unreported; /* dropped lines */
 	int error;           /* errno of the last one that could not be written, or 0 */
 	size_t first;        /* of the ring */
-	size_t used;         /* whole lines */
+	size_t used;         /* whole lines, or entries for the journal, each with a zero */
 	char ring[QUEUE_BYTES];
 	char status[BC_LOG_LINE_MAX]; /* a line with its newline; empty: none */
 	bool is_status_due;           /* to be written, after the lines */
 	bool is_status_shown;
+	char recording[BC_LOG_RECORDING_MAX]; /* or empty */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void bc_log_set_level(enum bc_log_level level)
@@ -76,22 +98,7 @@ void bc_log_set_level(enum bc_log_level level)
 
 bool bc_log_is_enabled(enum bc_log_level level)
 {
-	return (int)level <= atomic_load(&threshold);
-}
-
-/* True if standard error is the journal. systemd sets JOURNAL_STREAM to the device and inode of the
- * stream; programs started in a session inherit the variable, but have another standard error. */
-static bool is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	char own[64];
-	struct stat st;
-
-	if (stream == NULL || fstat(STDERR_FILENO, &st) != 0)
-		return false;
-	snprintf(own, sizeof(own), "%llu:%llu", (unsigned long long)st.st_dev,
-		(unsigned long long)st.st_ino);
-	return strcmp(own, stream) == 0;
+	return (int)bc_log_priority(level) <= atomic_load(&threshold);
 }
 
 /* The journal has its own time stamps. An error before the start is that of a command. */
@@ -100,7 +107,7 @@ static int format_prefix(char *out, size_t size, enum bc_log_level level)
 	char time[BC_RFC3339_BYTES];
 	bool is_problem = level < BC_LOG_NOTICE;
 
-	if (is_journal())
+	if (bc_journal_is_stderr())
 		return snprintf(out, size, "<%d>", (int)level);
 	if (!atomic_load(&has_started))
 		return snprintf(
@@ -163,17 +170,17 @@ static void append_line(const char *line, size_t bytes)
 	queue.used += bytes;
 }
 
-/* Returns the length of the line, which ends in its only newline. */
-static size_t take_line(char line[BC_LOG_LINE_MAX])
+/* Returns the length of the line or entry. */
+static size_t take_line(char line[ENTRY_BYTES])
 {
 	size_t bytes = 0;
 
 	do {
 		line[bytes] = queue.ring[queue.first];
 		queue.first = (queue.first + 1) % QUEUE_BYTES;
-	} while (line[bytes++] != '\n');
+	} while (line[bytes++] != '\0');
 	queue.used -= bytes;
-	return bytes;
+	return bytes - 1;
 }
 
 static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
@@ -220,11 +227,23 @@ static void erase_status(void)
 	pthread_mutex_lock(&queue.lock);
 }
 
+/* Returns 0 or a negative errno. */
+static int write_line(char *line, size_t bytes)
+{
+	if (bc_journal_is_entry(line)) {
+		if (bc_journal_send(line, bytes) == 0)
+			return 0;
+		line = bc_journal_line(line);
+		bytes = strlen(line);
+	}
+	return bc_write_out(STDERR_FILENO, line, bytes);
+}
+
 /* Writes the next line, or how many are missing before it. Returns false if there is nothing to
  * write. */
 static bool write_next(void)
 {
-	char line[BC_LOG_LINE_MAX];
+	char line[ENTRY_BYTES];
 
 	if (queue.used == 0 && !queue.is_full) {
 		if (!queue.is_status_due)
@@ -237,7 +256,7 @@ static bool write_next(void)
 	queue.is_full = queue.is_full && queue.used != 0;
 	size_t bytes = missing != 0 ? format_dropped(line, missing) : take_line(line);
 	pthread_mutex_unlock(&queue.lock);
-	int rc = bc_write_out(STDERR_FILENO, line, bytes);
+	int rc = write_line(line, bytes);
 	pthread_mutex_lock(&queue.lock);
 	if (rc == 0) {
 		queue.unreported -= missing;
@@ -298,20 +317,27 @@ void bc_log_stop(void)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += FLUSH_S;
 	pthread_mutex_lock(&queue.lock);
-	bool is_started = queue.has_thread;
+	bool had_thread = queue.has_thread;
 	queue.is_ending = true;
 	queue.status[0] = '\0';
 	queue.is_status_due = queue.is_status_shown;
-	if (is_started)
+	if (had_thread)
 		pthread_cond_broadcast(&queue.changed);
 	while (queue.has_thread && rc == 0)
 		rc = pthread_cond_timedwait(&queue.changed, &queue.lock, &end);
 	bool is_done = !queue.has_thread;
 	pthread_mutex_unlock(&queue.lock);
-	if (is_started && is_done)
+	if (had_thread && is_done)
 		pthread_join(queue.thread, NULL);
-	else if (is_started)
+	else if (had_thread)
 		pthread_detach(queue.thread);
+}
+
+void bc_log_set_recording(const char *id)
+{
+	pthread_mutex_lock(&queue.lock);
+	snprintf(queue.recording, sizeof(queue.recording), "%s", id);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 void bc_log_status(const char *text)
@@ -334,16 +360,24 @@ uint64_t bc_log_dropped(void)
 	return atomic_load(&dropped);
 }
 
-/* Returns false if there is no thread to write it. */
-static bool queue_line(const char *line, size_t bytes)
+/* Queues a line, or its entry for the journal. Returns false if there is no thread to write it. */
+static bool queue_line(enum bc_log_level level, const char *line, size_t bytes)
 {
+	char entry[ENTRY_BYTES];
+
 	pthread_mutex_lock(&queue.lock);
 	bool has_thread = queue.has_thread;
-	if (has_thread && (queue.is_full || bytes > QUEUE_BYTES - queue.used)) {
+	size_t entry_bytes = bc_journal_format(
+		entry, sizeof(entry), ids[level >> BC_LOG_KIND_SHIFT], queue.recording, line);
+	if (entry_bytes != 0) {
+		line = entry;
+		bytes = entry_bytes;
+	}
+	if (has_thread && (queue.is_full || bytes + 1 > QUEUE_BYTES - queue.used)) {
 		queue.is_full = true;
 		count_dropped();
 	} else if (has_thread) {
-		append_line(line, bytes);
+		append_line(line, bytes + 1);
 		pthread_cond_broadcast(&queue.changed);
 	}
 	pthread_mutex_unlock(&queue.lock);
@@ -389,9 +423,9 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	int n = format_prefix(line, sizeof(line), level);
+	int n = format_prefix(line, sizeof(line), bc_log_priority(level));
 	fit(text, LINE_BYTES - (size_t)n);
 	size_t bytes = bc_log_write(line, (size_t)n, text);
-	if (!queue_line(line, bytes) && bc_write_out(STDERR_FILENO, line, bytes) != 0)
+	if (!queue_line(level, line, bytes) && bc_write_out(STDERR_FILENO, line, bytes) != 0)
 		atomic_fetch_add(&dropped, 1);
 }

@@ -6,11 +6,13 @@
  *     bc_log_start()
  *     bc_log() ...    never waits for the reader of standard error; lines that exceed a queue are
  *                     dropped, counted, and reported in a line when it is read again
+ *     bc_log_set_recording() ... when a recording starts and ends
  *     bc_log_status() ... like bc_log(), for a line that is rewritten in place
  *     bc_log_stop()
  *
- * docs/messages.md has those that need action. Messages that may repeat go through
- * daemon/base/log_limit.h.
+ * In the journal, messages of a kind have the field MESSAGE_ID, and all messages while a recording
+ * is open have RECORDING. docs/messages.md has the kinds, and the messages that need action.
+ * Messages that may repeat go through daemon/base/log_limit.h.
  */
 #ifndef BC_DAEMON_BASE_LOG_H
 #define BC_DAEMON_BASE_LOG_H
@@ -22,13 +24,34 @@
 /* Maximum bytes of a line, with its prefix, newline and terminating zero. */
 #define BC_LOG_LINE_MAX 1000u
 
+/* Bytes of a recording's id, with its zero. */
+#define BC_LOG_RECORDING_MAX 128u
+
+#define BC_LOG_KIND_SHIFT 3
+
 enum bc_log_level {
 	BC_LOG_ERROR = 3,
 	BC_LOG_WARNING = 4,
 	BC_LOG_NOTICE = 5,
 	BC_LOG_INFO = 6,
 	BC_LOG_DEBUG = 7,
+
+	/* Kinds, to be combined with a level. */
+	BC_LOG_STARTED = 1 << BC_LOG_KIND_SHIFT, /* a recording */
+	BC_LOG_ENDED = 2 << BC_LOG_KIND_SHIFT,
+	BC_LOG_LOST = 3 << BC_LOG_KIND_SHIFT,        /* samples */
+	BC_LOG_DISK_FAILED = 4 << BC_LOG_KIND_SHIFT, /* accepts nothing, or has lost data */
+	BC_LOG_DISK_BACK = 5 << BC_LOG_KIND_SHIFT,
+	BC_LOG_DISK_LOW = 6 << BC_LOG_KIND_SHIFT, /* nearly full */
+	BC_LOG_BOARD_GONE = 7 << BC_LOG_KIND_SHIFT,
+	BC_LOG_BOARD_BACK = 8 << BC_LOG_KIND_SHIFT, /* or there for the first time */
+	BC_LOG_DAMAGED = 9 << BC_LOG_KIND_SHIFT,    /* a file */
 };
+
+static inline enum bc_log_level bc_log_priority(enum bc_log_level level)
+{
+	return level & ((1 << BC_LOG_KIND_SHIFT) - 1);
+}
 
 /* Omits less urgent lines; BC_LOG_INFO at the start. The setting is shared by all threads. */
 void bc_log_set_level(enum bc_log_level level);
@@ -43,6 +66,9 @@ void bc_log_start(void);
 /* Writes the lines that are left, and removes the status line, for at most a second. Call before
  * the process ends. */
 void bc_log_stop(void);
+
+/* The recording that is open now; "": none. */
+void bc_log_set_recording(const char *id);
 
 /* Shows a line below the log, which is rewritten in place; "" removes it. Standard error must be a
  * terminal. Only the latest text is kept until the terminal accepts it. */

@@ -91,7 +91,8 @@ void bc_log_limited_text(
 		bc_log(level, "%s", text);
 		return;
 	}
-	l->level = level < l->level ? level : l->level;
+	if (bc_log_priority(level) < bc_log_priority(l->level))
+		l->level = level;
 	save_latest(l, text);
 }
 

@@ -288,7 +288,7 @@ static void exit_now(struct bc_daemon *d)
  * stays open. */
 static void exit_without_disk(struct bc_daemon *d)
 {
-	bc_log(BC_LOG_ERROR,
+	bc_log(BC_LOG_ERROR | BC_LOG_DISK_FAILED,
 		"%s: the disk does not respond; exiting; the next start recovers the open files",
 		d->config->dir);
 	exit_now(d);
@@ -489,8 +489,8 @@ static void on_stop_second(uv_timer_t *timer)
 	if (d->stop_seconds < STOP_SECONDS)
 		return;
 	abandon(d);
-	bc_log(BC_LOG_ERROR, "the disk has accepted nothing for %d s; giving up the buffer",
-		STOP_SECONDS);
+	bc_log(BC_LOG_ERROR | BC_LOG_DISK_FAILED,
+		"the disk has accepted nothing for %d s; giving up the buffer", STOP_SECONDS);
 }
 
 /* Starts the clock that gives up the buffer when the disk stops accepting data. */

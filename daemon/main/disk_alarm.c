@@ -14,7 +14,7 @@ static void warn(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s)
 		snprintf(when, sizeof(when), "in %" PRIu64 " min at the current rate", left_s / 60);
 	else if (left_s != 0)
 		snprintf(when, sizeof(when), "in %" PRIu64 " s at the current rate", left_s);
-	bc_log_limited(&alarm->limits, BC_LOG_WARNING,
+	bc_log_limited(&alarm->limits, BC_LOG_WARNING | BC_LOG_DISK_LOW,
 		"%s: full %s; free some space, or set a rule in [space], such as keep_free = 5G",
 		dir, when);
 }
@@ -30,7 +30,7 @@ bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t l
 	alarm->is_low = left_s < limit_s || (was_low && alarm->good_polls < GOOD_POLLS);
 	alarm->lacks_inodes = alarm->is_low && (has_no_inodes || (was_low && lacked_inodes));
 	if (alarm->lacks_inodes && !lacked_inodes)
-		bc_log_limited(&alarm->limits, BC_LOG_WARNING,
+		bc_log_limited(&alarm->limits, BC_LOG_WARNING | BC_LOG_DISK_LOW,
 			"%s: no file can be created: the file system has no free inodes; delete "
 			"some files, or set keep_free in [space]",
 			dir);

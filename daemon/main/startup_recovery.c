@@ -120,7 +120,7 @@ static void log_recovered(struct recovery *r, const struct leftover *l)
 	char lost[256 + BC_SEGMENT_NAME_MAX];
 
 	write_lost(lost, sizeof(lost), l);
-	bc_log_limited(&r->limits, is_whole ? BC_LOG_NOTICE : BC_LOG_WARNING,
+	bc_log_limited(&r->limits, is_whole ? BC_LOG_NOTICE : BC_LOG_WARNING | BC_LOG_DAMAGED,
 		"%s/%s: left open by an earlier run; recovered %s%s record%s%s", r->dir, l->to,
 		is_whole ? "all " : "", BC_GROUPED(found->records), bc_plural(found->records),
 		lost);
@@ -178,7 +178,7 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 			"as %s",
 			r->dir, l->from, l->kept);
 	else
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_DAMAGED,
 			"%s/%s: the sealed file of this name has other contents; kept as %s; to "
 			"read it: buscap recover %s/%s -o OUT",
 			r->dir, l->from, l->kept, r->dir, l->kept);
@@ -198,7 +198,7 @@ static enum outcome finish_original(struct recovery *r, struct leftover *l)
 	if (found->is_written)
 		log_recovered(r, l);
 	else if (is_kept)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_DAMAGED,
 			"%s/%s: left open by an earlier run; nothing in it can be read (%s); kept "
 			"as %s; to try again: buscap recover %s/%s -o %s/%s",
 			r->dir, l->from, found->first.what, l->kept, r->dir, l->kept, r->dir,
@@ -400,7 +400,7 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	if (rc != 0 || !added.is_written)
 		return;
 	found->recovered++;
-	bc_log_limited(&r->limits, BC_LOG_WARNING,
+	bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_DAMAGED,
 		"%s/%s: the last segment of a recording that was killed; its end and a gap of "
 		"unknown size are in %s",
 		r->dir, last, next);

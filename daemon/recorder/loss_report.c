@@ -109,7 +109,7 @@ static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, ui
 	double seconds = (double)((is_quiet ? r->lost_ns : now) - r->losing_since_ns) * 1e-9;
 	write_losses(losses, &since);
 	if (is_new) {
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_LOST,
 			"samples lost: %s in the last %.1f s; the recording continues, with a gap "
 			"at each place",
 			losses, seconds);
@@ -118,8 +118,8 @@ static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, ui
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"no samples lost for 10 s; lost before: %s in %.1f s", losses, seconds);
 	} else {
-		bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
-			seconds,
+		bc_log(BC_LOG_WARNING | BC_LOG_LOST,
+			"samples still being lost: %s in the last %.0f s%s", losses, seconds,
 			dropped_of(c) != dropped_of(&r->before)
 				? "; disk or machine too slow for the source?"
 				: "");
@@ -164,12 +164,13 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 	char after[48] = "";
 
 	if (received == 0 && records == 0) {
-		bc_log(BC_LOG_NOTICE, "%s: nothing recorded: no samples received", recording);
+		bc_log(BC_LOG_NOTICE | BC_LOG_ENDED, "%s: nothing recorded: no samples received",
+			recording);
 		return;
 	}
 	if (idle != 0)
 		snprintf(after, sizeof(after), ", %s after the end", BC_GROUPED(idle));
-	bc_log(BC_LOG_NOTICE,
+	bc_log(BC_LOG_NOTICE | BC_LOG_ENDED,
 		"%s: %s records written in %s segment%s, %s bytes; %s samples received, %s "
 		"invalid%s%s",
 		recording, BC_GROUPED(records), BC_GROUPED(totals->segments),
@@ -192,8 +193,8 @@ static void log_lost(const char *recording, const struct bc_losses *losses, uint
 		snprintf(damaged, sizeof(damaged),
 			"%s damaged place%s in the source, %s bytes skipped", BC_GROUPED(damages),
 			bc_plural(damages), BC_GROUPED(skipped));
-	bc_log(BC_LOG_WARNING, "%s: %s%s%s%s", recording, lost[0] != '\0' ? "samples lost: " : "",
-		lost, in_gaps, damaged);
+	bc_log(BC_LOG_WARNING | (lost[0] != '\0' ? BC_LOG_LOST : BC_LOG_DAMAGED), "%s: %s%s%s%s",
+		recording, lost[0] != '\0' ? "samples lost: " : "", lost, in_gaps, damaged);
 }
 
 void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,
@@ -209,8 +210,9 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 
 	/* With several recordings in a run, not all received samples belong to this one. */
 	if (!is_only_recording)
-		bc_log(BC_LOG_NOTICE, "%s: %s records written in %s segment%s, %s bytes%s",
-			recording, BC_GROUPED(totals->records), BC_GROUPED(totals->segments),
+		bc_log(BC_LOG_NOTICE | BC_LOG_ENDED,
+			"%s: %s records written in %s segment%s, %s bytes%s", recording,
+			BC_GROUPED(totals->records), BC_GROUPED(totals->segments),
 			bc_plural(totals->segments), BC_GROUPED(totals->bytes),
 			is_whole ? ", 0 lost" : "");
 	else if (c->received != b->received || totals->records != 0 || !outcome->has_failed)
@@ -222,7 +224,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 		log_lost(recording, &r->losses, totals->gaps, damages,
 			c->skipped_bytes - b->skipped_bytes);
 	if (totals->abandoned != 0)
-		bc_log(BC_LOG_ERROR,
+		bc_log(BC_LOG_ERROR | BC_LOG_LOST,
 			"%s: %s records in memory could not be written and are lost: the disk "
 			"accepted nothing",
 			recording, BC_GROUPED(totals->abandoned));

@@ -339,9 +339,17 @@ static void start_recording(
 
 	recording->info.stop_bytes = what.stop.file_bytes;
 	arm_for(r, recording, start);
+	bc_log_set_recording(recording->info.header.recording);
 	bc_session_start_recording(r->session, &what);
 	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
 	emit_state(r);
+}
+
+static void log_current(const struct bc_recorder *r)
+{
+	const struct bc_recording *current = bc_recorder_current(r);
+
+	bc_log_set_recording(current != NULL ? current->info.header.recording : "");
 }
 
 /* The recording stops receiving now. */
@@ -403,11 +411,13 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	r->outcome.damages += recording->after.damages - recording->before.damages;
 	r->outcome.breaks += recording->after.breaks - recording->before.breaks;
 	r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
+	bc_log_set_recording(recording->info.header.recording);
 	bc_loss_report_summary(
 		recording, r->ends_with_recording, notice, bc_session_outcome(r->session));
 	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
+	log_current(r);
 	emit_recording(r, recording, BC_LIVE_RECORDING_ENDED);
 	bc_session_on_ended(r->session);
 	emit_state(r);

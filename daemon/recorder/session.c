@@ -648,7 +648,8 @@ static void on_damage(void *context, const char *what)
 	if (bc_decoder_is_over(s->decoder))
 		return; /* it is after the end of the recording */
 	s->outcome.damages++;
-	bc_log_limited(&s->limits, BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
+	bc_log_limited(&s->limits, BC_LOG_WARNING | BC_LOG_DAMAGED, "%s: %s",
+		s->options.source->name, what);
 }
 
 static void on_source_notice(
@@ -659,6 +660,8 @@ static void on_source_notice(
 		[BC_SOURCE_INFO] = BC_LOG_INFO,
 		[BC_SOURCE_NOTICE] = BC_LOG_NOTICE,
 		[BC_SOURCE_WARNING] = BC_LOG_WARNING,
+		[BC_SOURCE_BOARD_GONE] = BC_LOG_WARNING | BC_LOG_BOARD_GONE,
+		[BC_SOURCE_BOARD_BACK] = BC_LOG_NOTICE | BC_LOG_BOARD_BACK,
 	};
 
 	bc_log_limited_text(&s->limits, levels[level], kind, what);

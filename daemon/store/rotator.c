@@ -73,7 +73,7 @@ static bool mark_stuck(struct bc_rotator *r, const char *file, const char *what,
 	set_error(r, file, what, err);
 	snprintf(reason, sizeof(reason), "%s: %s", what, err);
 	if (!r->stats.is_stuck || strcmp(reason, r->stuck_reason) != 0)
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
+		bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
 			"%s; retrying every 0.5 s; a live source loses samples when the buffer is "
 			"full",
 			r->stats.error);
@@ -91,7 +91,8 @@ void bc_rotator_clear_stuck(struct bc_rotator *r)
 		return;
 	r->stats.is_stuck = false;
 	r->stats.is_hopeless = false;
-	bc_log_limited(&r->limits, BC_LOG_NOTICE, "%s: writing again after %.1f s", r->dir,
+	bc_log_limited(&r->limits, BC_LOG_NOTICE | BC_LOG_DISK_BACK,
+		"%s: writing again after %.1f s", r->dir,
 		(double)(bc_now_ns() - r->stuck_since_ns) * 1e-9);
 }
 
@@ -294,7 +295,8 @@ static void check_deleted(struct bc_rotator *r)
 		return;
 	snprintf(lost, sizeof(lost), "%s records lost", BC_GROUPED(writer->records));
 	set_error(r, writer->file.name, "deleted while open", lost);
-	bc_log_limited(&r->limits, BC_LOG_ERROR, "%s; continuing in a new segment", r->stats.error);
+	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DAMAGED, "%s; continuing in a new segment",
+		r->stats.error);
 	r->total.left_open++;
 	r->stats.deleted++;
 	r->stats.deleted_records += writer->records;
@@ -351,7 +353,7 @@ static void sync_file(struct bc_rotator *r)
 		return;
 	}
 	set_error(r, writer->file.name, "can't sync", strerror(-rc));
-	bc_log_limited(&r->limits, BC_LOG_ERROR,
+	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
 		"%s; left as %s, its last %s records may be lost; continuing in a new segment",
 		r->stats.error, writer->file.open_name, BC_GROUPED(r->unsynced));
 	abandon_segment(r);
@@ -391,8 +393,9 @@ bool bc_rotator_cut(struct bc_rotator *r)
 	if (writer->file.fd < 0)
 		return true;
 	set_error(r, notice.file, "can't seal", strerror(-rc));
-	bc_log_limited(&r->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
-		r->stats.error, writer->file.open_name);
+	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
+		"%s; left as %s; the next start recovers it", r->stats.error,
+		writer->file.open_name);
 	abandon_segment(r);
 	return true;
 }
@@ -475,8 +478,8 @@ static int create_segment(struct bc_rotator *r, const struct bc_encoded *e)
 		return rc;
 	const struct bc_writer_notice notice = file_notice(&r->segment, BC_NOTICE_OPENED);
 	if (header.segment == 0)
-		bc_log(BC_LOG_INFO, "%s: recording started: %s/%s", header.recording, r->dir,
-			notice.file);
+		bc_log(BC_LOG_INFO | BC_LOG_STARTED, "%s: recording started: %s/%s",
+			header.recording, r->dir, notice.file);
 	memcpy(r->stats.file, notice.file, sizeof(notice.file));
 	r->stats.segment = header.segment;
 	r->stats.recording_bytes += r->segment.file.bytes;
@@ -757,10 +760,11 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (e->gaps == 0)
 		return; /* recovery adds the end if it is missing */
 	if (rc == 0)
-		bc_log(BC_LOG_WARNING, "%s/%s: ends with a gap: %s samples could not be written",
-			r->dir, r->stats.file, BC_GROUPED(e->lost));
+		bc_log(BC_LOG_WARNING | BC_LOG_LOST,
+			"%s/%s: ends with a gap: %s samples could not be written", r->dir,
+			r->stats.file, BC_GROUPED(e->lost));
 	else
-		bc_log(BC_LOG_ERROR,
+		bc_log(BC_LOG_ERROR | BC_LOG_LOST,
 			"%s: %s samples could not be written, and no file reports the loss",
 			e->recording->header.recording, BC_GROUPED(e->lost));
 }

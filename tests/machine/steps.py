@@ -21,6 +21,9 @@ DROP_INS = "/etc/systemd/system/buscapd.service.d"
 PORT = 9477  # of /metrics
 FIRST, SECOND = "A1", "B-2"  # serial numbers; systemd escapes "/" as "-", so one has a "-"
 STOPPED, KILLED = "stopped", "killed"
+# In docs/messages.md.
+ENDED, BOARD_GONE, BOARD_BACK = ("fd153248702049d2809fdaa4deed9625", "254e27a29ff64cdaadbc9764bea1d7fa",
+                                 "6dace0eb007a40d6a6ed8985e984383a")
 
 
 class Context:
@@ -56,6 +59,10 @@ class Context:
     def alert(self, event, member=""):
         """Waits until the unit for alerts has passed on an event."""
         self.machine.wait_until(f"grep -q '\"event\":\"{event}\".*{member}' /run/alerts", f"the alert {event}", 60)
+
+    def journal(self, *fields):
+        """Returns the messages of the service with these fields."""
+        return self.run(f"journalctl -q -b -u buscapd.service -o cat {' '.join(fields)}").splitlines()
 
     def alerts_are_on(self):
         """Waits until the unit for alerts gets this daemon's events."""
@@ -99,6 +106,7 @@ def the_packages_install_without_a_network(c):
           ["root:buscap 660", "root:root 644"])
     equal(c.run("getent passwd buscapd").split(":")[5:], [SPOOL, "/usr/sbin/nologin"])
     equal(c.run("systemctl --failed --no-legend"), "")
+    assert f"{ENDED} buscapd: " in c.run("journalctl --list-catalog"), "the catalog of messages"
     equal(c.show("Type", "User", "Group", "UMask", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryPreserve",
                  "LimitCORE", "NotifyAccess"),
           ["notify", "buscapd", "buscap", "0027", "buscapd", "buscapd", "yes", "0", "main"])
@@ -204,6 +212,9 @@ def a_replugged_board_continues_the_recording(c):
     equal(status["counts"]["gaps"], 2)
     equal(status["source"]["board"]["unplugs"], 1)
     c.alert("board", '"unplugs":1')
+    for number, words in ((BOARD_GONE, ": unplugged; "), (BOARD_BACK, ": back after ")):
+        messages = c.journal(f"MESSAGE_ID={number}", f"RECORDING={c.recordings[-1][0]}")
+        assert len(messages) == 1 and words in messages[0], messages
 
 
 def a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing(c):
@@ -340,6 +351,9 @@ def stopping_the_service_seals_and_lost_samples_are_not_a_failure(c):
     c.recordings[-1][1] = STOPPED
     equal(c.partial(), "", "torn segments")
     equal(c.show("Result", "ExecMainStatus", "ActiveState"), ["success", "4", "inactive"])
+    # The last messages are the service's, too, although it may have ended before the journal read them.
+    ended = c.journal(f"MESSAGE_ID={ENDED}", f"RECORDING={c.recordings[-1][0]}")
+    assert len(ended) == 1 and " records written in " in ended[0], ended
 
 
 def removing_and_purging_the_packages_keeps_the_recordings(c):

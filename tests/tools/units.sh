@@ -57,6 +57,12 @@ else
 	echo "skipped: udevadm verify: it needs systemd 254"
 fi
 
+# The catalog of messages.
+catalog=$dir/usr/lib/systemd/catalog/buscapd.catalog
+silent journalctl --root="$dir" --update-catalog
+[ "$(journalctl --root="$dir" --list-catalog | grep -c ' buscapd: ')" = "$(grep -c '^-- ' "$catalog")" ] ||
+	fail "$catalog: not all entries are in the catalog"
+
 # The user, the group and the directories, in a separate root.
 if [ "$(id -u)" = 0 ]; then
 	root=$dir/root
