@@ -116,4 +116,4 @@ def test_without_a_journal_messages_are_on_standard_error(tmp, is_there):
     (path,) = harness.segments(tmp / "out")
     first, *_, last = daemon.err.decode().splitlines()
     assert re.fullmatch(rf"<6>\S+: recording started: {path}", first), first
-    assert re.fullmatch(r"<5>\S+: \d+ records written in 1 segment, .*", last), last
+    assert re.fullmatch(r"<5>\S+: [\d,]+ records written in 1 segment, .*", last), last
