@@ -172,7 +172,6 @@ static const char *guess_command(const char *name)
 static int print_unknown_command(const struct bc_console *console, const char *name)
 {
 	const char *meant = guess_command(name);
-
 	char err[BC_USAGE_ERROR_MAX];
 
 	if (name[0] == '-') {
