@@ -137,6 +137,7 @@ static const struct {
 	{"slice", "cut"},
 	{"summary", "stats"},
 	{"test", "verify"},
+	{"version", "--version"},
 	{"view", "web"},
 	{"watch", "top"},
 };
@@ -146,27 +147,18 @@ static const struct {
 static const char *guess_command(const char *name)
 {
 	struct bc_suggestion s = bc_suggestion_start(name);
-	const size_t synonym_count = sizeof(synonyms) / sizeof(synonyms[0]);
-	const char *meant;
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		bc_suggestion_add(&s, commands[i].usage->name);
-	bc_suggestion_add(&s, help_usage.name);
-	for (size_t i = 0; i < synonym_count; i++)
-		bc_suggestion_add(&s, synonyms[i].word);
-	meant = s.nearest;
-	for (size_t i = 0; i < synonym_count; i++)
-		if (meant == synonyms[i].word)
-			meant = synonyms[i].command;
+		bc_suggestion_add(&s, commands[i].usage->name, commands[i].usage->name);
+	bc_suggestion_add(&s, help_usage.name, help_usage.name);
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		bc_suggestion_add(&s, synonyms[i].word, synonyms[i].command);
 	for (size_t i = 0; i < COMMANDS; i++) {
 		const struct bc_usage *const *verb = commands[i].usage->verbs;
-		for (; verb != NULL && *verb != NULL; verb++) {
-			const char *known = strchr((*verb)->name, ' ') + 1;
-			bc_suggestion_add(&s, known);
-			meant = s.nearest == known ? (*verb)->name : meant;
-		}
+		for (; verb != NULL && *verb != NULL; verb++)
+			bc_suggestion_add(&s, strchr((*verb)->name, ' ') + 1, (*verb)->name);
 	}
-	return meant;
+	return s.nearest;
 }
 
 static int print_unknown_command(const struct bc_console *console, const char *name)

@@ -514,7 +514,7 @@ static void respond_unknown_path(struct bc_request *request, const char *path)
 	char err[160];
 
 	for (size_t i = 0; i < ROUTES; i++)
-		bc_suggestion_add(&s, routes[i].path);
+		bc_suggestion_add(&s, routes[i].path, routes[i].path);
 	if (s.nearest != NULL)
 		bc_message(err, sizeof(err), "no such path; did you mean %s?", s.nearest);
 	else

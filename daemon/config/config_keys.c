@@ -576,7 +576,6 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 {
 	struct bc_suggestion s = bc_suggestion_start(section);
 	char known[BC_SUGGESTION_BYTES + 1];
-	char nearest[BC_SUGGESTION_BYTES + 1] = "";
 	size_t n = strlen(section);
 
 	if (strncmp(section, "trigger ", 8) == 0)
@@ -587,13 +586,11 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
 			return true;
 		snprintf(known, sizeof(known), "%.*s", (int)strcspn(k->name, "."), k->name);
-		size_t edits = s.edits;
-		bc_suggestion_add(&s, known);
-		if (s.edits < edits)
-			memcpy(nearest, known, sizeof(known));
+		bc_suggestion_add(&s, known, k->name);
 	}
-	if (nearest[0] != '\0')
-		return bc_fail(err, errlen, "no such section; did you mean [%s]?", nearest);
+	if (s.nearest != NULL)
+		return bc_fail(err, errlen, "no such section; did you mean [%.*s]?",
+			(int)strcspn(s.nearest, "."), s.nearest);
 	return bc_fail(err, errlen, "no such section; see buscapd --list-settings");
 }
 
@@ -608,7 +605,7 @@ static bool fail_key(const char *section, const char *key, char *err, size_t err
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
 		const char *name = strchr(k->name, '.') + 1;
 		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
-			bc_suggestion_add(&s, name);
+			bc_suggestion_add(&s, name, name);
 		else if (strcmp(name, key) == 0)
 			other = k->name;
 	}

@@ -54,12 +54,9 @@ void bc_format_unknown(char *err, size_t errlen, const char *name)
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, ":"), name);
 	struct bc_suggestion s = bc_suggestion_start(word);
 	for (unsigned format = 1; format < BC_FORMATS; format++)
-		bc_suggestion_add(&s, names[format]);
+		bc_suggestion_add(&s, names[format], names[format]);
 	for (size_t i = 0; i < SYNONYMS; i++)
-		bc_suggestion_add(&s, synonyms[i].word);
-	for (size_t i = 0; i < SYNONYMS; i++)
-		if (s.nearest == synonyms[i].word)
-			s.nearest = names[synonyms[i].format];
+		bc_suggestion_add(&s, synonyms[i].word, names[synonyms[i].format]);
 	if (s.nearest != NULL)
 		bc_message(err, errlen, "no such format; did you mean %s? See buscap formats",
 			s.nearest);

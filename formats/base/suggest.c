@@ -40,7 +40,7 @@ static size_t edit_distance(const char *known, const char word[BC_SUGGESTION_BYT
 	return row[n];
 }
 
-void bc_suggestion_add(struct bc_suggestion *s, const char *known)
+void bc_suggestion_add(struct bc_suggestion *s, const char *known, const char *meaning)
 {
 	size_t n = strlen(s->word);
 
@@ -52,5 +52,5 @@ void bc_suggestion_add(struct bc_suggestion *s, const char *known)
 	if (edits >= s->edits || (2 * edits >= n && s->word[0] != known[0]))
 		return;
 	s->edits = edits;
-	s->nearest = known;
+	s->nearest = meaning;
 }

@@ -119,8 +119,8 @@ void bc_usage_unknown_option(char err[BC_USAGE_ERROR_MAX], const char *program,
 	struct bc_suggestion s = bc_suggestion_start(name);
 	for (const struct bc_usage_option *o = usage->options; !is_end(o); o++)
 		if (o->name != NULL)
-			bc_suggestion_add(&s, o->name);
-	bc_suggestion_add(&s, help_option.name);
+			bc_suggestion_add(&s, o->name, o->name);
+	bc_suggestion_add(&s, help_option.name, help_option.name);
 	if (s.nearest != NULL)
 		bc_message(err, BC_USAGE_ERROR_MAX, "unknown option %.200s; did you mean --%s? ",
 			word, s.nearest);

@@ -193,7 +193,7 @@ static bool is_misspelt(const char *text, const char *name)
 			n++)
 			words[i][n] = (char)tolower((unsigned char)from[i][n]);
 	struct bc_suggestion s = bc_suggestion_start(words[0]);
-	bc_suggestion_add(&s, words[1]);
+	bc_suggestion_add(&s, words[1], words[1]);
 	return s.nearest != NULL && s.edits == 1;
 }
 

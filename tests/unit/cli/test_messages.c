@@ -711,6 +711,8 @@ static const char *const misspelt[][2] = {
 	{"ls", "info"},
 	{"grep", "find"},
 	{"exprt", "convert"},
+	{"show", "info"}, /* also the end of "record show" */
+	{"version", "--version"},
 };
 
 TEST_CASES(a_misspelt_command_gets_a_suggestion, misspelt)
