@@ -132,13 +132,14 @@ static enum bc_exit listen_on(struct web *w, int *fd)
 	return BC_EXIT_FAILED;
 }
 
-/* Without --port, an old link leads to any server that has the port now, so the token of each link
- * is new. */
+/* Without --port, an old link leads to any server that has the port now. On a network, others can
+ * read the link. So in both cases the token of each link is new. */
 static void keep_token(struct web *w, char token[BC_WEB_TOKEN_TEXT])
 {
 	char err[PATH_MAX + 600];
 
-	if (w->port != 0 && !bc_web_token_keep(token, err, sizeof(err)))
+	if (w->port != 0 && bc_tcp_address_is_loopback(&w->address) &&
+		!bc_web_token_keep(token, err, sizeof(err)))
 		bc_print_error(
 			w->console, NULL, "warning: the link is valid for this run only: %s", err);
 }

@@ -159,6 +159,12 @@ def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
     each(live_failure, harness.some(jobs, len(jobs)), workers=4)  # torture-disk has the others
 
 
+def fullest(daemon):
+    """Returns the most chunks in use in any second."""
+    _, history = harness.http(daemon.socket, "/v1/history")
+    return max(filter(None, json.loads(history)["seconds"]["used_chunks"]), default=0)
+
+
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     seconds = 3 if NIGHTLY else 1
     rate = harness.rate(700_000)
@@ -177,7 +183,9 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
             harness.wait_until(lambda: lost(watch.last) > rate * seconds, "losses")
             # Requests are answered as before.
             watch.wait_samples(10 * seconds)
+            harness.wait_until(lambda: fullest(daemon) == before["buffer"]["chunks"], "a second of the history with a full buffer")
             held = daemon.status()
+            equal(held["buffer"]["time_left_seconds"], 0)
             took = time.monotonic() - start
             faults.set("")
             after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "a free chunk")

@@ -430,12 +430,16 @@ def test_open_starts_the_browser_with_a_page_that_redirects_and_is_for_the_user_
 
 
 def test_an_address_that_others_can_reach_is_warned_about(tmp):
+    env = {"XDG_STATE_HOME": str(tmp / "state")}
     with Web("--listen", "0.0.0.0", record(tmp / "out", count=1000)) as web:
         equal(web.address, "127.0.0.1")
         assert "warning: other hosts can connect" in web.log_so_far()
         for host, status in ((web.host, 200), (f"10.1.2.3:{web.port}", 200), (f"evil.example:{web.port}", 403)):
             equal(web.send("/", Host=host).status, status, host)
         equal(web.stop(), 0)
+    with Web("--listen", "0.0.0.0", "--port", web.port, tmp / "out", env=env) as again:
+        assert again.token != web.token and not (tmp / "state").exists(), "a link that others can read is not kept"
+        equal(again.stop(), 0)
 
 
 @pytest.mark.asan
