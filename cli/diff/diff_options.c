@@ -155,10 +155,10 @@ static void print_name_error(const struct bc_console *console, const char *optio
 	for (unsigned i = 0; i < names->count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 			i == 0                  ? ""
-			: i + 1 == names->count ? " and "
+			: i + 1 == names->count ? " or "
 						: ", ",
 			names->name(UINT64_C(1) << i));
-	bc_print_error(console, NULL, "%s %s: unknown name \"%.*s\"; known are %s", option, optarg,
+	bc_print_error(console, NULL, "%s %s: unknown name \"%.*s\"; use %s", option, optarg,
 		(int)bytes, name, list);
 }
 

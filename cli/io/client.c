@@ -107,13 +107,13 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 	}
 	const char *group = entry != NULL ? entry->gr_name : "buscap";
 	snprintf(err, errlen,
-		"permission denied: requires membership in the group %s; join it (usermod -aG %s "
-		"NAME, then log in again) or try as root",
+		"permission denied: only the group %s may connect; join it (usermod -aG %s NAME, "
+		"then log in again) or try as root",
 		group, group);
 }
 
-/* All commands have this way; some have --socket too. */
-#define ANOTHER_SOCKET "name its socket with $BUSCAP_SOCKET, or --socket where a command has it"
+/* Some commands have --socket, too. */
+#define ANOTHER_SOCKET "set $BUSCAP_SOCKET to its socket"
 
 /* Writes the error text for `error`, a result of probe_socket(), and what to do. */
 static void write_connect_error(
@@ -141,7 +141,7 @@ static void write_connect_error(
 			snprintf(err, errlen, "connection refused: buscapd has stopped; start it");
 		break;
 	case ENAMETOOLONG:
-		snprintf(err, errlen, "path longer than 107 bytes, the limit for sockets");
+		snprintf(err, errlen, "too long for a socket path; the limit is 107 bytes");
 		break;
 	case EAGAIN:
 		snprintf(err, errlen,

@@ -199,15 +199,12 @@ static bool overlaps(struct bc_span a, struct bc_span b)
 
 static void write_span(char out[BC_NO_MATCH_MAX], const char *what, struct bc_span span)
 {
-	char first[BC_GROUPED_MAX];
-	char last[BC_GROUPED_MAX];
-
-	bc_number_group(first, span.first);
-	bc_number_group(last, span.last);
 	if (span.first == span.last)
-		snprintf(out, BC_NO_MATCH_MAX, "; the input has only %s %s", what, first);
+		snprintf(
+			out, BC_NO_MATCH_MAX, "; the input has only %s %" PRIu64, what, span.first);
 	else
-		snprintf(out, BC_NO_MATCH_MAX, "; the input has %ss %s to %s", what, first, last);
+		snprintf(out, BC_NO_MATCH_MAX, "; the input has %ss %" PRIu64 " to %" PRIu64, what,
+			span.first, span.last);
 }
 
 static void write_times(char out[BC_NO_MATCH_MAX], const struct contents *c)

@@ -67,8 +67,9 @@ static void print_exists(const struct bc_segment_target *t, const char *suffix, 
 {
 	bc_print_error(t->console, t->path,
 		"not created: %s%s already exists, and segments never replace files; remove it or "
-		"choose another -o%s",
-		t->name, suffix, left);
+		"choose "
+		"another -o%s",
+		suffix[0] != '\0' ? t->name : "it", suffix, left);
 }
 
 /* Returns true if neither the file nor its .partial exists. */

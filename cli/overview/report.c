@@ -319,7 +319,8 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 		s->report.reduced = s->reduced;
 	}
 	if (rc == -EFBIG) {
-		bc_print_error(s->console, NULL, "the report does not fit in --max-size");
+		bc_print_error(s->console, NULL,
+			"--max-size: too small for this report, even at the lowest resolution");
 		return BC_EXIT_FAILED;
 	}
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);

@@ -501,14 +501,14 @@ static bool check_args(const struct bc_console *console, struct stats_args *w)
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
 	if (w->is_json && w->is_cis501) {
-		bc_print_usage_error(console, "--json and --as can't be combined");
+		bc_print_usage_error(console, "--json excludes --as");
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
 		return bc_filter_args_finish(&w->selection.args, console, w->stats.names);
 	bc_print_error(console, NULL,
-		"a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64, f->page_bytes,
-		f->line_bytes);
+		"--page: a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64,
+		f->page_bytes, f->line_bytes);
 	return false;
 }
 

@@ -202,15 +202,16 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 	uint32_t source = formats[from].holds;
 
 	if (!formats[from].can_read)
-		return "it can only be written";
+		return "the source can only be written";
 	if (!formats[to].can_write)
-		return "it can only be read";
+		return "the target can only be read";
 	if ((formats[to].holds & BC_CAN_REFERENCE) == 0)
-		return (formats[to].holds & BC_CAN_UOP) != 0 ? "it holds only micro-ops"
-							     : "it holds only kernel events";
+		return (formats[to].holds & BC_CAN_UOP) != 0
+			       ? "the target holds only micro-ops"
+			       : "the target holds only kernel events";
 	if ((source & BECOMES_REFERENCE) == 0)
-		return "it has no references";
-	return "it has no sizes, which the target needs";
+		return "the source has no references";
+	return "the source has no sizes, which the target needs";
 }
 
 /* ---- entry convert */

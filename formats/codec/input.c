@@ -494,6 +494,7 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 		snprintf(probe->err, sizeof(probe->err), "empty file");
 	else
 		probe_content(probe, head, bytes, is_all);
+	probe->is_foreign |= bytes == 0;
 	return true;
 }
 

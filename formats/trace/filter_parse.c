@@ -356,8 +356,8 @@ bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *er
 		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
 		if (!add_type(&updated, name))
 			return bc_fail(err, errlen,
-				"\"%.*s\": unknown type; use read, write, fetch, a name that "
-				"dump prints (MEMREADINV) or a number (0xf2)",
+				"unknown type \"%.*s\"; use read, write, fetch, a name that dump "
+				"prints (MEMREADINV) or a number (0xf2)",
 				(int)(n < 40 ? n : 40), p);
 		p += n;
 		if (*p == '\0')

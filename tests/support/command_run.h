@@ -50,6 +50,21 @@ static inline int command_split(char *line, char *words[COMMAND_WORDS])
 	return count;
 }
 
+/* The length of the command at the start of a line, with its verb. */
+static inline int command_name_bytes(const char *line)
+{
+	static const char *const verbs[] = {
+		"start", "stop", "list", "show", "note", "add", "remove"};
+	size_t n = strcspn(line, " ");
+	const char *verb = line + n + (line[n] == ' ');
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if ((line[0] == 'r' || line[0] == 't') && strcspn(verb, " ") == strlen(verbs[i]) &&
+			strncmp(verb, verbs[i], strlen(verbs[i])) == 0)
+			return (int)(n + 1 + strlen(verbs[i]));
+	return (int)n;
+}
+
 /* Returns what the file contains, null-terminated and allocated. */
 static inline char *command_read(int fd, size_t *bytes)
 {

@@ -314,7 +314,7 @@ def test_a_report_fits_in_its_size_and_says_so(large, tmp, name):
     (tmp / name).unlink()
     done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", "10", directory)
     equal(done.returncode, 1)
-    assert b"does not fit in --max-size" in done.stderr and not list(tmp.iterdir())
+    assert b"--max-size: too small for this report" in done.stderr and not list(tmp.iterdir())
 
 
 def test_only_events_are_left_out_at_the_minimum_resolution(large):

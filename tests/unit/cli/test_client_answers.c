@@ -242,8 +242,8 @@ TEST_F(a_missing_socket_is_reported_with_advice)
 		snprintf(line, sizeof(line), "%s --socket no-socket", requests[i]);
 		snprintf(err, sizeof(err),
 			"buscap %.*s: no-socket: no such socket; is buscapd running? Start it, or "
-			"name its socket with $BUSCAP_SOCKET, or --socket where a command has it\n",
-			(int)strcspn(line, " "), line);
+			"set $BUSCAP_SOCKET to its socket\n",
+			command_name_bytes(line), line);
 		command_run(&a, line);
 		assert_int_equal(a.code, BC_EXIT_UNREACHABLE);
 		assert_string_equal(a.out, "");
@@ -264,7 +264,7 @@ TEST_F(the_daemons_error_text_is_printed)
 		struct command_run a = run_raw(f, requests[i], text, strlen(text));
 		snprintf(err, sizeof(err),
 			"buscap %.*s: not \\x1b[2J\\xe2\\x80\\xaenow: \\x5c \303\244\n",
-			(int)strcspn(requests[i], " "), requests[i]);
+			command_name_bytes(requests[i]), requests[i]);
 		assert_int_equal(a.code, BC_EXIT_FAILED);
 		assert_string_equal(a.out, "");
 		assert_string_equal(a.err, err);

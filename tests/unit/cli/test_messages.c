@@ -22,21 +22,6 @@ static void run(const char *line)
 	assert_int_equal(first_free_fd(), fd);
 }
 
-/* The length of the command at the start of a line, with its verb. */
-static int command_length(const char *line)
-{
-	static const char *const verbs[] = {
-		"start", "stop", "list", "show", "note", "add", "remove"};
-	size_t n = strcspn(line, " ");
-	const char *verb = line + n + (line[n] == ' ');
-
-	for (size_t i = 0; i < COUNT_OF(verbs); i++)
-		if ((line[0] == 'r' || line[0] == 't') && strcspn(verb, " ") == strlen(verbs[i]) &&
-			strncmp(verb, verbs[i], strlen(verbs[i])) == 0)
-			return (int)(n + 1 + strlen(verbs[i]));
-	return (int)n;
-}
-
 /* Runs "buscap LINE". The error is one line. It starts with the command and contains the words, or
  * is these words if they start with "buscap". */
 static void says(int code, const char *line, const char *words)
@@ -44,7 +29,7 @@ static void says(int code, const char *line, const char *words)
 	char start[40];
 	bool is_whole = strncmp(words, "buscap", 6) == 0;
 
-	snprintf(start, sizeof(start), "buscap %.*s: ", command_length(line), line);
+	snprintf(start, sizeof(start), "buscap %.*s: ", command_name_bytes(line), line);
 	run(line);
 	if (r.code != code || r.err_bytes == 0 || strchr(r.err, '\n') != r.err + r.err_bytes - 1 ||
 		!bc_utf8_is_valid(r.err, r.err_bytes) ||
@@ -299,7 +284,7 @@ static const struct failure wrong_options[] = {
 	{"convert -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
 	{"convert -O csv -I byu -i - - <x.byu", "once"},
 	{"convert -I din -O bcp1:seed=3 x.din", "seed has no effect without map=pages"},
-	{"convert -I din -O tarmac x.din", "it has no sizes"},
+	{"convert -I din -O tarmac x.din", "the source has no sizes"},
 	{"convert -O perfetto:interval=1000000 x.byu", "must be a time up to 1000s, such as 10ms"},
 	/* sim */
 	{"sim", "-O is required: bcp1, raw6 or byu"},
@@ -334,7 +319,7 @@ static const struct failure wrong_options[] = {
 	{"stats -I byu --clock-hz 0 x.byu", "--clock-hz 0"},
 	{"stats -I byu --top x x.byu", "--top x"},
 	{"stats -I byu --as mips x.byu", "mips"},
-	{"stats -I byu --as cis501 --json x.byu", "--json and --as can't be combined"},
+	{"stats -I byu --as cis501 --json x.byu", "--json excludes --as"},
 	{"stats -I byu --as cis501 x.byu", "the format is byu, which has no micro-ops"},
 	{"stats -I byu --port 3f8 --type write x.byu", "--type excludes --port"},
 	{"stats -I byu --region nowhere x.byu", "--region nowhere: no region has this name"},
@@ -439,10 +424,10 @@ static const struct failure wrong_options[] = {
 	{"diff --only mem, x.byu x.byu", "mem,"},
 	{"diff --only reg x.byu x.byu", "reg"},
 	{"diff --only mem,foo x.byu x.byu",
-		"unknown name \"foo\"; known are inst, mem, reg, uop, kernel, event and line"},
-	{"diff --fields frob x.byu x.byu", "unknown name \"frob\"; known are kind, addr, "},
-	{"diff --fields foo x.byu x.byu", " and security"},
-	{"diff --ignore foo x.byu x.byu", "unknown name \"foo\"; known are kind, addr, "},
+		"unknown name \"foo\"; use inst, mem, reg, uop, kernel, event or line"},
+	{"diff --fields frob x.byu x.byu", "unknown name \"frob\"; use kind, addr, "},
+	{"diff --fields foo x.byu x.byu", " or security"},
+	{"diff --ignore foo x.byu x.byu", "unknown name \"foo\"; use kind, addr, "},
 	{"diff --ignore add x.byu x.byu", "\"add\""},
 	{"diff -w x x.byu x.byu", "x: not a decimal number"},
 	{"diff -n 0 x.byu x.byu", "--limit 0: must be at least 1"},
@@ -873,5 +858,5 @@ TEST(each_connection_error_has_its_own_message)
 	fails(BC_EXIT_UNREACHABLE, "status --socket x.din", "x.din: not a socket");
 	fails(BC_EXIT_UNREACHABLE, "status --socket x.din/x", "is buscapd running?");
 	memset(line + strlen(line), 'x', 120);
-	fails(BC_EXIT_UNREACHABLE, line, "longer than 107 bytes");
+	fails(BC_EXIT_UNREACHABLE, line, "too long for a socket path; the limit is 107 bytes");
 }

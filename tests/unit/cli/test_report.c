@@ -71,7 +71,7 @@ TEST_F(a_page_fits_in_its_size_with_the_data)
 		"report --max-size 2000 -o %s %s", f->html, f->dir.path);
 
 	assert_int_equal(run.code, 1);
-	assert_non_null(strstr(run.err, "does not fit in --max-size"));
+	assert_non_null(strstr(run.err, "--max-size: too small for this report"));
 	assert_false(temp_exists(&f->dir, "x.html"));
 	command_run_free(&run);
 }
