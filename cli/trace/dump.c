@@ -198,7 +198,7 @@ struct dump {
 	uint64_t left;                   /* records or lines to print at most */
 	bool is_part;                    /* not everything */
 	bool is_by_record; /* records are looked at one by one, to select or to print */
-	bool is_plain;     /* omit lines that start with '#' */
+	bool is_plain;     /* only records */
 	bool is_json;
 	bool is_terminal; /* names of the columns are printed */
 	enum dump_time time;
@@ -368,7 +368,8 @@ static void print_run(struct dump *dump, const uint8_t *records, size_t n)
 {
 	n = n < dump->left ? n : (size_t)dump->left;
 	dump->left -= n;
-	print_columns(dump);
+	if (n != 0)
+		print_columns(dump);
 	while (n != 0 && !bc_output_failed(&dump->output)) {
 		size_t run = n < RUN_RECORDS ? n : RUN_RECORDS;
 		char *out = bc_output_reserve(&dump->output, run * BC_RECORD_TEXT_MAX);
