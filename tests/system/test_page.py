@@ -992,7 +992,7 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                     before = browser.js(sizes)
                     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
                     equal(browser.js("buscap.currentColours().isDark"), False)
-                    equal(browser.js(sizes), [[960, 2880, 160, 480], [960, 2880, 360, 1080]])
+                    equal(browser.js(sizes), [[960, 2880, 160, 480], [960, 2880, 290, 870]])
                     browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
                     browser.idle()
                     equal(browser.js(sizes), before)
