@@ -1,5 +1,6 @@
 """buscap: output compared with tests/support/reference.py, exit codes and messages."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -564,6 +565,11 @@ def test_verify_as_json_of_other_formats_and_of_what_is_none(tmp):
     empty.write_bytes(b"")
     equal(verify_json(bcp1)[1], [{"file": str(bcp1), "format": "bcp1", "ok": True, "damaged_places": 0, "samples": 1000,
                                   "frames": 2, "gaps": 0, "has_last_frame": True}], "bcp1")
+    packed = tmp / "x.gz"
+    packed.write_bytes(gzip.compress(bcp1.read_bytes())[:3000])
+    damages, (result,), count, _ = verify_json(packed, code=3)
+    equal(damages[-1], {"file": str(packed), "offset": None, "bytes": 0, "what": "damaged or torn gzip data"}, "compressed")
+    equal((result["ok"], result["damaged_places"], count), (False, len(damages), len(damages)), result)
     damages, (result,), _, _ = verify_json(byu, code=3)
     equal(damages, [{"file": str(byu), "offset": 120, "bytes": 4, "what": "torn record"}], "byu")
     equal(result, {"file": str(byu), "format": "byu", "ok": False, "damaged_places": 1, "records": 10}, "byu")
