@@ -323,19 +323,23 @@ static bool json_summary(struct bc_diff *d, bool is_whole)
 
 /* ---- in the chosen form */
 
+static void put_side(struct bc_diff *d, const char *name, const struct bc_diff_side *side)
+{
+	int more = side->files.count - 1;
+
+	bc_output_format(&d->output, "%s", name);
+	bc_output_safe(&d->output, side->trace.file.name);
+	if (more > 0)
+		bc_output_format(&d->output, " and %d more", more);
+	bc_output_format(&d->output, " (%s)\n", bc_format_name(side->trace.format));
+}
+
 void bc_diff_print_start(struct bc_diff *d)
 {
-	int more = d->b.files.count - 1;
-
 	if (d->is_json || d->is_quiet)
 		return;
-	bc_output_format(&d->output, "--- A: ");
-	bc_output_safe(&d->output, d->a.trace.file.name);
-	bc_output_format(&d->output, " (%s)\n+++ B: ", bc_format_name(d->a.trace.format));
-	bc_output_safe(&d->output, d->b.trace.file.name);
-	if (more != 0)
-		bc_output_format(&d->output, " and %d more", more);
-	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
+	put_side(d, "--- A: ", &d->a);
+	put_side(d, "+++ B: ", &d->b);
 }
 
 void bc_diff_print_context(struct bc_diff *d, const struct bc_diff_line *line)
