@@ -711,10 +711,15 @@ enum bc_exit bc_operands_read(struct bc_operands *o, struct bc_files *files,
 {
 	static const char *const standard_input[] = {"-"};
 	bool is_stdin = count == 0 && (how & BC_FILES_STDIN) != 0;
-	enum bc_exit code = bc_operands_open(
-		o, console, is_stdin ? standard_input : words, is_stdin ? 1 : count, NULL);
+	enum bc_exit code;
 
-	*files = (struct bc_files){.exit = code};
+	*o = (struct bc_operands){.all = NULL};
+	*files = (struct bc_files){.exit = BC_EXIT_USAGE};
+	if (is_stdin && isatty(console->in))
+		return bc_print_usage_error(console, "no file given");
+	code = bc_operands_open(
+		o, console, is_stdin ? standard_input : words, is_stdin ? 1 : count, NULL);
+	files->exit = code;
 	if (code != BC_EXIT_OK)
 		return code;
 	code = o->exit;

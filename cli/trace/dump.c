@@ -926,8 +926,6 @@ static bool read_dump_options(struct dump *dump, struct bc_options *o)
 	else if (dump->text.is_b2a && dump->names != NULL)
 		dump->exit = bc_print_usage_error(
 			dump->console, "--b2a excludes --map and --symbols");
-	else if (optind == o->argc && isatty(dump->console->in))
-		dump->exit = bc_print_usage_error(dump->console, "no file given");
 	return dump->exit == BC_EXIT_OK;
 }
 

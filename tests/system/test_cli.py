@@ -804,6 +804,19 @@ def test_dump_names_its_columns_in_a_terminal(tmp):
     equal(harness.in_terminal(BUSCAP, "dump", "--proc", "77", tmp / "a.byu"), "", "nothing matches")
 
 
+@pytest.mark.parametrize("command", (["dump"], ["cut"], ["convert", "-O", "csv"], ["stats"]))
+def test_without_a_file_a_terminal_is_not_waited_for(command):
+    try:
+        ours, terminal = pty.openpty()
+    except OSError as why:
+        pytest.skip(f"no terminal: {why}")
+    done = run(need(BUSCAP), *command, stdin=terminal)
+    os.close(terminal)
+    os.close(ours)
+    equal(done.returncode, 2, "exit code")
+    one_line(done.stderr.decode(), f"buscap {command[0]}: no file given; see buscap {command[0]} --help")
+
+
 def test_sim_refuses_to_write_to_a_terminal():
     try:
         main_end, terminal = pty.openpty()
