@@ -47,6 +47,9 @@
 /* At the end, the time for lines that are not written yet. */
 #define FLUSH_S 1
 
+/* bc_log_end_status() waits so long. */
+#define STATUS_NS 200000000
+
 static const char *const level_names[] = {
 	[BC_LOG_ERROR] = "error",
 	[BC_LOG_WARNING] = "warning",
@@ -88,6 +91,8 @@ static struct {
 	char status[BC_LOG_LINE_MAX]; /* a line with its newline; empty: none */
 	bool is_status_due;           /* to be written, after the lines */
 	bool is_status_shown;
+	bool is_status_ended;                 /* it is not shown again */
+	bool is_idle;                         /* the thread has written everything */
 	char recording[BC_LOG_RECORDING_MAX]; /* or empty */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -280,7 +285,10 @@ static void *write_lines(void *nothing)
 			continue;
 		if (queue.is_ending)
 			break;
+		queue.is_idle = true;
+		pthread_cond_broadcast(&queue.changed);
 		pthread_cond_wait(&queue.changed, &queue.lock);
+		queue.is_idle = false;
 	}
 	queue.has_thread = false;
 	pthread_cond_broadcast(&queue.changed);
@@ -347,11 +355,32 @@ void bc_log_status(const char *text)
 	if (text[0] != '\0')
 		bc_log_write(line, 0, text);
 	pthread_mutex_lock(&queue.lock);
-	if (queue.has_thread && strcmp(line, queue.status) != 0) {
+	if (queue.has_thread && !queue.is_status_ended && strcmp(line, queue.status) != 0) {
 		memcpy(queue.status, line, sizeof(line));
 		queue.is_status_due = true;
 		pthread_cond_broadcast(&queue.changed);
 	}
+	pthread_mutex_unlock(&queue.lock);
+}
+
+void bc_log_end_status(void)
+{
+	struct timespec end;
+	int rc = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += STATUS_NS;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&queue.lock);
+	bool is_used = queue.is_status_shown || queue.is_status_due;
+	queue.is_status_ended = true;
+	queue.status[0] = '\0';
+	queue.is_status_due = queue.is_status_shown;
+	if (queue.is_status_due)
+		pthread_cond_broadcast(&queue.changed);
+	while (is_used && queue.has_thread && (queue.is_status_due || !queue.is_idle) && rc == 0)
+		rc = pthread_cond_timedwait(&queue.changed, &queue.lock, &end);
 	pthread_mutex_unlock(&queue.lock);
 }
 

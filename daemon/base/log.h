@@ -74,6 +74,9 @@ void bc_log_set_recording(const char *id);
  * terminal. Only the latest text is kept until the terminal accepts it. */
 void bc_log_status(const char *text);
 
+/* Removes this line for good, and waits for that, for at most 0.2 s. */
+void bc_log_end_status(void);
+
 /* Lines dropped since the start. */
 uint64_t bc_log_dropped(void);
 

@@ -374,6 +374,8 @@ static void print_job(uv_work_t *work)
 {
 	struct bc_daemon *d = work->data;
 
+	/* A reader of standard output may write to the same terminal. */
+	bc_log_end_status();
 	d->print_error = -bc_write_out(STDOUT_FILENO, d->status_text, strlen(d->status_text));
 }
 

@@ -22,7 +22,7 @@ LINE = SHOWN + rb"[\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?
 class Terminal:
     """Runs buscapd in its own terminal, in the foreground or background. Its output is what the terminal shows."""
 
-    def __init__(self, *argv, is_background=False):
+    def __init__(self, *argv, is_background=False, through=""):
         self.master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x18\x00\x50\x00\x00\x00\x00\x00")  # 24 rows, 80 columns
 
@@ -30,7 +30,7 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
-        shell = ["sh", "-mc", '"$0" "$@" & wait'] if is_background else []
+        shell = ["sh", "-mc", '"$0" "$@" & wait'] if is_background else ["sh", "-c", f'"$0" "$@" | {through}'] if through else []
         self.process = popen([*shell, BUSCAPD, *argv], stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal)
         os.close(slave)
         self.out = b""
@@ -94,6 +94,14 @@ def test_json_is_printed_on_a_terminal_if_asked_for(tmp):
     size = sum(path.stat().st_size for path in harness.segments(tmp / "out"))
     equal(status["recording"]["bytes"], size)
     assert f"records written in 1 segment, {size:,} bytes" in lines[-3], lines
+
+
+def test_json_for_another_program_on_the_terminal_is_not_next_to_the_status_line(tmp):
+    terminal = Terminal("--once", "--source", "sim:rate=100k", "-o", tmp / "out", "-a", "duration:1500ms", through="cat")
+    lines = terminal.end()
+    assert re.search(SHOWN, terminal.out), lines
+    assert json.loads(lines[-2])["counts"]["received"] > 100_000 and lines[-1] == "", lines
+    assert ERASE not in terminal.out[terminal.out.index(b'{"version"'):], lines
 
 
 def test_a_daemon_prints_json_at_its_end_if_asked_for(tmp):
