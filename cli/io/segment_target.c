@@ -87,7 +87,11 @@ static bool is_free(const struct bc_segment_target *t)
 			return false;
 		}
 		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			print_exists(t, suffixes[i], "");
+			if (S_ISDIR(st.st_mode))
+				bc_print_error(t->console, t->path,
+					"not created: this is a directory; name a file in it");
+			else
+				print_exists(t, suffixes[i], "");
 			return false;
 		}
 	}
