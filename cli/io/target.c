@@ -370,6 +370,8 @@ bool bc_convert_args_option(struct bc_convert_args *c, int letter)
 enum bc_exit bc_convert_args_operands(
 	struct bc_convert_args *c, int argc, char **argv, unsigned how)
 {
+	if (c->target.format == BC_FORMAT_UNKNOWN && c->target.path != NULL)
+		c->target.format = bc_format_by_path(c->target.path);
 	for (int i = optind; i < argc; i++)
 		c->words[c->word_count++] = argv[i];
 	return bc_operands_read(&c->operands, &c->files, c->console, c->words, c->word_count,

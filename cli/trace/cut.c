@@ -20,7 +20,8 @@ static const struct bc_usage_option options[] = {
 	BC_NAME_OPTIONS,
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{'O', "output-format", "FMT", "format-write",
-		"output format and options (default: the input format)"},
+		"output format and options (default: what the name of the output ends in, such as "
+		".csv, else the input format)"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };

@@ -139,8 +139,9 @@ static const struct bc_usage_option options[] = {
 		"input format and options (default: detected); give it once for all inputs, or "
 		"once for each, in order"},
 	{'O', "output-format", "FMT", "format-write",
-		"output format and options (default: the input format; for Laplace references and "
-		"kernel events, one text with lines of both formats)"},
+		"output format and options (default: what the name of the output ends in, such as "
+		".csv, else the input format; for Laplace references and kernel events, one text "
+		"with lines of both formats)"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };

@@ -31,6 +31,17 @@ enum bc_format bc_format_by_name(const char *name)
 	return BC_FORMAT_UNKNOWN;
 }
 
+enum bc_format bc_format_by_path(const char *path)
+{
+	static const char segment[] = ".byu.lz4";
+	size_t n = strlen(path);
+	const char *end = strrchr(path, '.');
+
+	if (n >= sizeof(segment) - 1 && strcmp(path + n - (sizeof(segment) - 1), segment) == 0)
+		return BC_FORMAT_SEGMENT;
+	return end != NULL ? bc_format_by_name(end + 1) : BC_FORMAT_UNKNOWN;
+}
+
 /* Words for formats that have another name. */
 static const struct {
 	const char *word;

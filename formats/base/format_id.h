@@ -48,6 +48,10 @@ const char *bc_format_name(enum bc_format format);
 /* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
+/* The format that the name of a file ends in, as in "x.csv" or "x.byu.lz4" (a segment), or
+ * BC_FORMAT_UNKNOWN. */
+enum bc_format bc_format_by_path(const char *path);
+
 /* Writes that no format has a name ("byuu", "byuu:endian=big"), and which one may be meant. */
 void bc_format_unknown(char *err, size_t errlen, const char *name);
 

@@ -237,6 +237,34 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
 
 
 @pytest.mark.asan
+def test_the_name_of_the_output_tells_its_format(tmp):
+    path = record_file(tmp, rich_stream(25))
+    for words in (["cut", "--records", "0-99", path], ["merge", path, path], ["convert", path]):
+        code = 3 if words[0] == "merge" else 0  # duplicates
+        for name, form in (("x.csv", "csv"), ("x.ndjson", "ndjson"), ("x.byu", "byu"), ("x.din", "din"), ("x.byu.lz4", "segment")):
+            buscap(*words, "-o", tmp / name, code=code)
+            buscap(*words, "-O", form, "-o", tmp / "y", code=code)
+            if form == "segment":
+                equal(fields(read(tmp / name).records), fields(read(tmp / "y").records), name)
+            else:
+                equal((tmp / name).read_bytes(), (tmp / "y").read_bytes(), name)
+            (tmp / name).unlink()
+            (tmp / "y").unlink()
+    buscap("cut", path, "-O", "ndjson", "-o", tmp / "x.csv")
+    assert (tmp / "x.csv").read_bytes().startswith(b"{"), "-O first"
+    buscap("cut", path, "-o", tmp / "x.y")
+    read(tmp / "x.y")
+    _, err = buscap("convert", path, "-o", tmp / "x.z", code=2)
+    harness.one_line(err, "-O is required")
+
+
+def test_a_directory_is_not_replaced(tmp):
+    path = record_file(tmp, rich_stream(26))
+    _, err = buscap("cut", path, "-o", tmp, code=1)
+    harness.one_line(err, "this is a directory")
+
+
+@pytest.mark.asan
 def test_values_that_do_not_fit_a_record_are_errors(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
