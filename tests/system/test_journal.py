@@ -31,6 +31,8 @@ KINDS = {
     "data is damaged": "left open by an earlier run; recovered ",
 }
 
+GONE = "254e27a29ff64cdaadbc9764bea1d7fa"
+
 
 class Journal:
     def __init__(self, tmp):
@@ -89,6 +91,10 @@ def test_each_kind_of_message_has_its_id_and_each_message_its_recording(tmp):
             journal.wait(KINDS["the board was unplugged"])
             board.plug()
             journal.wait(KINDS["a board sends samples: at first, and again"])
+            equal(run(BUSCAP, "record", "stop", "--socket", tmp / "socket").returncode, 0)
+            journal.wait(KINDS["a recording has ended"])
+            board.unplug()
+            wait_until(lambda: journal.read()[-1].get("MESSAGE_ID") == GONE, "the board is unplugged again")
             equal(daemon.stop(), 4)
     table = re.findall(r"^\| (.*) \| `([0-9a-f]{32})` \|$", (ROOT / "docs/messages.md").read_text(), re.M)
     equal([kind for kind, _ in table], list(KINDS))
@@ -98,8 +104,8 @@ def test_each_kind_of_message_has_its_id_and_each_message_its_recording(tmp):
         fields = {"PRIORITY", "SYSLOG_IDENTIFIER", "MESSAGE"} | ({"MESSAGE_ID"} & set(entry))
         assert set(entry) in (fields, fields | {"RECORDING"}) and entry["PRIORITY"] in "34567", entry
     at = [KINDS["a recording has started"] in entry["MESSAGE"] for entry in journal.entries].index(True)
-    equal({entry["RECORDING"] for entry in journal.entries[at:]}, {recording})
-    equal("RECORDING" in journal.entries[0], False, "recovery, before the recording")
+    equal({entry.get("RECORDING") for entry in journal.entries[at:-1]}, {recording})
+    equal([entry.get("RECORDING") for entry in (journal.entries[0], journal.entries[-1])], [None, None], "before and after")
     # Messages without fields.
     assert re.search(rf"^<6>buscapd \S+: source usb.*, recordings in {tmp}/out", daemon.err.decode()), daemon.err
     catalog = re.findall(r"^-- (\w+)$", (ROOT / "systemd/buscapd.catalog").read_text(), re.M)
