@@ -50,6 +50,13 @@ class Journal:
                 self.entries.append(dict(field.split("=", 1) for field in entry.splitlines()))
         return self.entries
 
+    def fill(self):
+        """It accepts nothing until it is read."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM | sockets.SOCK_NONBLOCK) as sender:
+                    sender.sendto(b"x", self._socket.getsockname())
+
     def wait(self, words):
         wait_until(lambda: any(words in entry["MESSAGE"] for entry in self.read()), f"the journal has {words}")
 
@@ -123,3 +130,11 @@ def test_without_a_journal_messages_are_on_standard_error(tmp, is_there):
     first, *_, last = daemon.err.decode().splitlines()
     assert re.fullmatch(rf"<6>\S+: recording started: {path}", first), first
     assert re.fullmatch(r"<5>\S+: [\d,]+ records written in 1 segment, .*", last), last
+
+
+def test_a_journal_that_hangs_does_no_harm(tmp):
+    journal = Journal(tmp)
+    journal.fill()
+    with Daemon("--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out", program=program_in(tmp, BUSCAPD)) as daemon:
+        equal(daemon.wait(), 0)
+    equal(len(harness.segments(tmp / "out")), 1)
