@@ -1,4 +1,4 @@
-// The live strip: what the daemon does now, and the last hour or day.
+// The live view: what the daemon does now, and the last hour or day.
 /* global d3 */
 
 import { currentColours } from "./colours.js";

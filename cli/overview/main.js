@@ -11,7 +11,9 @@ import { copyText, goBack, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
 import { changed, load, watchFiles, watchStart } from "./load.js";
 import { armMarkers, clearMarkers, drawMeasured, restoreMarkers, setMarker, viewBetween } from "./markers.js";
-import { clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView } from "./model.js";
+import {
+	clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView,
+} from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
 import { parseQuery } from "./query.js";
 import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records.js";
