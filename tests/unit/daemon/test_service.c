@@ -426,7 +426,7 @@ TEST_F(a_hanging_thread_stops_the_pings)
 		assert_string_equal(feed(f, &writer, 50 * S), "");
 	assert_int_equal(lines_logged(f, "\n"), 1);
 	assert_int_equal(lines_timed(f,
-				 "error: the writer hangs: syncing "
+				 "buscapd: the writer hangs: syncing "
 				 "/var/lib/buscapd/a.byu.lz4.partial for ",
 				 50, " s, since 20", began_ns),
 		1);
@@ -459,7 +459,7 @@ TEST_F(a_hanging_thread_is_logged_without_a_watchdog)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
 		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "error: the writer hangs: listing /d/. for ", 50,
+	assert_int_equal(lines_timed(f, "buscapd: the writer hangs: listing /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
 	assert_int_equal(lines_logged(f, "nothing is written until it continues"), 1);
