@@ -58,7 +58,7 @@ $(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/boar
 
 # buscapd with these boards in its process.
 $(BUILD)/tests/buscapd_usb: SAN_LDFLAGS = -fsanitize=$(SAN)
-$(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/tests/board/remote.o $(USBFS_OBJECTS) \
+$(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/commit.o $(BUILD)/tests/board/remote.o $(USBFS_OBJECTS) \
 		$(BUILD)/libboard.a $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
 
@@ -75,7 +75,7 @@ $(BUILD)/tests/%.so: | $(INSTALLS)
 # The tool as most tests run it, thousands of times: with its libraries linked statically, it starts in half the time.
 # In Debian 13, libelf.a lacks two functions.
 $(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(shell pkg-config --libs $(filter-out libelf,$(1))) -Wl,-Bdynamic -lelf -lm
-$(BUILD)/tests/buscap: $(BUILD)/cli/term/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
+$(BUILD)/tests/buscap: $(BUILD)/cli/term/main.o $(BUILD)/commit.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
 	$(call link,$(CLI_PKGS))
 
 empty :=
