@@ -18,7 +18,9 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/survey.h"
+#include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
+#include "formats/recording/segment_files.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
@@ -71,6 +73,7 @@ struct check {
 	/* Segments only: */
 	struct bc_sequence_check own;       /* of a copy of a segment */
 	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
+	bool is_written;    /* it is being recorded: without an index, but whole so far */
 	bool is_after_loss; /* something is missing before the file; the file itself is whole */
 	struct bc_page_check *pages;
 	const struct bc_segment_reader *reader;
@@ -378,7 +381,8 @@ static void print_segments_text(const struct check *c, bool is_whole)
 	struct bc_output *output = &c->job->output;
 	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
 	const char *sealed = c->unsealed == 0   ? "sealed"
-			     : c->segments == 1 ? "not sealed (no index: torn or still open)"
+			     : c->is_written    ? "being recorded"
+			     : c->segments == 1 ? "not sealed (no index)"
 						: "not all sealed (an index is missing)";
 
 	print_name(c->job, c->file->name);
@@ -393,7 +397,7 @@ static void print_segments_text(const struct check *c, bool is_whole)
 
 static enum bc_exit end_segments(struct check *c)
 {
-	bool is_whole = c->damages == 0 && c->unsealed == 0;
+	bool is_whole = c->damages == 0 && (c->unsealed == 0 || c->is_written);
 
 	if (c->job->is_json)
 		print_result(c, is_whole,
@@ -552,7 +556,9 @@ static enum bc_exit verify_file(struct job *job, const char *path)
 		print_unread(job, file.name);
 		return bc_exit_worse(code, find_missing(job, path));
 	}
-	struct check check = {.job = job, .file = &file};
+	struct check check = {.job = job,
+		.file = &file,
+		.is_written = bc_segment_path_is_partial(path) && bc_is_being_written(file.fd)};
 	code = file.probe.format == BC_FORMAT_SEGMENT ? verify_segments(&check)
 						      : verify_counted(&check);
 	if (check.sequence == NULL)

@@ -228,6 +228,23 @@ def test_a_socket_that_was_deleted_is_made_again(tmp):
     assert not where.exists(), "the socket was not removed"
 
 
+def test_verify_accepts_the_segment_that_is_being_written(tmp):
+    with Daemon("--source", "sim:rate=2M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: harness.status(tmp / "socket")["recording"]["records"] != 0, "a chunk is written")
+        done = run(BUSCAP, "verify", tmp / "out")
+        equal(done.returncode, 0, done.stdout)
+        assert b".partial: ok: being recorded, " in done.stdout, done.stdout
+        (partial,) = (tmp / "out").glob("*.partial")
+        shutil.copy(partial, tmp)
+        done = run(BUSCAP, "verify", tmp / partial.name)
+        equal(done.returncode, 3, done.stdout)
+        assert b"not sealed (no index)" in done.stdout, done.stdout
+        done = run(BUSCAP, "verify", "--json", tmp / "out")
+        file = json.loads(done.stdout.splitlines()[0])
+        equal((file["ok"], file["sealed"], done.returncode), (True, False, 0), file)
+
+
 # ---- the end
 
 
