@@ -107,8 +107,8 @@ bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 		return true;
 	}
 	bc_template_print(o, "[# {omitted older recording} not shown\n]", response);
-	bc_output_format(o, "%-*s  %-9s  %-*s  %8s  %17s  %8s  LABEL\n", width, "ID", "STATE",
-		BC_COLUMN_TIME, "STARTED (UTC)", "SEGMENTS", "RECORDS", "ON DISK");
+	bc_output_format(o, "%-*s  %-9s  %-*s  %8s  %17s  %12s  %8s  LABEL\n", width, "ID", "STATE",
+		BC_COLUMN_TIME, "STARTED (UTC)", "SEGMENTS", "RECORDS", "LOST", "ON DISK");
 	json_array_foreach(recordings, i, r)
 	{
 		char size[BC_HUMANIZE_MAX] = "-";
@@ -117,6 +117,7 @@ bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 		bc_column_time(o, r, "started");
 		bc_column_count(o, 8, r, "segments");
 		bc_column_count(o, 17, r, "records");
+		bc_column_count(o, 12, r, "lost");
 		if (json_is_number(bc_json_path(r, "bytes")))
 			bc_humanize_bytes(size, (double)bc_json_path_count(r, "bytes"));
 		bc_output_format(o, "%8s  ", size);

@@ -312,9 +312,9 @@ def test_record_list_is_a_table(tmp):
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
     check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, rows, """\
-ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS   ON DISK  LABEL
-20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456   98.3 MB  boot
-20261119T000000Z-000000       open       2026-11-19T00:00:00         1                  -      12 B  -
+ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS          LOST   ON DISK  LABEL
+20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456             0   98.3 MB  boot
+20261119T000000Z-000000       open       2026-11-19T00:00:00         1                  -             -      12 B  -
 """)
     check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {"recordings": []}, "no recordings\n")
     out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {**rows, "omitted": 1234})
