@@ -47,6 +47,7 @@ struct marks {
 	struct bc_output output;
 	bool is_json;
 	const char *kind; /* NULL: any */
+	uint64_t printed;
 	struct bc_filter_args args;
 	struct bc_span span; /* ticks of the chunk that are selected */
 	struct bc_chunk chunk;
@@ -143,6 +144,7 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		(m->kind != NULL && strcmp(m->kind, kind_name(event)) != 0) ||
 		(has_tick && !bc_span_has(m->span, tick)))
 		return;
+	m->printed++;
 	if (!m->is_json)
 		print_text(m, &at);
 	else if (!print_moment_json(m, &at, row))
@@ -206,6 +208,10 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	if (bc_output_open(&m->output, m->console)) {
 		list_files(m);
 		code = bc_exit_worse(m->input.exit, bc_output_close(&m->output, m->console));
+		if (m->printed == 0 && code == BC_EXIT_OK)
+			bc_print_error(m->console, NULL, "no %s%s",
+				m->kind != NULL ? m->kind : "mark, trigger or gap",
+				m->args.given != 0 ? " matches" : "");
 	} else {
 		code = BC_EXIT_FAILED;
 	}

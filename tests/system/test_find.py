@@ -231,6 +231,8 @@ def test_marks_are_selected_by_kind_and_time(tmp):
     equal(marks("--kind", "gap"), gaps)
     equal(marks("--kind", "trigger"), [m for m in whole if m["kind"] == "trigger"])
     equal(marks("--kind", "mark"), [])
+    harness.one_line(buscap("marks", "--kind", "mark", path)[1], "no mark\n")
+    harness.one_line(buscap("marks", "--to", "@0", path)[1], "no mark, trigger or gap matches\n")
     first, last = gaps[20], gaps[-20]
     equal(marks("--from", f"@{first['tick']}", "--to", f"@{last['tick']}"),
           [m for m in whole if first["tick"] <= m["tick"] < last["tick"]])
