@@ -439,6 +439,8 @@ struct stats_args {
 	enum bc_exit exit; /* if names can't be read */
 };
 
+#define MAX_POWER (UINT64_C(1) << 63)
+
 /* Reads a power of two. */
 static bool parse_block(const struct bc_console *console, const char *option, uint64_t *bytes)
 {
@@ -446,7 +448,11 @@ static bool parse_block(const struct bc_console *console, const char *option, ui
 		return false;
 	if ((*bytes & (*bytes - 1)) == 0)
 		return true;
-	bc_print_error(console, NULL, "%s %s: not a power of two; try 64", option, optarg);
+	uint64_t power = 1;
+	while (power < *bytes && power < MAX_POWER)
+		power *= 2;
+	bc_print_error(
+		console, NULL, "%s %s: not a power of two; try %" PRIu64, option, optarg, power);
 	return false;
 }
 

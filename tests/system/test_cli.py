@@ -804,6 +804,13 @@ def test_dump_names_its_columns_in_a_terminal(tmp):
     equal(harness.in_terminal(BUSCAP, "dump", "--proc", "77", tmp / "a.byu"), "", "nothing matches")
 
 
+@pytest.mark.parametrize("size, nearest", (("1000", "1024"), ("1M", "1048576"), ("3", "4"), ("2P", "")))
+def test_a_size_that_must_be_a_power_of_two(size, nearest):
+    done = run(need(BUSCAP), "stats", "--page", size, data=b"")
+    equal(done.returncode, 2, "exit code")
+    one_line(done.stderr.decode(), f"--page {size}: ", nearest)
+
+
 @pytest.mark.parametrize("command", (["dump"], ["cut"], ["convert", "-O", "csv"], ["stats"]))
 def test_without_a_file_a_terminal_is_not_waited_for(command):
     try:
