@@ -37,31 +37,6 @@ static const char no_such_clock[] = "no such time of day";
 static const char no_such_zone[] = "not a time zone; try Z or +01:00";
 static const char out_of_range[] = "out of range";
 
-/* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
-static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
-{
-	__int128 sum = 0;
-	const char *p = text;
-
-	for (; *p >= '0' && *p <= '9'; p++) {
-		sum = sum * 10 + (*p - '0');
-		if (sum > INT64_MAX)
-			return NULL;
-	}
-	if (p == text)
-		return NULL;
-	*ns = sum * unit_ns;
-	if (*p != '.')
-		return p;
-	int64_t part = unit_ns;
-	const char *point = p++;
-	for (; *p >= '0' && *p <= '9'; p++) {
-		part /= 10;
-		*ns += (__int128)part * (*p - '0');
-	}
-	return p == point + 1 ? NULL : p;
-}
-
 /* Sets `why` on failure. */
 static bool parse_duration(const char *text, __int128 *ns, char why[BC_QUANTITY_ERROR_MAX])
 {
@@ -123,13 +98,14 @@ static const char *parse_clock(const char **p, struct tm *tm, __int128 *fraction
 		return no_such_clock;
 	if (!has_seconds || **p != '.')
 		return NULL;
+	char why[BC_QUANTITY_ERROR_MAX];
 	char digits[32] = "0";
 	size_t n = strspn(*p + 1, "0123456789");
 	if (n == 0 || n >= sizeof(digits) - 3)
 		return not_a_time;
 	memcpy(digits + 1, *p, n + 1);
 	*p += n + 1;
-	return parse_decimal(digits, NS_PER_S, fraction) != NULL ? NULL : not_a_time;
+	return parse_duration(digits, fraction, why) ? NULL : not_a_time;
 }
 
 static struct tm today(void)

@@ -109,7 +109,7 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
         (segment, 999, "records 0 to 999"),
         (tmp / "x.byu", 999, "records 0 to 999"),
         (tmp / "x.raw6", 999, "records 0 to 999"),
-        (tmp / "x.din", 1000, "lines 1 to 1,000"),
+        (tmp / "x.din", 1000, "lines 1 to 1000"),
     ):
         given = ("-I", path.suffix[1:]) if path.suffix in (".byu", ".din") else ()
         one_line(buscap("dump", *given, "--records", "99999999-", path)[1], f"no record matches; the input has {has}")
