@@ -578,9 +578,8 @@ static void on_reload(uv_timer_t *timer)
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
 		emit(d, &(struct bc_live_event){.kind = BC_LIVE_RELOAD});
-		bc_log(BC_LOG_NOTICE, "SIGHUP: applied %s",
-			changes.names[0] != '\0' ? changes.names
-						 : "the configuration: no setting has changed");
+		bc_log(BC_LOG_NOTICE, "SIGHUP: %s%s",
+			changes.names[0] != '\0' ? "applied " : "nothing to apply", changes.names);
 		bc_log_set_level(d->config->log_level);
 	}
 	bc_service_ready(&d->service);
@@ -694,7 +693,7 @@ static void log_start(const struct bc_config *config)
 		text = "socket ";
 	else if (bc_user_is_ordinary() && !bc_user_socket(socket))
 		text = "no socket without $XDG_RUNTIME_DIR or --socket PATH";
-	bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
+	bc_log(BC_LOG_INFO, "version " BC_VERSION ": source %s, recordings in %s, %s%s",
 		config->source_text, config->dir, text, config->socket);
 }
 

@@ -443,7 +443,7 @@ static struct known known_of(struct bc_catalogue *c, const struct bc_segment_nam
 
 static const char *foreign_text(int rc)
 {
-	return rc == -EBADMSG   ? "it has no intact header of buscapd"
+	return rc == -EBADMSG   ? "no intact header of buscapd"
 	       : rc == -EUCLEAN ? "its header is damaged"
 	       : rc == -EXDEV   ? "its header names another file or program"
 				: strerror(-rc);
@@ -467,7 +467,7 @@ static void log_foreign(int dir_fd, const struct bc_segment_name *name, const ch
 {
 	if (!is_output(name, file, dir_fd))
 		bc_log_limited(limits, BC_LOG_WARNING,
-			"%s: left alone and not counted: %s; if it is of no use, delete it", file,
+			"%s: left alone and not counted: %s; delete it if it is of no use", file,
 			foreign_text(rc));
 }
 

@@ -114,7 +114,7 @@ def test_each_kind_of_message_has_its_id_and_each_message_its_recording(tmp):
     equal({entry.get("RECORDING") for entry in journal.entries[at:-1]}, {recording})
     equal([entry.get("RECORDING") for entry in (journal.entries[0], journal.entries[-1])], [None, None], "before and after")
     # Messages without fields.
-    assert re.search(rf"^<6>buscapd \S+: source usb.*, recordings in {tmp}/out", daemon.err.decode()), daemon.err
+    assert re.search(rf"^<6>version \S+: source usb.*, recordings in {tmp}/out", daemon.err.decode()), daemon.err
     catalog = re.findall(r"^-- (\w+)$", (ROOT / "systemd/buscapd.catalog").read_text(), re.M)
     equal(catalog, [number for _, number in table])
 

@@ -159,7 +159,7 @@ class Reloaded:
 
         def lines():
             text = self.log.read_text()[self.position:]
-            return text if re.search(r"SIGHUP: applied .*\n|keeping the old configuration\n", text) else None
+            return text if re.search(r"SIGHUP: (?:applied .*|nothing to apply)\n|keeping the old configuration\n", text) else None
 
         text = harness.wait_until(lines, f"SIGHUP is logged for {settings}")
         self.position += len(text)
