@@ -185,6 +185,7 @@ def test_max_use_holds_at_every_moment(tmp):
             most = max(most, used(out))
             time.sleep(0.002)
         equal(daemon.stop(), 0, daemon.err)
+    assert b"deleted: the segments use more than 6MiB (space.max_use)\n" in daemon.err, daemon.err
     # Space is checked each 1/32 of the limit, and the index of the segment being sealed is added.
     assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
     segments = harness.segments(out)
@@ -222,4 +223,5 @@ def test_keep_free_leaves_space_to_other_programs(tmp):
             written = daemon.status()["counts"]["written"]
             harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "the daemon continues")
             assert daemon.stop() in (0, 4), daemon.err
+        assert b"deleted: less than 6MiB or no inode free (space.keep_free)\n" in daemon.err, daemon.err
         verify(harness.segments(out))
