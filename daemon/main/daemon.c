@@ -189,13 +189,12 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 }
 
 /* On a terminal, while this process is in its foreground: a job in the background leaves it alone.
- * JSON on the same terminal would begin in the middle of the line. */
+ */
 static void show_status(const struct bc_daemon *d, const struct bc_status *status)
 {
 	char words[BC_SERVICE_TEXT_MAX] = "";
-	bool is_shared = d->prints_status && isatty(STDOUT_FILENO);
 
-	if (!is_shared && tcgetpgrp(STDERR_FILENO) == getpgrp())
+	if (tcgetpgrp(STDERR_FILENO) == getpgrp())
 		bc_service_text(words, sizeof(words), status, d->is_stopping, false);
 	bc_log_status(words);
 }

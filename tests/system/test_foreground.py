@@ -87,7 +87,7 @@ def test_a_recording_in_the_background_leaves_the_terminal_alone(tmp):
 def test_json_is_printed_on_a_terminal_if_asked_for(tmp):
     terminal = Terminal("--once", "--json", "--source", "sim:rate=100k,count=150k", "-o", tmp / "out")
     lines = terminal.end()
-    # No status line before it, which a second of recording would show.
+    assert re.search(SHOWN, terminal.out), lines  # but not in the JSON
     status = json.loads(lines[-2])
     equal(status["counts"]["received"], 150_000)
     # The same size in the status, the summary and the directory.
