@@ -91,6 +91,24 @@ static enum bc_exit check_dirs(struct web *w)
 	return BC_EXIT_OK;
 }
 
+/* Prints what is wrong with the files. Those that can't be read are left out of the page, which
+ * needs at least one that can, or a directory. */
+static enum bc_exit check_files(struct web *w)
+{
+	struct bc_segment_input input = {.operands = w->operands};
+	const struct bc_search_io io = bc_segment_input_io(&input);
+	bool is_any = w->word_count == 0;
+
+	for (int i = 0; i < w->operands.count; i++) {
+		const struct bc_operand *operand = &w->operands.all[i];
+		int fd = operand->is_dir ? -1 : io.open(io.context, operand->path);
+		is_any = is_any || operand->is_dir || fd >= 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	return is_any ? BC_EXIT_OK : bc_exit_worse(input.exit, BC_EXIT_FAILED);
+}
+
 static enum bc_exit find_recordings(struct web *w)
 {
 	enum bc_exit code = bc_operands_open(
@@ -100,7 +118,9 @@ static enum bc_exit find_recordings(struct web *w)
 		code = w->operands.exit;
 	if (code == BC_EXIT_OK && bc_operands_have_file(&w->operands, "-"))
 		code = bc_print_usage_error(w->console, "give files, not a pipe");
-	return code == BC_EXIT_OK ? check_dirs(w) : code;
+	if (code == BC_EXIT_OK)
+		code = check_dirs(w);
+	return code == BC_EXIT_OK ? check_files(w) : code;
 }
 
 static enum bc_exit read_address(struct web *w)

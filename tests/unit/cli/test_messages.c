@@ -490,6 +490,7 @@ static const struct failure wrong_options[] = {
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
 	{"web -", "give files, not a pipe"},
+	{"web hello", "hello: not a segment"},
 };
 
 TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)
