@@ -22,7 +22,7 @@ bool bc_response_print_mark(struct bc_output *o, const json_t *response)
 			? "mark before record {mark.record}, "
 			: "mark in the flight recorder, ",
 		response);
-	bc_template_print(o, "tick {mark.tick} of epoch {mark.epoch}\n", response);
+	bc_template_print(o, "after tick {mark.tick} of epoch {mark.epoch}\n", response);
 	return true;
 }
 

@@ -345,10 +345,10 @@ def test_record_note_rotate_and_snapshot_show_the_recording(tmp):
 def test_mark_joins_its_words(tmp):
     mark = {"mark": {"text": "the relay clicked", "record": 9007199254740992, "tick": 40, "epoch": 1}}
     check(tmp, ("mark", "the relay", "clicked"), "POST", "/v1/marks", {"text": "the relay clicked"}, (201, mark),
-         "mark before record 9007199254740992, tick 40 of epoch 1\n")
+         "mark before record 9007199254740992, after tick 40 of epoch 1\n")
     mark["mark"]["record"] = None
     check(tmp, ("mark", "x"), "POST", "/v1/marks", {"text": "x"}, (201, mark),
-         "mark in the flight recorder, tick 40 of epoch 1\n")
+         "mark in the flight recorder, after tick 40 of epoch 1\n")
     check(tmp, ("mark", "--json", "--", "-x \"\n"), "POST", "/v1/marks", {"text": "-x \"\n"}, (201, mark),
          json.dumps(mark) + "\n")
 
