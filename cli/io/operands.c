@@ -25,6 +25,7 @@
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
+#include "formats/base/user_paths.h"
 #include "formats/codec/input.h"
 #include "formats/recording/segment_files.h"
 #include "formats/segment/segment_header.h"
@@ -73,8 +74,29 @@ static bool may_be_id(const char *word)
 					   strchr(word, '/') == NULL));
 }
 
+/* The directory where a daemon without options records, if it exists: the user's or the system's.
+ * Returns NULL if there is none, or if a socket was named. */
+static char *find_default_dir(const char *socket)
+{
+	static const char system_dir[] = BC_SYSTEM_DIR;
+	char user_dir[4096];
+	const char *dirs[] = {
+		bc_user_dir(user_dir, sizeof(user_dir)) ? user_dir : system_dir, system_dir};
+
+	if (socket != NULL || getenv("BUSCAP_SOCKET") != NULL)
+		return NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		close(fd);
+		return strdup(dirs[i]);
+	}
+	return NULL;
+}
+
 /* Asks the daemon for its directory: for a word that may be an id, or because no words were given.
- * Returns NULL after an error. */
+ * If there is no daemon, takes the directory where it would record. Returns NULL after an error. */
 static char *find_daemon_dir(
 	struct bc_operands *o, const char *word, const char *socket, enum bc_exit *code)
 {
@@ -85,6 +107,10 @@ static char *find_daemon_dir(
 	if (*code != BC_EXIT_OK)
 		return NULL;
 	*code = bc_client_directory(client, &dir);
+	if (*code == BC_EXIT_UNREACHABLE && (dir = find_default_dir(socket)) != NULL) {
+		bc_print_error(o->console, NULL, "can't reach a daemon; reading %s", dir);
+		*code = BC_EXIT_OK;
+	}
 	if (*code != BC_EXIT_OK)
 		bc_print_error(o->console, word, "%s: %s: %s",
 			word != NULL ? "no such file, and an id can't be looked up"

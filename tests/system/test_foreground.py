@@ -153,6 +153,15 @@ def test_an_ordinary_user_needs_no_options():
             _, err = process.communicate(timeout=harness.TIMEOUT_S)
             equal(process.returncode, 0, err)
         assert harness.segments(out), list(home.rglob("*"))
+        # Without the daemon, the recordings are found where it would record.
+        for command in ("info", "verify", "marks", "report"):
+            done = tool(command)
+            equal((done.returncode, done.stderr.splitlines()[0]),
+                  (0, f"buscap {command}: can't reach a daemon; reading {out}".encode()), command)
+        equal(tool("info", harness.segments(out)[0].name[:16]).returncode, 0, "an id")
+        options["env"]["BUSCAP_SOCKET"] = str(socket)
+        equal(tool("info").returncode, 6, "a socket that is named")
+        del options["env"]["BUSCAP_SOCKET"]
         for command in ("status", "top", "tail"):
             done = tool(command)
             equal(done.returncode, 6, done.stderr)
