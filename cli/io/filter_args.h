@@ -41,9 +41,12 @@ enum {
 	}
 #define BC_FILTER_OPTIONS_ADDR                                                                   \
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
-		{BC_FILTER_OPT_PORT, "port", "A-B", "range",                                     \
-			"only writes to these I/O ports: --addr A-B --type IOWRITE"},            \
-		BC_FILTER_OPTION_REGION
+		BC_FILTER_OPTION_PORT, BC_FILTER_OPTION_REGION
+#define BC_FILTER_OPTION_PORT                                                       \
+	{                                                                           \
+		BC_FILTER_OPT_PORT, "port", "A-B", "range",                         \
+			"only writes to these I/O ports: --addr A-B --type IOWRITE" \
+	}
 #define BC_FILTER_OPTION_REGION                                                                  \
 	{                                                                                        \
 		BC_FILTER_OPT_REGION, "region", "NAME", "text",                                  \

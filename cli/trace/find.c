@@ -33,6 +33,8 @@ static const struct bc_usage_option options[] = {
 		"only the last N matches; segments are read from the end"},
 	{'c', "count", NULL, NULL, "print only the number of matches"},
 	BC_FILTER_OPTIONS_FIELDS,
+	BC_FILTER_OPTION_RECORDS,
+	BC_FILTER_OPTION_EPOCH,
 	BC_FILTER_OPTIONS_TIME,
 	{OPTION_AFTER_MARK, "after-mark", "TEXT", "text",
 		"after the first mark or trigger with this text"},
@@ -40,6 +42,7 @@ static const struct bc_usage_option options[] = {
 		"before the last mark or trigger with this text"},
 	{'U', "context", "N", "number",
 		"also print N entries before and after each match, up to 10000 (default 0)"},
+	BC_FILTER_OPTION_PORT,
 	BC_FILTER_OPTION_REGION,
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
@@ -49,7 +52,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_find_usage = {
 	.name = "find",
-	.operands = "ADDR[-ADDR]|--region NAME [FILE|DIR|ID]...",
+	.operands = "ADDR[-ADDR]|--region NAME|--port A-B [FILE|DIR|ID]...",
 	.kind = "text file",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
@@ -115,12 +118,16 @@ static bool read_find_option(struct find *f, int letter)
 	}
 }
 
-/* Reads the address, which a region replaces. */
+/* True if --region or --port replaces the address. */
+static bool has_place(const struct find *f)
+{
+	return f->args.region != NULL || f->args.filter.has_addr;
+}
+
 static enum bc_exit read_address(struct find *f, char *text)
 {
-	bool ok = f->args.region != NULL
-			  ? bc_filter_args_finish(&f->args, f->console, f->names)
-			  : bc_filter_args_operand(&f->args, f->console, f->names, text);
+	bool ok = has_place(f) ? bc_filter_args_finish(&f->args, f->console, f->names)
+			       : bc_filter_args_operand(&f->args, f->console, f->names, text);
 
 	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
@@ -414,19 +421,19 @@ static enum bc_exit run_find(struct find *f, int argc, char **argv)
 	struct bc_files files = {.paths = NULL};
 	enum bc_exit code;
 
-	int first = optind + (f->args.region == NULL);
+	int first = optind + !has_place(f);
 
 	if (argc < first)
-		return bc_print_usage_error(f->console, "give an address, or --region");
+		return bc_print_usage_error(f->console, "give an address, --region or --port");
 	if (f->options.first != 0 && f->options.last != 0)
 		return bc_print_usage_error(f->console, "--first excludes --last");
 	if (f->options.is_count && (f->options.first != 0 || f->options.last != 0 ||
 					   f->options.context != 0 || f->is_json))
 		return bc_print_usage_error(
 			f->console, "--count excludes --first, --last, --context and --json");
-	if (f->args.region != NULL && argc > optind && is_address(argv[optind]) &&
+	if (has_place(f) && argc > optind && is_address(argv[optind]) &&
 		access(argv[optind], F_OK) != 0)
-		return bc_print_usage_error(f->console, "give an address or --region, not both");
+		return bc_print_usage_error(f->console, "give an address, or --region or --port");
 	code = read_address(f, argv[optind]);
 	if (code == BC_EXIT_OK)
 		code = bc_operands_read(&f->input.operands, &files, f->console,

@@ -163,6 +163,20 @@ def test_random_queries_on_records_across_pages_and_ports(tmp):
     check_queries(6, [out], recording.records, recording.clock_hz)
 
 
+def test_records_epochs_and_ports_are_selected_as_by_cut(tmp):
+    paths, *_ = recorded_segments()
+    trace = tmp / "trace.bcp1"
+    trace.write_bytes(run(need(BUSCAP), "sim", "-O", "bcp1", "-n", "200k").stdout)
+    for source in (paths[0].parent, trace):
+        for options in (["--records", "1000-30000"], ["-e", "1-2"], ["--port", "0-ffff"], ["--port", "3f8-3ff", "--records", "9-"]):
+            rows = run(BUSCAP, "cut", *options, "-O", "ndjson", source).stdout.splitlines()
+            wanted = [row["number"] for row in map(json.loads, rows) if row["kind"] == "reference"]
+            address = [] if "--port" in options else ["0-"]
+            hits = buscap("find", "--json", *options, *address, source)[0].splitlines()
+            equal([json.loads(hit)["number"] for hit in hits], wanted, options)
+            equal(int(buscap("find", "-c", *options, *address, source)[0]), len(wanted), options)
+
+
 @pytest.mark.parametrize("name", ["torn", "damaged"])
 def test_random_queries_on_a_recording_that_is(tmp, name):
     paths, recorded, recording = recorded_segments()

@@ -330,7 +330,7 @@ static const struct failure wrong_options[] = {
 	{"stats --totals=yes x.byu", "option --totals takes no value"},
 	{"stats -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
 	/* find, marks */
-	{"find", "give an address, or --region"},
+	{"find", "give an address, --region or --port"},
 	{"find xyz x.byu.lz4", "address xyz: not a hexadecimal address range"},
 	{"find fee00000h x.byu.lz4",
 		"address fee00000h: not a hexadecimal address range; leave out the h"},
@@ -353,7 +353,7 @@ static const struct failure wrong_options[] = {
 	{"find -c --to now 0- - <x.byu.lz4", "need segment files"},
 	{"find --last 1 -I din 10 - <x.din", "--last needs the name of a file"},
 	{"find com1 x.byu", "address com1: not an address; try --region com1"},
-	{"find --region com1 3f8 x.byu", "give an address or --region, not both"},
+	{"find --region com1 3f8 x.byu", "give an address, or --region or --port"},
 	{"find --region com x.byu", "COM1"},
 	{"find --symbols x.byu:zz 0 x.byu",
 		"x.byu:zz: no such file, and \"zz\" is not an offset such as -c0000000"},
