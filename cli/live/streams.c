@@ -408,7 +408,7 @@ static void print_skipped(struct bc_output *o, const json_t *skipped)
 
 	bc_output_format(o, "# skipped: ");
 	if (records != 0)
-		bc_output_format(o, "%" PRIu64 " record%s", records, bc_plural(records));
+		bc_output_format(o, "%s record%s", BC_GROUPED(records), bc_plural(records));
 	if (events != 0)
 		bc_output_format(o, "%s%" PRIu64 " gap%s or mark%s", records != 0 ? ", " : "",
 			events, bc_plural(events), bc_plural(events));

@@ -237,27 +237,29 @@ static void print_survey(struct job *job, const struct bc_file *file, const stru
 	bc_output_format(
 		output, "%s%s\n", bc_format_name(format), bc_packing_text(file->probe.packing));
 	if (file->is_regular || bc_format_is_bus(format))
-		bc_status_line(output, "size", "%" PRIu64 " byte%s", s->bytes, bc_plural(s->bytes));
+		bc_status_line(
+			output, "size", "%s byte%s", BC_GROUPED(s->bytes), bc_plural(s->bytes));
 	snprintf(units, sizeof(units), "%ss", s->unit);
 	if (bc_format_is_bus(format))
-		bc_status_line(output, units, "%" PRIu64, s->units);
+		bc_status_line(output, units, "%s", BC_GROUPED(s->units));
 	if (is_bcp1) {
-		bc_status_line(output, "frames", "%" PRIu64 "%s", s->frames,
+		bc_status_line(output, "frames", "%s%s", BC_GROUPED(s->frames),
 			s->has_last ? "" : ", without the final one");
-		bc_status_line(output, "gaps", "%" PRIu64 "%s%s", s->gaps, s->gaps != 0 ? ", " : "",
+		bc_status_line(output, "gaps", "%s%s%s", BC_GROUPED(s->gaps),
+			s->gaps != 0 ? ", " : "",
 			s->gaps != 0 ? bc_lost_text(lost, s->lost, false) : "");
-		bc_status_line(output, "epochs", "%" PRIu64, s->epochs);
+		bc_status_line(output, "epochs", "%s", BC_GROUPED(s->epochs));
 	}
 	if (s->damaged_bytes != 0)
-		bc_status_line(output, is_bcp1 ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
-			s->damaged_bytes, bc_plural(s->damaged_bytes),
+		bc_status_line(output, is_bcp1 ? "damaged" : "torn", "%s byte%s %s",
+			BC_GROUPED(s->damaged_bytes), bc_plural(s->damaged_bytes),
 			is_bcp1 ? "outside of valid frames" : "extra at the end");
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		if (s->kinds[kind] != 0)
 			bc_status_line(
-				output, bc_entry_kind_name(kind), "%" PRIu64, s->kinds[kind]);
+				output, bc_entry_kind_name(kind), "%s", BC_GROUPED(s->kinds[kind]));
 	if (s->damages != 0 && !bc_format_is_bus(format))
-		bc_status_line(output, "malformed", "%" PRIu64, s->damages);
+		bc_status_line(output, "malformed", "%s", BC_GROUPED(s->damages));
 }
 
 static enum bc_exit info_counted(struct job *job, struct bc_file *file)
@@ -275,8 +277,8 @@ static enum bc_exit info_counted(struct job *job, struct bc_file *file)
 		bc_print_packing(job->console, file, "");
 	if (s.damaged_bytes != 0)
 		bc_print_error(job->console, file->name,
-			"damaged or torn: %" PRIu64 " byte%s not part of a whole %s",
-			s.damaged_bytes, bc_plural(s.damaged_bytes), s.unit);
+			"damaged or torn: %s byte%s not part of a whole %s",
+			BC_GROUPED(s.damaged_bytes), bc_plural(s.damaged_bytes), s.unit);
 	if (s.jumps != 0)
 		bc_print_error(job->console, file->name,
 			"frames are missing: gaps in the sequence numbers");

@@ -403,17 +403,17 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
 		const struct bc_gap_totals *sum = &info->causes[i];
 		if (sum->count != 0)
-			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%" PRIu64 " %s",
-				at != 0 ? ", " : "", sum->count, bc_gap_cause_name(i));
+			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%s %s",
+				at != 0 ? ", " : "", BC_GROUPED(sum->count), bc_gap_cause_name(i));
 	}
 	if (info->gaps.count == 0)
 		bc_status_line(output, "gaps", "0");
 	else
-		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s", info->gaps.count, causes,
+		bc_status_line(output, "gaps", "%s (%s), %s", BC_GROUPED(info->gaps.count), causes,
 			bc_lost_text(lost, info->gaps.lost, !info->gaps.is_inexact));
 	if (info->unreported != 0)
-		bc_status_line(output, "unreported", "%" PRIu64 " sample%s lost without a gap",
-			info->unreported, bc_plural(info->unreported));
+		bc_status_line(output, "unreported", "%s sample%s lost without a gap",
+			BC_GROUPED(info->unreported), bc_plural(info->unreported));
 }
 
 static void print_seen(struct bc_output *output, const struct bc_segment_info *info)
@@ -457,8 +457,8 @@ static void print_annotations(struct bc_output *output, const struct bc_segment_
 		bc_output_text(output, "\n", 1);
 	}
 	if (info->annotations_left != 0)
-		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows all",
-			info->annotations_left);
+		bc_status_line(output, "and more", "%s; buscap dump shows all",
+			BC_GROUPED(info->annotations_left));
 }
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
@@ -467,16 +467,16 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 
 	if (info->has_header)
 		print_header(output, info);
-	bc_status_line(output, "chunks", "%" PRIu64, info->chunks);
+	bc_status_line(output, "chunks", "%s", BC_GROUPED(info->chunks));
 	if (info->records != 0)
-		bc_status_line(output, "records", "%" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
-			info->records, info->first_record, info->last_record);
+		bc_status_line(output, "records", "%s (%" PRIu64 " to %" PRIu64 ")",
+			BC_GROUPED(info->records), info->first_record, info->last_record);
 	else
 		bc_status_line(output, "records", "0");
 	if (info->records != 0)
 		bc_status_line(output, "ticks", "%" PRIu64 " to %" PRIu64, info->first_tick,
 			info->last_tick);
-	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
+	bc_status_line(output, "epochs", "%s", BC_GROUPED(info->epochs));
 	if (info->has_wall) {
 		bc_rfc3339_write(wall, info->wall_ns);
 		bc_status_line(output, "first", "%s", wall);
@@ -489,14 +489,14 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	if (info->has_header && info->header.clock_hz != 0)
 		bc_status_line(output, "duration", "%.6f s of bus time", duration_s(info));
 	else
-		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
+		bc_status_line(output, "duration", "%s ticks", BC_GROUPED(info->duration_ticks));
 	const char *level = info->has_header ? info->header.compression : "";
-	bc_status_line(output, "size",
-		"%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1%s%s", info->bytes,
-		unpacked_bytes(info), ratio(info), level[0] != '\0' ? ", compression " : "", level);
+	bc_status_line(output, "size", "%s bytes for %s of records, %.2f to 1%s%s",
+		BC_GROUPED(info->bytes), BC_GROUPED(unpacked_bytes(info)), ratio(info),
+		level[0] != '\0' ? ", compression " : "", level);
 	print_gaps(output, info);
-	bc_status_line(output, "marks", "%" PRIu64, info->marks);
-	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
+	bc_status_line(output, "marks", "%s", BC_GROUPED(info->marks));
+	bc_status_line(output, "triggers", "%s", BC_GROUPED(info->triggers));
 	print_annotations(output, info);
 	print_seen(output, info);
 }

@@ -643,7 +643,7 @@ def test_info_and_verify_describe_a_segment():
         equal(info["gaps"]["lost"], sum(gap.value for gap in gaps), "lost")
         first += n
         plain = buscap("info", path)[0]
-        assert f"records     {n} (" in plain and segment.header["recording"] in plain, plain
+        assert f"records     {n:,} (" in plain and segment.header["recording"] in plain, plain
         # The same from a pipe, without the index.
         piped = json.loads(buscap("info", "--json", "-", data=path.read_bytes())[0])
         info["file"] = piped["file"]

@@ -53,7 +53,7 @@ RECORDS_TEXT = """\
 # gap: 17 samples lost (board)
 # gap: an unknown number of samples lost (unplug)
 fffffff0\tFETCH\t32\t07\t1\t0000000c\t1012
-# skipped: 87381 records, 2 gaps or marks (too fast to show)
+# skipped: 87,381 records, 2 gaps or marks (too fast to show)
 # mark: a \\x1b[31mmark
 # epoch 1
 00000001\tf2\t 1\t00\t3\t00000005\t7
