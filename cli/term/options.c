@@ -83,9 +83,32 @@ bool bc_option_time(const struct bc_console *console, const char *option, uint64
 	return read_quantity(console, option, BC_QUANTITY_TIME, first_ns, last_ns, ns);
 }
 
+/* Reads numbers with units: 1M-2M, 1e6-, -64K, 5K. */
+static bool read_counts(struct bc_range *range, const char *text)
+{
+	char err[BC_QUANTITY_ERROR_MAX];
+	char first[BC_QUANTITY_TEXT_MAX];
+	size_t n = strcspn(text, "-");
+	bool has_last = text[n] == '-' && text[n + 1] != '\0';
+
+	if (n >= sizeof(first) || (n == 0 && !has_last))
+		return false;
+	memcpy(first, text, n);
+	first[n] = '\0';
+	*range = (struct bc_range){0, UINT64_MAX};
+	if (n != 0 && !bc_quantity_read(&range->first, BC_QUANTITY_COUNT, first, err, sizeof(err)))
+		return false;
+	if (has_last)
+		return bc_quantity_read(
+			&range->last, BC_QUANTITY_COUNT, text + n + 1, err, sizeof(err));
+	if (text[n] == '\0')
+		range->last = range->first;
+	return true;
+}
+
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
 {
-	bool ok = bc_number_read_range(&range->first, &range->last, optarg);
+	bool ok = read_counts(range, optarg);
 
 	if (!ok)
 		bc_print_error(console, NULL, "%s %s: not a range; try 100-199, 100- or -99",

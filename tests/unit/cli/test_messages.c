@@ -177,6 +177,8 @@ static const struct failure wrong_options[] = {
 	{"dump --records 5-3 x.byu", "--records 5-3: the range ends before it starts"},
 	{"dump --records a x.byu", "--records a: not a range"},
 	{"dump --records - x.byu", "--records -: not a range"},
+	{"dump --records 5x- x.byu", "--records 5x-: not a range"},
+	{"dump --records 2K-1e3 x.byu", "--records 2K-1e3: the range ends before it starts"},
 	{"dump --records 99999999999999999999- x.byu", "not a range"},
 	{"dump --records 1 --records 2 x.byu", "--records given twice"},
 	{"dump --to @1 -t tick --to @2 x.byu", "--to given twice"},
