@@ -70,7 +70,13 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 	t->kind = kind;
 	t->filter = filter;
 	t->idle_ns = idle_ns;
-	snprintf(t->when, sizeof(t->when), "%s", value);
+	if (kind == BC_TRIGGER_IDLE) {
+		char time[BC_QUANTITY_TEXT_MAX];
+		bc_quantity_write(time, BC_QUANTITY_TIME, idle_ns);
+		snprintf(t->when, sizeof(t->when), "idle %s", time);
+	} else {
+		snprintf(t->when, sizeof(t->when), "%s", value);
+	}
 	return true;
 }
 

@@ -104,6 +104,8 @@ TEST(an_invalid_value_leaves_a_trigger_unchanged)
 	char text[300];
 
 	assert_true(bc_trigger_init(&t, "x", err, sizeof(err)));
+	assert_true(bc_trigger_set(&t, "when", "idle 1.5", err, sizeof(err)));
+	assert_string_equal(t.when, "idle 1500ms");
 	assert_true(bc_trigger_set(&t, "when", "addr=1000-1fff proc=1", err, sizeof(err)));
 	struct bc_trigger before = t;
 	memset(text, '1', sizeof(text));
