@@ -352,15 +352,12 @@ int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const c
 static bool check_member(const char *key, const char *value, char *err, size_t errlen)
 {
 	if (!bc_word_is_valid(key))
-		return bc_fail(err, errlen,
-			"a metadata key has 1 to 64 letters, digits, '.', '_' and '-'");
+		return bc_fail(
+			err, errlen, "the key must have 1 to 64 letters, digits, '.', '_' and '-'");
 	if (value == NULL)
-		return bc_fail(err, errlen, "metadata %s: the value is not a string", key);
-	size_t bytes = strlen(value);
-	if (bytes > BC_METADATA_VALUE_MAX)
-		return bc_fail(err, errlen, "metadata %s: the value has %zu bytes; the limit is %u",
-			key, bytes, BC_METADATA_VALUE_MAX);
-	return true;
+		return bc_fail(err, errlen, "must be a string");
+	return strlen(value) <= BC_METADATA_VALUE_MAX ||
+	       bc_fail(err, errlen, "too long; the limit is %u bytes", BC_METADATA_VALUE_MAX);
 }
 
 /* Writes an object as text to `out`. Returns false, with `out` unchanged, if it does not fit. */
@@ -391,13 +388,14 @@ bool bc_metadata_from_json(
 {
 	const char *key;
 	json_t *value;
+	char why[96];
 
 	if (!json_is_object(object))
 		return bc_fail(err, errlen, "the metadata is not a JSON object of strings");
 	json_object_foreach((json_t *)object, key, value)
 	{
-		if (!check_member(key, json_string_value(value), err, errlen))
-			return false;
+		if (!check_member(key, json_string_value(value), why, sizeof(why)))
+			return bc_fail(err, errlen, "metadata.%.64s: %s", key, why);
 	}
 	return write_object(out, object, err, errlen);
 }
@@ -419,7 +417,7 @@ bool bc_metadata_set(
 	if (!check_member(key, value, err, errlen))
 		return false;
 	if (!bc_utf8_is_valid(value, strlen(value)))
-		return bc_fail(err, errlen, "metadata %s: the value is not UTF-8", key);
+		return bc_fail(err, errlen, "must be UTF-8");
 	json_t *object = bc_metadata_parse(all);
 	json_object_del(object, key);
 	if (object != NULL &&

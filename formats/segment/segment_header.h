@@ -37,7 +37,8 @@ bool bc_metadata_read(
 bool bc_metadata_from_json(
 	char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Sets one member and moves it to the end; an empty value removes it. Same checks and results. */
+/* Sets one member and moves it to the end; an empty value removes it. Same checks and results, but
+ * the message doesn't name the key. */
 bool bc_metadata_set(char all[BC_METADATA_MAX], const char *key, const char *value, char *err,
 	size_t errlen) BC_MUST_CHECK;
 

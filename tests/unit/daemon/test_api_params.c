@@ -120,7 +120,7 @@ TEST_F(errors_name_the_member)
 		{"{\"pre\":false}", "pre: must be a number of seconds or a string"},
 		{"{\"pre\":0}", "pre: must be a time or size above 0"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
-		{"{\"metadata\":{\"k\":1}}", "metadata k: the value is not a string"},
+		{"{\"metadata\":{\"k\":1}}", "metadata.k: must be a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"a=b\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"k\":\"v\",\"k\":\"w\"}}", "duplicate object key near '\"k\"'"},

@@ -51,7 +51,8 @@ TEST_F(keys_values_and_the_whole_have_limits)
 	assert_true(read_it(f, make(text, BC_WORD_MAX, BC_METADATA_VALUE_MAX)));
 	assert_string_equal(f->out, text);
 	assert_refused(f, make(text, BC_WORD_MAX + 1, 1), "1 to 64");
-	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1), "the value has 1025");
+	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1),
+		"metadata.k: too long; the limit is 1024 bytes");
 	for (size_t last = 900; last <= 1024; last++) {
 		char *p = text;
 		for (char key = 'a'; key < 'd'; key++) {
@@ -82,7 +83,7 @@ TEST_F(a_value_that_is_not_utf8_is_refused)
 		assert_refused(f, text, "a JSON object of strings");
 		strcpy(f->out, "");
 		assert_false(bc_metadata_set(f->out, "a", bad[i], f->err, sizeof(f->err)));
-		assert_string_equal(f->err, "metadata a: the value is not UTF-8");
+		assert_string_equal(f->err, "must be UTF-8");
 	}
 }
 
