@@ -208,8 +208,8 @@ static void write_recording(char *out, size_t size, const struct bc_status *s, c
 	append(out, size, "%s, ", amount);
 	write_amount(amount, sizeof(amount), (double)progress.bytes, "B");
 	if (sum.lost != 0 || sum.inexact == 0)
-		snprintf(lost, sizeof(lost), "%s%" PRIu64, sum.inexact != 0 ? "at least " : "",
-			sum.lost);
+		snprintf(lost, sizeof(lost), "%s%s", sum.inexact != 0 ? "at least " : "",
+			BC_GROUPED(sum.lost));
 	append(out, size, "%s, %s lost", amount, lost);
 	if (with_rate && buffer->chunks != 0)
 		append(out, size, ", buffer %u %%",
@@ -219,11 +219,11 @@ static void write_recording(char *out, size_t size, const struct bc_status *s, c
 static void write_stopping(char *out, size_t size, const struct bc_status *s)
 {
 	if (s->counts->in_flight != 0)
-		snprintf(out, size, "stopping: %" PRIu64 " sample%s left to write",
-			s->counts->in_flight, s->counts->in_flight == 1 ? "" : "s");
+		snprintf(out, size, "stopping: %s sample%s left to write",
+			BC_GROUPED(s->counts->in_flight), bc_plural(s->counts->in_flight));
 	else if (s->commands_waiting != 0)
-		snprintf(out, size, "stopping: %" PRIu64 " command%s for sealed segments left",
-			s->commands_waiting, s->commands_waiting == 1 ? "" : "s");
+		snprintf(out, size, "stopping: %s command%s for sealed segments left",
+			BC_GROUPED(s->commands_waiting), bc_plural(s->commands_waiting));
 	else
 		snprintf(out, size, "stopping");
 }

@@ -210,9 +210,9 @@ TEST_F(every_state_has_some_text)
 
 TEST_F(a_stop_reports_what_is_left)
 {
-	f->counts.in_flight = 12;
+	f->counts.in_flight = 1234567;
 	f->status.commands_waiting = 3;
-	assert_text(f, true, "stopping: 12 samples left to write");
+	assert_text(f, true, "stopping: 1,234,567 samples left to write");
 	f->counts.in_flight = 0;
 	assert_text(f, true, "stopping: 3 commands for sealed segments left");
 	f->status.commands_waiting = 1;
