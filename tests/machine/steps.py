@@ -214,7 +214,7 @@ def a_replugged_board_continues_the_recording(c):
     c.alert("board", '"unplugs":1')
     for number, words in ((BOARD_GONE, ": unplugged; "), (BOARD_BACK, ": back after ")):
         messages = c.journal(f"MESSAGE_ID={number}", f"RECORDING={c.recordings[-1][0]}")
-        assert len(messages) == 1 and words in messages[0], messages
+        assert messages and words in messages[-1], messages
 
 
 def a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing(c):
