@@ -3,8 +3,8 @@
  *
  *     a chunk of a segment            its records like BYU's b2a, with '#' lines for the events
  *     records of a BYU file           likewise
- *     entries of another bus format   BYU records that are too wide for 12 bytes; bus samples;
- * events entries of any other format     lines, by the format's own printer
+ *     entries of another bus format   bus samples; BYU records too wide for 12 bytes; events
+ *     entries of any other format     lines, by the format's own printer
  *
  * Whole runs of records go through a cache of texts (struct record_text). Records are looked at
  * one by one only if they are selected by their fields or get a time or a name (is_by_record).
