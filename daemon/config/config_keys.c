@@ -638,6 +638,14 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	return bc_config_check_section(section, err, errlen) && fail_key(section, key, err, errlen);
 }
 
+const char *bc_config_reason(const char *err, const char *value)
+{
+	size_t n = strlen(value);
+
+	return n != 0 && strncmp(err, value, n) == 0 && strncmp(err + n, ": ", 2) == 0 ? err + n + 2
+										       : err;
+}
+
 /* Settings of a board in a source, "key=value,key=value" */
 
 static bool set_usb_key(struct bc_usb_options *options, const char *name, const char *value,

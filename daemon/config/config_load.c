@@ -128,7 +128,7 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	if (!loading->is_unknown &&
 		!bc_config_set(loading->config, section, key, value, err, sizeof(err)))
 		bc_config_error(loading->errors, "%s:%d: %s = %.200s: %s", loading->path,
-			loading->line, key, value, err);
+			loading->line, key, value, bc_config_reason(err, value));
 	return 1;
 }
 
@@ -378,8 +378,8 @@ static void read_file(const struct bc_config *c, const char *key, const char *va
 	snprintf(path, sizeof(path), "%.*s", (int)bytes, value);
 	int rc = add_file(c->names, path, offset, is_symbols, err, sizeof(err));
 	if (rc != 0)
-		bc_config_error(
-			errors, "names.%s: %s: %s", key, path, rc == -EINVAL ? err : strerror(-rc));
+		bc_config_error(errors, "names.%s: %s: %s%s", key, path,
+			rc == -EINVAL ? "" : "can't open: ", rc == -EINVAL ? err : strerror(-rc));
 }
 
 bool bc_config_open_names(struct bc_config *c, struct bc_config_errors *errors)
@@ -398,7 +398,6 @@ bool bc_config_open_names(struct bc_config *c, struct bc_config_errors *errors)
 		bc_config_error(errors, "filter.%s", err);
 	for (unsigned i = 0; i < c->triggers_count; i++)
 		if (!bc_trigger_find_region(&c->triggers[i], c->names, err, sizeof(err)))
-			bc_config_error(errors, "trigger %s: when = %s: %s", c->triggers[i].name,
-				c->triggers[i].when, err);
+			bc_config_error(errors, "trigger %s: when: %s", c->triggers[i].name, err);
 	return errors->count == before;
 }

@@ -318,7 +318,7 @@ static void report_override(const struct bc_daemon_options *o, unsigned i,
 		is_set    ? "="
 		: is_rule ? ":"
 			  : "",
-		o->overrides[i].value, err);
+		o->overrides[i].value, bc_config_reason(err, o->overrides[i].value));
 }
 
 /* Makes a path absolute, because clients may run in another directory. Keeps it as it is if that is

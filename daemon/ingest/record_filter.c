@@ -416,8 +416,8 @@ static bool find_regions(struct bc_record_filter_rules *rules, const char *key,
 	for (unsigned i = 0; i < rules->count; i++) {
 		struct bc_record_filter_rule *rule = &rules->rules[i];
 		if (!bc_filter_parse(&rule->filter, names, rule->where, what, sizeof(what)))
-			return bc_fail(err, errlen, "%s%s%s = %s: %s", key,
-				rule->name[0] != '\0' ? "." : "", rule->name, rule->where, what);
+			return bc_fail(err, errlen, "%s%s%s: %s", key,
+				rule->name[0] != '\0' ? "." : "", rule->name, what);
 	}
 	return true;
 }
