@@ -249,7 +249,7 @@ enum { OPTION_LOSS = 1000, OPTION_CORRUPT, OPTION_NO_CACHES };
 static const struct bc_usage_option options[] = {
 	{'O', "output-format", "FMT", "choice:bcp1|raw6|byu",
 		"bcp1 (the board's frames), raw6 (only their samples) or byu (the resulting "
-		"records)"},
+		"records); default: what the name of the output ends in"},
 	{'o', "output", "FILE", "file",
 		"output file (default: standard output); replaced if it exists"},
 	{'I', "input-format", "FMT", "format-read",
@@ -300,10 +300,15 @@ struct sim_args {
 	bool has_count;
 };
 
+static bool is_output_format(enum bc_format format)
+{
+	return format == BC_FORMAT_BCP1 || format == BC_FORMAT_RAW6 || format == BC_FORMAT_BYU;
+}
+
 static bool read_output_format(const struct bc_console *console, enum bc_format *format)
 {
 	*format = bc_format_by_name(optarg);
-	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
+	if (is_output_format(*format))
 		return true;
 	bc_print_error(console, NULL, "-O %s: must be bcp1, raw6 or byu", optarg);
 	return false;
@@ -481,6 +486,9 @@ int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	sim_args.traces = (const char **)argv + optind;
 	sim_args.trace_count = argc - optind;
+	if (sim_args.format == BC_FORMAT_UNKNOWN && sim_args.path != NULL &&
+		is_output_format(bc_format_by_path(sim_args.path)))
+		sim_args.format = bc_format_by_path(sim_args.path);
 	enum bc_exit code = check_args(console, &sim_args);
 	return code != BC_EXIT_OK ? (int)code : (int)run_programs(console, &sim_args);
 }

@@ -773,6 +773,9 @@ def test_sim_writes_one_stream_in_three_formats(tmp):
         out = tmp / "out"
         buscap("sim", "-O", "bcp1", "-o", out, *options)
         equal(out.read_bytes(), bcp1, "output to a file")
+        for name, wanted in (("x.bcp1", bcp1), ("x.raw6", raw6), ("x.byu", byu)):
+            buscap("sim", "-o", tmp / name, *options)
+            equal((tmp / name).read_bytes(), wanted, name)
     equal(simulate(), simulate("--seed", "1", "-n", "1M", "--agents", "1"), "the defaults, and 1M")
 
 
