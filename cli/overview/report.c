@@ -401,6 +401,8 @@ static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 	uint32_t recordings = 0;
 	enum bc_exit code = bc_operands_read(&s->input.operands, &files, s->console,
 		(const char *const *)argv + optind, argc - optind, 0);
+	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
+		code = bc_print_usage_error(s->console, "give files, not a pipe");
 	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? files.exit : code);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)

@@ -386,6 +386,7 @@ static const struct failure wrong_options[] = {
 	{"report -o out.html --text .", "name it .txt"},
 	{"report --json -o out.html .", "name it .json"},
 	{"report hello", "not a segment"},
+	{"report - <x.byu.lz4", "give files, not a pipe"},
 	/* merge */
 	{"merge", "two files"},
 	{"merge x.xdin", "two files"},
