@@ -286,7 +286,7 @@ static void write_buffer(const json_t *s, writer *w)
 	write_phrase(w, BC_TONE_PLAIN, "%.0f %% in use", fmax(0, 100 * (1 - free / chunks)));
 	write_phrase(w, BC_TONE_PLAIN, "max %.0f %%", fmax(0, 100 * (1 - least / chunks)));
 	if (json_is_number(left))
-		write_phrase(w, BC_TONE_PLAIN, "%s left at this rate",
+		write_phrase(w, BC_TONE_PLAIN, "room for %s",
 			bc_humanize_time(text, json_number_value(left)));
 }
 

@@ -264,7 +264,7 @@ export function drawLive() {
 		graph(written, "written_bytes", colours.dim, "Bytes written per second");
 		figure(live, "room", "Buffer and disk", `${percent(buffer.chunks - buffer.free_chunks, buffer.chunks)} in use`,
 			[`buffer: max ${percent(buffer.chunks - buffer.min_free_chunks, buffer.chunks)}`,
-				buffer.time_left_seconds === null ? "" : `${formatDuration(buffer.time_left_seconds * 1e9)} left at this rate`,
+				buffer.time_left_seconds === null ? "" : `room for ${formatDuration(buffer.time_left_seconds * 1e9)}`,
 				`disk: ${disk.free_bytes === null ? "free space unknown" : `${bytes(disk.free_bytes)} free`}`,
 				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
 				disk.stuck ? "disk is stuck" : "",

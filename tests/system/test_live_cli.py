@@ -43,7 +43,7 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   rate       1.00 M samples/s, 12.0 MB/s of records, 1.60 MB/s to disk
   lost       12,355 samples, 4 gaps, buffer 12,000, disk 345, board 10, 3 B skipped
   left out   idle 1,234, filtered 5, invalid 7
-  buffer     2 % in use, max 8 %, 4.1 s left at this rate
+  buffer     2 % in use, max 8 %, room for 4.1 s
   disk       37.1 hours left, 215 GB free, last error: can't write: No space left on device, in /var/lib/buscapd/x.byu.lz4
   flight     9.5 s of 10 s, 12.0 MB of 33.6 MB, 1,000,000 records
   daemon     2 clients, 1 event stream, 3 commands failed, 2 segments sealed, 1 command waiting, 1 trigger armed

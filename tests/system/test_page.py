@@ -546,7 +546,7 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
             browser.wait("!!buscap.model.history", "the history")
             assert "max 0/s" in texts_drawn(browser, "#live-lost canvas")
             assert re.match(r"[\d.]+ % in use", browser.js("document.querySelector('#live-room strong').innerText")), "the buffer"
-            browser.wait(r"/^buffer: max [\d.]+ %\n[\d.]+ .* left at this rate\ndisk: /.test(document.querySelector('#live-room small').innerText)")
+            browser.wait(r"/^buffer: max [\d.]+ %\nroom for [\d.]+ .*\ndisk: /.test(document.querySelector('#live-room small').innerText)")
             for width, height in ((1400, 900), (390, 844)):
                 browser.resize(width, height)
                 browser.wait(f"document.documentElement.clientWidth === {width}")

@@ -245,7 +245,7 @@ TEST_F(the_most_important_lines_are_shown_first)
 	check_has(f, "10.6 hours left");
 	check_lacks(f, "buffer  ");
 	f->view.height = 6;
-	check_has(f, "buffer     2 % in use, max 83 %, 4.1 s left at this rate");
+	check_has(f, "buffer     2 % in use, max 83 %, room for 4.1 s");
 	check_has(f, "q quit");
 }
 
