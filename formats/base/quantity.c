@@ -25,7 +25,8 @@ struct unit {
 
 /* The first unit is that of a bare number; of equal units, the first is written. */
 static const struct unit counts[] = {{"", 1}, {"K", KILO}, {"k", KILO}, {"M", KILO *KILO},
-	{"G", KILO *KILO *KILO}, {"T", KILO *KILO *KILO *KILO}, {0}};
+	{"G", KILO *KILO *KILO}, {"T", KILO *KILO *KILO *KILO}, {"Hz", 1}, {"kHz", KILO},
+	{"MHz", KILO *KILO}, {"GHz", KILO *KILO *KILO}, {0}};
 
 static const struct unit sizes[] = {{"", 1}, {"B", 1}, {"KB", KILO}, {"K", KILO}, {"k", KILO},
 	{"kB", KILO}, {"MB", KILO *KILO}, {"M", KILO *KILO}, {"GB", KILO *KILO *KILO},

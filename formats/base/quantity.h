@@ -2,7 +2,7 @@
  * requests. A number may have decimals and an exponent: 1.5, 1e6. Each unit has one meaning, as
  * docs/configuration.md says:
  *
- *     count   K, M, G, T: powers of 1000
+ *     count   K, M, G, T: powers of 1000. Of a rate also Hz, kHz, MHz, GHz
  *     size    B, and K, M, G, T or KB, MB, GB, TB: powers of 1000; KiB, MiB, GiB, TiB: powers of
  *             1024. A bare number is in bytes.
  *     time    ns, us, ms, s, min (or m), h, d. A bare number is in seconds.

@@ -18,6 +18,7 @@ TEST(each_unit_has_one_meaning)
 	} good[] = {{COUNT, "0", 0}, {COUNT, "1k", 1000}, {COUNT, "1K", 1000},
 		{COUNT, "1.5M", 1500000}, {COUNT, "1e6", 1000000}, {COUNT, "1.25e+2", 125},
 		{COUNT, "18446744073709551615", UINT64_MAX}, {COUNT, "2 G", 2000000000},
+		{COUNT, "66MHz", 66000000}, {COUNT, "33.3 MHz", 33300000}, {COUNT, "5Hz", 5},
 		{SIZE, "1", 1}, {SIZE, "7B", 7}, {SIZE, "10MB", 10000000}, {SIZE, "10M", 10000000},
 		{SIZE, "10MiB", 10 << 20}, {SIZE, "1kB", 1000}, {SIZE, "1KB", 1000},
 		{SIZE, "1KiB", 1024}, {SIZE, "1.5GiB", UINT64_C(1536) << 20},
