@@ -168,6 +168,35 @@ def test_cutting_everything_gives_the_same_bytes(tmp):
         equal(buscap("cut", "-I", dialect, data=data)[0], data, dialect)
 
 
+def cut_plain(files, is_kept):
+    """A model: the records that are kept, with the ticks since the one kept before. A delta is unknown if a record
+    without one was dropped; the first record of a file needs none."""
+    for data in files:
+        tick = last = 0
+        is_lost = False
+        for i, (addr, *fields, time) in enumerate(struct.iter_unpack("<I4BI", data)):
+            tick += time if time != NO_DELTA else 0
+            if is_kept(i, addr):
+                yield struct.pack("<I4BI", addr, *fields, time if time == NO_DELTA else NO_DELTA if is_lost else tick - last)
+                last, is_lost = tick, False
+            elif time == NO_DELTA and i != 0:
+                is_lost = True
+
+
+def test_dropped_plain_records_leave_their_ticks_to_the_next_one(tmp):
+    can_write("byu")
+    files = [reference.make_byu(random.Random(seed), 3000, no_delta=share)[0] for seed, share in ((8, 0.01), (9, 0.001))]
+    for i, data in enumerate(files):
+        (tmp / str(i)).write_bytes(data)
+    for options, is_kept in ((("--addr", "80000-81fff"), lambda _, addr: 0x80000 <= addr < 0x82000),
+                             (("--addr", "80000-fffff"), lambda _, addr: 0x80000 <= addr < 0x100000),
+                             (("--records", "5-700"), lambda i, _: 5 <= i <= 700)):
+        out, _ = buscap("cut", "-I", "byu", *options, tmp / "0", tmp / "1")
+        wanted = list(cut_plain(files, is_kept))
+        assert len(wanted) > 10, options
+        equal([out[at : at + 12] for at in range(0, len(out), 12)], wanted, options)
+
+
 def test_a_delta_too_long_for_its_field_is_reported(tmp):
     can_write("byu")
     times = [0, 0xFFFFFFF0, 0xFFFFFFF0, 3]
@@ -342,17 +371,30 @@ def test_a_gap_after_a_full_chunk_belongs_to_the_next_record(tmp):
     equal([(g.record, g.lost) for g in got.gaps], [(0, lost)], "of the records after it")
 
 
+def test_a_gap_at_the_end_belongs_to_the_last_record(tmp):
+    data = bytearray(rich_stream(27))
+    data[-40] ^= 4  # the last frame
+    path = record_file(tmp, bytes(data))
+    source = read(path)
+    last = source.records[-1].number
+    equal(source.gaps[-1].number, last + 1, "the last gap")
+    for i, (numbers, is_there) in enumerate(((f"{last}-", True), (f"0-{last}", True), (f"0-{last - 1}", False))):
+        got, _ = cut(path, tmp / f"{i}.byu.lz4", "--records", numbers)
+        equal(bool(got.gaps) and got.gaps[-1].number == len(got.records), is_there, numbers)
+
+
 def test_the_first_record_has_the_ticks_since_the_start_wherever_a_cut_begins(tmp):
     """Also at the first record of a chunk, from which on all records are kept."""
     run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=100000", "-o", tmp / "rec")
     (path,) = segments(tmp / "rec")
 
-    def times(first):
-        data, _ = buscap("cut", "--records", f"{first}-{first + 1}", "-O", "byu", path)
+    def times(first, last=""):
+        data, _ = buscap("cut", "--records", f"{first}-{last}", "-O", "byu", path)
         return [record[-1] for record in struct.iter_unpack("<I4BI", data)]
 
     for first in range(reference.CHUNK_RECORDS - 2, reference.CHUNK_RECORDS + 1):
-        equal(times(first + 1)[0], sum(times(first)), f"the tick of record {first + 1}")
+        for last in ("", first + 1):
+            equal(times(first + 1, last)[0], sum(times(first)[:2]), f"the tick of record {first + 1}")
 
 
 def test_an_event_has_the_tick_of_the_next_record_in_every_output(tmp):

@@ -178,7 +178,7 @@ TEST(a_shared_limit_logs_at_the_most_urgent_level)
 	log_capture_start(&capture);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");
-	bc_log_limited(&limits, BC_LOG_ERROR, "bad");
+	bc_log_limited(&limits, BC_LOG_ERROR | BC_LOG_DAMAGED, "bad");
 	bc_log_limited(&limits, BC_LOG_INFO, "good");
 	bc_log_limits_end(&limits);
 	assert_non_null(strstr(log_capture_stop(&capture), "buscapd: error: 3 more times"));
