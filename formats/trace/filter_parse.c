@@ -5,6 +5,7 @@
  * end. */
 #include "formats/trace/filter_parse.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -12,6 +13,7 @@
 
 #include "formats/base/clock.h"
 #include "formats/base/quantity.h"
+#include "formats/base/suggest.h"
 #include "formats/base/text.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -322,6 +324,29 @@ static bool add_type(struct bc_filter *filter, const char *name)
 	return true;
 }
 
+/* Says that no type has this name, and which one may be meant. */
+static bool fail_type(const char *name, size_t bytes, char *err, size_t errlen)
+{
+	char upper[BC_SUGGESTION_BYTES + 1] = "";
+
+	for (size_t i = 0; i < bytes && bytes < sizeof(upper); i++)
+		upper[i] = (char)toupper((unsigned char)name[i]);
+	struct bc_suggestion s = bc_suggestion_start(upper);
+	bc_suggestion_add(&s, "READ", "read");
+	bc_suggestion_add(&s, "WRITE", "write");
+	bc_suggestion_add(&s, "FETCH", "fetch");
+	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
+		const char *known = bc_ref_type_name(type);
+		if (known != NULL)
+			bc_suggestion_add(&s, known, known);
+	}
+	return bc_fail(err, errlen,
+		"unknown type \"%.*s\"; %s%s%s read, write, fetch, a name that dump prints "
+		"(MEMREADINV) or a number (0xf2)",
+		(int)(bytes < 40 ? bytes : 40), name, s.nearest != NULL ? "did you mean " : "use",
+		s.nearest != NULL ? s.nearest : "", s.nearest != NULL ? "? Use" : "");
+}
+
 bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter updated = *filter;
@@ -331,10 +356,7 @@ bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *er
 		size_t n = strcspn(p, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
 		if (!add_type(&updated, name))
-			return bc_fail(err, errlen,
-				"unknown type \"%.*s\"; use read, write, fetch, a name that dump "
-				"prints (MEMREADINV) or a number (0xf2)",
-				(int)(n < 40 ? n : 40), p);
+			return fail_type(p, n, err, errlen);
 		p += n;
 		if (*p == '\0')
 			break;
