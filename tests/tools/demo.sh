@@ -64,5 +64,6 @@ show "$build/buscap" verify "$segments"/*.byu.lz4
 say "describe the first segment"
 show "$build/buscap" info "$first"
 
+say "look at it in a browser, until Ctrl-C: $build/buscap web --map pc $segments"
 say "everything is in $out; rm -r demo removes it"
 [ $failed = 0 ] && { [ $status = 0 ] || [ $status = 4 ]; }
