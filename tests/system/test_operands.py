@@ -176,6 +176,14 @@ def test_files_that_are_deleted_or_sealed_meanwhile_are_not_missing(command, lab
     equal((reader.returncode, got + out), (0, wanted), err.decode())
 
 
+def test_diff_counts_the_files_of_both(lab):
+    files = names(lab / "host1")
+    assert len(files) > 2, files
+    done = run(need(BUSCAP), "diff", lab / "host1", lab / "host1")
+    equal(done.stdout.decode().splitlines()[:2],
+          [f"{side}: {files[0]} and {len(files) - 1} more (segment)" for side in ("--- A", "+++ B")])
+
+
 def test_web_shows_files_directories_and_ids(lab, tmp):
     first, *_, last = recordings(lab)
 
