@@ -332,8 +332,7 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_time, FIELD(usb.back_off_ns), .min = MS_NS},
 	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
 		"Upper limit of that delay. While there is no board, the bus is searched this "
-		"often, "
-		"whatever udev says.",
+		"often, even without an event from udev.",
 		&bc_type_time, FIELD(usb.back_off_max_ns), .min = MS_NS},
 	{"usb.ftdi_latency", "TIME", "time", "16ms", NULL, BC_RELOAD_RESTART,
 		"The FTDI chip sends a packet that is not full after this time, 1ms to 255ms.",
@@ -445,7 +444,7 @@ const struct bc_config_key bc_config_keys[] = {
 		FIELD(stop.file_bytes), .min = 1},
 	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Maximum size of all segments in the directory. Without a `filesize` rule, each "
-		"segment is limited to an eighth of it.",
+		"segment is limited to an eighth of this.",
 		&bc_type_bytes, FIELD(space.max_use_bytes)},
 	{"space.keep_free", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Space to keep free on the file system.", &bc_type_bytes,

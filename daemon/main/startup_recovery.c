@@ -332,7 +332,7 @@ static enum outcome recover_file(struct recovery *r, const struct bc_segment_nam
 	}
 	if (bc_is_being_written(in)) {
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left alone: another program is writing it", r->dir, l.from);
+			"%s/%s: ignored: another program is writing it", r->dir, l.from);
 		close(in);
 		return IS_LEFT;
 	}

@@ -467,8 +467,7 @@ static void log_foreign(int dir_fd, const struct bc_segment_name *name, const ch
 {
 	if (!is_output(name, file, dir_fd))
 		bc_log_limited(limits, BC_LOG_WARNING,
-			"%s: left alone and not counted: %s; delete it if it is of no use", file,
-			foreign_text(rc));
+			"%s: ignored: %s; delete it if it is of no use", file, foreign_text(rc));
 }
 
 /* Returns whether a file is as it was when its header was read. After any error but these, each

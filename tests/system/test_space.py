@@ -85,7 +85,7 @@ def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
         equal(daemon.stop(), 0, daemon.err)
     err = daemon.err.decode()
     check_foreign(out, foreign, err)
-    equal(err.count("left alone and not counted"), 11, f"ten lines and a summary; {err}")
+    equal(err.count(": ignored: "), 11, f"ten lines and a summary; {err}")
     assert "1 more time in" in err, err
     ids = {row["id"] for row in listed["recordings"]}
     assert ids <= {path.name[:23] for path in harness.segments(out) if path.name not in foreign} | {old[0].name[:23]}, ids
