@@ -263,12 +263,11 @@ export function drawLive() {
 		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");
 		graph(written, "written_bytes", colours.dim, "Bytes written per second");
 		figure(live, "room", "Buffer and disk", `${percent(buffer.chunks - buffer.free_chunks, buffer.chunks)} in use`,
-			[`buffer: max ${percent(buffer.chunks - buffer.min_free_chunks, buffer.chunks)}`,
+			[disk.stuck ? "disk is stuck" : "", disk.last_error ? visible(disk.last_error) : "",
+				`buffer: max ${percent(buffer.chunks - buffer.min_free_chunks, buffer.chunks)}`,
 				buffer.time_left_seconds === null ? "" : `room for ${formatDuration(buffer.time_left_seconds * 1e9)}`,
 				`disk: ${disk.free_bytes === null ? "free space unknown" : `${bytes(disk.free_bytes)} free`}`,
-				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
-				disk.stuck ? "disk is stuck" : "",
-				disk.last_error ? visible(disk.last_error) : ""].filter(Boolean).join("\n"));
+				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`].filter(Boolean).join("\n"));
 		drawMix(live);
 		drawPages(live);
 	}

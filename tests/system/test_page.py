@@ -547,10 +547,10 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
             assert "max 0/s" in texts_drawn(browser, "#live-lost canvas")
             assert re.match(r"[\d.]+ % in use", browser.js("document.querySelector('#live-room strong').innerText")), "the buffer"
             browser.wait(r"/^buffer: max [\d.]+ %\nroom for [\d.]+ .*\ndisk: /.test(document.querySelector('#live-room small').innerText)")
-            for width, height in ((1400, 900), (390, 844)):
+            for width, height in ((1400, 900), (1280, 800), (390, 844)):
                 browser.resize(width, height)
                 browser.wait(f"document.documentElement.clientWidth === {width}")
-                equal(browser.js("""[...document.querySelectorAll('.tile')].filter((one) => one.scrollHeight > one.clientHeight)
+                equal(browser.js("""[...document.querySelectorAll('.tile, .tile small')].filter((one) => one.scrollHeight > one.clientHeight)
                     .map((one) => one.innerText)"""), [])
                 equal(browser.js("""[...document.querySelectorAll('#live-mix li span')].filter((one) => one.scrollWidth > one.clientWidth)
                     .map((one) => one.innerText)"""), [])
