@@ -62,9 +62,11 @@ function setOverview(overview) {
 
 // Fetches all events if there may be new ones; or the events in the view, if there are too many.
 async function loadEvents(view, isNews, signal) {
-	const { events } = model;
+	const { events, overview } = model;
 	const areTooMany = events && (events.view || events.cut_off);
-	const isEnough = events && (view ? !areTooMany : !events.view && Date.now() - eventsAt < EVENTS_MS);
+	const gaps = d3.sum(overview.recordings, (one) => one.gaps);
+	const areKnown = events && (areTooMany || gaps <= events.events.filter((one) => one.kind === "gap").length);
+	const isEnough = areKnown && (view ? !areTooMany : !events.view && Date.now() - eventsAt < EVENTS_MS);
 	if (isEnough && !isNews) {
 		return;
 	}
@@ -120,7 +122,9 @@ export async function load(app, isEnd = false, text = "", first = null) {
 			app.show(clampView(first));
 			return;
 		}
-		app.redraw();
+		if (isAskedFor) {
+			app.redraw(); // else the picture and its events change at once
+		}
 		await loadRecords(own.signal);
 		await loadAround(own.signal);
 		await loadEvents(view, isNews, own.signal);

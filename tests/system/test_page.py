@@ -653,6 +653,35 @@ def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_
             daemon.stop()
 
 
+# Before the scripts of the page: the daemon's events never arrive.
+WITHOUT_EVENTS = """(() => {
+    const {fetch} = window;
+    window.fetch = async (path, options) => {
+        const response = await fetch(path, options);
+        return path.startsWith("data/live") ? new Response(JSON.stringify({...await response.json(), events: []})) : response;
+    };
+})();"""
+
+
+def test_losses_that_the_daemon_has_not_reported_yet_are_exact_too(tmp, driver):
+    socket = tmp / "socket"
+    with Daemon("--source", "sim:rate=200k,loss=0.1", "-o", tmp / "out", socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Tab(driver) as browser:
+            browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WITHOUT_EVENTS})
+            browser.open(f"http://{web.host}/?token={web.token}#window=10s").idle()
+            gaps = "buscap.model.overview.recordings.reduce((sum, one) => sum + one.gaps, 0)"
+            browser.wait(f"{gaps} > 0 && !buscap.model.isLoading", "a loss")
+            browser.driver.execute_script("""window.texts = [];
+                const facts = document.querySelector("#facts");
+                new MutationObserver(() => texts.push(facts.innerText)).observe(facts, {subtree: true, childList: true, characterData: true});""")
+            for _ in range(3):
+                browser.wait(f"{gaps} > {browser.js(gaps)}", "another")
+            browser.wait("texts.length > 1")
+            equal([text for text in browser.js("texts") if "at least" in text], [])
+        daemon.stop()
+
+
 # Before the scripts of the page: a poll takes a second of the page's clock, at once. Each mix has 100 writes more while
 # window.step is 1, on top of a million fetches; at -1 the daemon is another one.
 MIXES = """(() => {
