@@ -196,6 +196,11 @@ function listenToKeys(plots, app) {
 		n: "next", p: "previous", f: "resume", a: "markA", b: "markB",
 	};
 	document.addEventListener("keydown", (event) => {
+		if (event.key === "Escape" && event.target.id === "search-text") {
+			app.act("leaveSearch");
+			event.preventDefault();
+			return;
+		}
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
 		if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open]")) {
 			return;

@@ -13,7 +13,7 @@ const KEYS = [
 	["Esc", "remove the cursor, then the markers, then as Backspace"],
 	["n, p", "next, previous mark, trigger or gap; with the search open, the next, previous hit"],
 	["click on a cell", "list its records"],
-	["/", "search"],
+	["/", "search; Enter and Esc leave the text"],
 	["in the heat map: \u2190 \u2191 \u2192 \u2193", "move the cursor; with Shift: earlier, later"],
 	["Enter", "zoom to the cursor's column"],
 ];

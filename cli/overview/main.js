@@ -73,6 +73,13 @@ function draw() {
 
 // ---- actions
 
+// From the text, to where n and p walk through the hits.
+function leaveSearch() {
+	if (document.activeElement === element("search-text")) {
+		element("timeline").focus();
+	}
+}
+
 const ACTS = {
 	home: () => follow(app, "all"),
 	resume: () => follow(app, model.window),
@@ -93,6 +100,7 @@ const ACTS = {
 	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
 	help: () => element("help").showModal(),
 	search: () => element("search-text").focus(),
+	leaveSearch,
 };
 
 function openTab(id) {
@@ -209,6 +217,7 @@ function start() {
 		event.preventDefault();
 		startSearch(app, event.submitter && event.submitter.name ? event.submitter.name : "first", element("search-limit").checked ? model.view : null);
 		openTab("search-hits");
+		leaveSearch();
 	});
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 		forgetColours();

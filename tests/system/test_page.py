@@ -519,6 +519,21 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_a_search_by_keys_leads_to_its_hits(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    text = "document.querySelector('#search-text').value"
+    with Web(record(tmp / "out")) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        browser.press("/", *"write", Keys.ENTER)
+        browser.wait("!!(buscap.model.search && buscap.model.search.hits)", "the search has ended")
+        browser.press("n", "n", "p")
+        assert browser.text("#summary").startswith("1 of 200: "), browser.text("#summary")
+        browser.press("/", "s", Keys.ESCAPE, "b")
+        equal((browser.js(text), browser.js("buscap.model.markers.b !== null")), ("writes", True))
+        equal(browser.faults(), [])
+
+
 def test_the_page_that_xdg_open_gets_leads_to_the_page(tmp, driver):
     opener = tmp / "xdg-open"
     opener.write_text(f"#!/bin/sh\necho \"$1\" >{tmp}/half; mv {tmp}/half {tmp}/path\n")
