@@ -89,6 +89,7 @@ function hideTip(plots) {
 function listenToPointer(plots, plot, app) {
 	const band = plots.querySelector("#band");
 	let start = null;
+	let grip = null; // the pointer's x while a drag with Shift moves the view
 	const point = (event) => {
 		const box = plot.getBoundingClientRect();
 		return { x: event.clientX - box.left, y: event.clientY - box.top };
@@ -102,7 +103,11 @@ function listenToPointer(plots, plot, app) {
 	};
 	plot.addEventListener("pointerdown", (event) => {
 		if (event.button === 0 && model.view) {
-			start = point(event);
+			if (event.shiftKey) {
+				grip = point(event).x;
+			} else {
+				start = point(event);
+			}
 			model.isDragging = true;
 			plot.setPointerCapture(event.pointerId);
 		}
@@ -111,6 +116,11 @@ function listenToPointer(plots, plot, app) {
 		const at = point(event);
 		if (!model.view) {
 			return;
+		}
+		if (grip !== null) {
+			const { left, right } = edges(plot.clientWidth);
+			app.go(pannedView(model.view, (grip - at.x) / (right - left)), true);
+			grip = at.x;
 		}
 		if (start && (Math.abs(at.x - start.x) > DRAG || Math.abs(at.y - start.y) > TALL)) {
 			drawBand(at);
@@ -123,7 +133,7 @@ function listenToPointer(plots, plot, app) {
 	const finish = (event) => {
 		band.hidden = true;
 		const from = start;
-		start = null;
+		start = grip = null;
 		model.isDragging = false;
 		if (!from || event.type === "pointercancel") {
 			return;

@@ -5,7 +5,7 @@ const KEYS = [
 	["drag", "select a time; in the heat map also addresses"],
 	["click, drag in the strip", "centre, move the view"],
 	["wheel, + \u2212", "zoom"],
-	["Shift + wheel, \u2190 \u2192", "earlier, later"],
+	["Shift + wheel or drag, \u2190 \u2192", "earlier, later"],
 	["Home", "everything"],
 	["f", "follow the recording again, after a pause"],
 	["Backspace", "back to the previous view"],

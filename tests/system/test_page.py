@@ -1474,6 +1474,25 @@ def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_a_drag_with_shift_moves_the_view_to_where_the_pointer_takes_it(tmp, driver):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    with Web(record(tmp / "out")) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
+        browser.drag("#timeline", (LEFT + width // 2, 80), (LEFT + width // 2 + 200, 80))
+        for plot in ("#timeline", "#heatmap"):
+            before = browser.view()
+            ActionChains(driver, duration=0).key_down(Keys.SHIFT).perform()
+            browser.drag(plot, (LEFT + 300, 60), (LEFT + 400, 120))
+            ActionChains(driver, duration=0).key_up(Keys.SHIFT).perform()
+            by = (before[1] - before[0]) * 100 // width
+            assert all(abs(old - by - new) <= 2 for old, new in zip(before, browser.view())), (plot, before, browser.view())
+            equal(browser.model("view.placeFrom"), 0)
+        equal(browser.faults(), [])
+
+
 def test_the_strip_shows_everything_and_moves_the_view(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
