@@ -20,6 +20,7 @@
 #include "cli/trace/survey.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 #include "formats/recording/segment_files.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
@@ -389,10 +390,9 @@ static void print_segments_text(const struct check *c, bool is_whole)
 	bc_output_format(output, "%s%s", state, sealed);
 	if (c->segments > 1)
 		bc_output_format(output, ", %" PRIu64 " segments", c->segments);
-	bc_output_format(output,
-		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
-		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
-		c->gaps, bc_plural(c->gaps));
+	bc_output_format(output, ", %s%s chunk%s, %s record%s, %s gap%s\n", BC_GROUPED(c->chunks),
+		is_whole ? "" : " good", bc_plural(c->chunks), BC_GROUPED(c->records),
+		bc_plural(c->records), BC_GROUPED(c->gaps), bc_plural(c->gaps));
 }
 
 static enum bc_exit end_segments(struct check *c)
@@ -458,20 +458,19 @@ static void print_counted_text(
 			     : "ok",
 		bc_format_name(format));
 	if (format == BC_FORMAT_BCP1) {
-		bc_output_format(output,
-			"%" PRIu64 "%s frame%s, %" PRIu64 " sample%s, %" PRIu64 " gap%s%s\n",
-			s->frames, is_whole ? "" : " good", bc_plural(s->frames), s->units,
-			bc_plural(s->units), s->gaps, bc_plural(s->gaps),
-			s->has_last ? "" : ", without the final frame");
+		bc_output_format(output, "%s%s frame%s, %s sample%s, %s gap%s%s\n",
+			BC_GROUPED(s->frames), is_whole ? "" : " good", bc_plural(s->frames),
+			BC_GROUPED(s->units), bc_plural(s->units), BC_GROUPED(s->gaps),
+			bc_plural(s->gaps), s->has_last ? "" : ", without the final frame");
 	} else if (bc_format_is_bus(format)) {
-		bc_output_format(output, "%" PRIu64 " %s%s%s, no checksums\n", s->units,
+		bc_output_format(output, "%s %s%s%s, no checksums\n", BC_GROUPED(s->units),
 			is_whole ? "" : "whole ", s->unit, bc_plural(s->units));
 	} else {
-		bc_output_format(output, "%" PRIu64 " %s%s", s->units, is_whole ? "" : "good ",
+		bc_output_format(output, "%s %s%s", BC_GROUPED(s->units), is_whole ? "" : "good ",
 			s->units == 1 ? "entry" : "entries");
 		if (lines != 0)
-			bc_output_format(output, ", %" PRIu64 " uninterpreted line%s among them",
-				lines, bc_plural(lines));
+			bc_output_format(output, ", %s uninterpreted line%s among them",
+				BC_GROUPED(lines), bc_plural(lines));
 		bc_output_text(output, "\n", 1);
 	}
 }

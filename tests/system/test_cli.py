@@ -294,7 +294,7 @@ def test_a_torn_tail_is_reported_and_the_rest_printed(tmp):
         text, err = buscap("dump", path, code=3)
         equal(text, byu_text(expected.records), "the whole records")
         one_line(err, f"{over} byte", "torn: left over after 1000 whole records")
-        assert "1000 whole records" in buscap("verify", path, code=3)[0]
+        assert "1,000 whole records" in buscap("verify", path, code=3)[0]
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
 
 
@@ -364,7 +364,7 @@ def test_bcp1_is_printed_with_its_gaps_in_place(tmp):
         equal(err != "", code != 0, "messages")
         equal(buscap("dump", "-I", "bcp1", "--plain", path, code=code)[0], "".join(seen.lines), f"seed {seed}, plain")
         text, err = buscap("verify", "-I", "bcp1", path, code=code)
-        assert f" {len(seen.lines)} sample" in text.splitlines()[-1], text
+        assert f" {len(seen.lines):,} sample" in text.splitlines()[-1], text
         skipped = sum(int(n) for n in re.findall(r"offset \d+, (\d+) byte", text))
         equal(skipped, seen.skipped_bytes, f"seed {seed}: bytes in no frame")
         info = json.loads(buscap("info", "-I", "bcp1", "--json", path, code=code)[0])
@@ -599,7 +599,7 @@ def test_a_segment_without_header_is_recognised(tmp):
     for hurt in (bytes(2000) + whole[2000:], whole[2000:], random.Random(1).randbytes(2000) + whole[2000:]):
         path.write_bytes(hurt)
         assert f"{path}: segment" in buscap("info", path, code=3)[0]
-        assert f"{len(records) - 1} good chunks" in buscap("verify", path, code=3)[0]
+        assert f"{len(records) - 1:,} good chunks" in buscap("verify", path, code=3)[0]
         equal(buscap("dump", "-p", path, code=3)[0], byu_text(wanted), "dump")
         buscap("recover", path, "-o", out, code=3)
         equal(harness.lz4_dc([out]), wanted, "recovered")
@@ -648,7 +648,7 @@ def test_info_and_verify_describe_a_segment():
         piped = json.loads(buscap("info", "--json", "-", data=path.read_bytes())[0])
         info["file"] = piped["file"]
         equal(piped, info, "from standard input")
-        counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in
+        counts = ", ".join(f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in
                            ((len(segment.chunks), "chunk"), (n, "record"), (len(gaps), "gap")))
         equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
