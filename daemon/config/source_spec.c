@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/base/quantity.h"
 #include "formats/base/text.h"
@@ -202,6 +203,8 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *er
 		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
 		return read_usb(spec, text + 4, err, errlen);
+	if (strcmp(text, "-") == 0 || access(text, F_OK) == 0)
+		return bc_fail(err, errlen, "unknown source; try file:%.200s", text);
 	return bc_fail(
 		err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
 }

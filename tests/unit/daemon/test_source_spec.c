@@ -105,7 +105,9 @@ TEST(errors_name_the_problem)
 		const char *part; /* of the message */
 	} bad[] = {
 		{"", "unknown source"},
-		{"files:x", "unknown source"},
+		{"files:x", "unknown source; use usb"},
+		{"-", "unknown source; try file:-"},
+		{"/dev/null", "unknown source; try file:/dev/null"},
 		{"file:", "path"},
 		{"file:,format=byu", "path"},
 		{"file:~", "~ is not expanded"},
