@@ -205,6 +205,8 @@ def test_dump_prints_the_objects_of_ndjson(tmp):
         path.write_bytes(data)
         equal(dump_json("-I", kind, path), convert(kind, "ndjson", path)[0], kind)
     equal(len(dump_json(tmp / "a.tarmac", "-I", "tarmac").splitlines()), 1)
+    # A file has no time of day after one that has it.
+    equal(dump_json(paths[0], byu), dump_json(paths[0]) + dump_json(byu), "both")
 
 
 @pytest.mark.asan
@@ -228,8 +230,9 @@ def test_dump_json_selects_what_dump_does(tmp):
         events = [entry for entry in got if entry["kind"] not in ("reference", "epoch")]
         equal(len(events), sum(line[0] == "#" and not line.startswith("# epoch") for line in text), f"{options}: events")
         assert all(event in whole for event in events), options
-    bcp1 = [json.loads(line) for line in dump_json("-n", "5", "-p", tmp / "bus.bcp1").splitlines()]
-    equal([entry["kind"] for entry in bcp1], ["reference"] * 5, "plain samples")
+    bcp1 = [json.loads(line) for line in dump_json(tmp / "bus.bcp1", code=3).splitlines()]
+    equal([json.loads(line) for line in dump_json("-p", tmp / "bus.bcp1", code=3).splitlines()],
+          [entry for entry in bcp1 if entry["kind"] == "reference"], "plain samples")
 
 
 @pytest.mark.asan
@@ -243,6 +246,10 @@ def test_dump_json_has_names(tmp):
         names = ["VGA colour text", "COM1", None][: len(plain)]
         equal([{**entry, "name": entry["name"] and entry["name"].partition(" data")[0]} for entry in named],
               [{**entry, "name": name} for entry, name in zip(plain, names)], kind)
+    paths, _ = make_recording(tmp)
+    for line in dump_json("--map", "pc", *paths).splitlines():
+        entry = json.loads(line)
+        equal("name" in entry, entry["kind"] == "reference", line)
     for option in (("-t", "tick"), ("--b2a",)):
         done = run(BUSCAP, "dump", "-j", *option, tmp / "a.byu")
         equal(done.returncode, 2)

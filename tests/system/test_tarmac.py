@@ -1,5 +1,6 @@
 """buscap convert with Tarmac: lines are written unchanged."""
 
+import json
 
 import pytest
 
@@ -87,6 +88,9 @@ def test_verify_counts_uninterpreted_lines(tmp):
         path = tarmac(tmp / "x.tarmac", lines)
         done = run(need(BUSCAP), "verify", "-I", "tarmac", path)
         equal((done.returncode, done.stdout.decode()), (code, f"{path}: {said}\n"), str(lines))
+        done = run(BUSCAP, "verify", "--json", "-I", "tarmac", path)
+        result, end = (json.loads(line) for line in done.stdout.splitlines())
+        equal((done.returncode, result["ok"], end["end"]["ok"]), (code, code == 0, int(code == 0)), str(lines))
 
 
 @pytest.mark.asan
