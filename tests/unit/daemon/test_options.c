@@ -237,13 +237,12 @@ static const struct {
 	{"-c none.conf --source sim", "none.conf: can't open: No such file"},
 	{"-c . --source sim", "buscapd: .: not a file"},
 	{"-c map.conf --source sim", "names.map: names: line 2: expected a hexadecimal address"},
-	{"-c no-map.conf --source sim", "names.map: /nowhere/names: can't open: No such file or directory"},
+	{"-c no-map.conf --source sim",
+		"names.map: /nowhere/names: can't open: No such file or directory"},
 	{"-c dir.conf --source sim", "names.symbols: .: not a regular file"},
 	{"-c symbols.conf --source sim", "names.symbols: names: line 1: neither ELF nor a symbol"},
-	{"-c keep.conf --source sim",
-		"filter.keep: region=vgs: no region has this name"},
-	{"-c trigger.conf --source sim",
-		"trigger t: when: region=vgs: no region has this name"},
+	{"-c keep.conf --source sim", "filter.keep: region=vgs: no region has this name"},
+	{"-c trigger.conf --source sim", "trigger t: when: region=vgs: no region has this name"},
 };
 
 TEST_F(wrong_options_are_named)
