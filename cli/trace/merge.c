@@ -565,11 +565,18 @@ static enum bc_exit report_inputs(const struct merge *m)
 	for (size_t i = 0; i < m->input_count; i++) {
 		const struct merge_input *in = &m->inputs[i];
 		code = bc_exit_worse(code, in->trace.exit);
-		if (in->disorders != 0)
+		if (in->disorders != 0 && m->by == BY_WALL)
 			bc_print_error(m->console, in->paths[0],
-				"%s entr%s out of order by at most %s %s, written in file order",
+				"%s entr%s out of order by at most %.6g ms, written in file order: "
+				"the times of day of the chunks are the host's",
 				BC_GROUPED(in->disorders), in->disorders == 1 ? "y" : "ies",
-				BC_GROUPED(in->most_early), m->by == BY_WALL ? "ns" : "ticks");
+				(double)in->most_early / 1e6);
+		else if (in->disorders != 0)
+			bc_print_error(m->console, in->paths[0],
+				"%s entr%s out of order by at most %s tick%s, written in file "
+				"order",
+				BC_GROUPED(in->disorders), in->disorders == 1 ? "y" : "ies",
+				BC_GROUPED(in->most_early), bc_plural(in->most_early));
 		if (in->no_clock)
 			bc_print_error(m->console, in->paths[0],
 				"some times of day unknown, because the clock rate is unknown");
