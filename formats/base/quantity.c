@@ -93,8 +93,9 @@ static const char *read_decimal(struct decimal *d, const char *text)
 	return p;
 }
 
-/* Multiplies a number by a unit. A rest is rounded if `is_rounded`, else refused. */
-static bool scale(
+/* Multiplies a number by a unit. A rest is rounded if `is_rounded`, else refused. Returns NULL, or
+ * the reason of a failure. */
+static const char *scale(
 	uint64_t *value, const struct decimal *d, uint64_t unit, uint64_t max, bool is_rounded)
 {
 	unsigned __int128 product = (unsigned __int128)d->digits * unit;
@@ -103,15 +104,15 @@ static bool scale(
 	for (int i = 0; i < d->exponent && product != 0; i++) {
 		product *= 10;
 		if (product > max)
-			return false;
+			return "too large";
 	}
 	for (int i = 0; i > d->exponent && divisor <= product * 2; i--)
 		divisor *= 10;
 	if (!is_rounded && product % divisor != 0)
-		return false;
+		return "not a whole number";
 	product = (product + divisor / 2) / divisor;
 	*value = (uint64_t)product;
-	return product <= max;
+	return product <= max ? NULL : "too large";
 }
 
 bool bc_quantity_read(
@@ -132,9 +133,9 @@ bool bc_quantity_read(
 	if (unit->name == NULL)
 		return bc_fail(
 			err, errlen, "unknown unit %.20s; use %s", rest, kinds[quantity].names);
-	return scale(value, &number, unit->value, kinds[quantity].max,
-		       quantity == BC_QUANTITY_TIME) ||
-	       bc_fail(err, errlen, "not a whole number, or too large");
+	const char *fault = scale(
+		value, &number, unit->value, kinds[quantity].max, quantity == BC_QUANTITY_TIME);
+	return fault == NULL || bc_fail(err, errlen, "%s", fault);
 }
 
 void bc_quantity_write(char out[BC_QUANTITY_TEXT_MAX], enum bc_quantity quantity, uint64_t value)
