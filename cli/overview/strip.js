@@ -56,7 +56,8 @@ export function drawStrip(canvas) {
 	const whole = wholeView();
 	context.fillStyle = colours.dim;
 	context.textAlign = "right";
-	context.fillText(`all, ${formatDuration(Number(whole.to - whole.from))}`, left - 8, height / 2);
+	const span = formatDuration(Number(whole.to - whole.from));
+	context.fillText(context.measureText(`all, ${span}`).width + 8 <= left ? `all, ${span}` : span, left - 8, height / 2);
 	if (model.whole) {
 		drawRecorded(context, scale, height);
 	}

@@ -1474,6 +1474,16 @@ def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_the_strip_says_how_long_everything_is_on_a_narrow_screen_too(tmp, driver):
+    (tmp / "trace").write_bytes(b"".join(struct.pack("<I4BI", 0x60, 0x10, 1, 0, 0, 10_000_000) for _ in range(120)))
+    out = record(tmp / "out", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    with Web(out) as web:
+        for size, text in (((1400, 900), "all, 1 min 59 s"), ((480, 900), "1 min 59 s")):
+            with Tab(driver, *size) as browser:
+                browser.open(f"http://{web.host}/?token={web.token}").idle()
+                assert text in texts_drawn(browser, "#strip canvas"), size
+
+
 def test_a_drag_with_shift_moves_the_view_to_where_the_pointer_takes_it(tmp, driver):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
