@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
-import { eventsByTime, hasPlaces, missingText, model, shownEvents, toAbsolute, totals } from "./model.js";
+import { eventsByTime, hasPlaces, missingText, model, shownCount, shownEvents, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -53,16 +53,17 @@ function showTotals(parent) {
 
 function showHottest(parent) {
 	const { rows } = model.overview;
-	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, sum: d3.sum(four) }));
-	found.sort((a, b) => b.sum - a.sum);
+	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, shown: shownCount(four) })).filter((one) => one.shown);
+	found.sort((a, b) => b.shown - a.shown);
+	const only = model.shown === "all" ? "" : ` with ${model.shown}`;
 	if (!found.length) {
-		note(parent, "No addresses in this view.");
+		note(parent, `No addresses${only} in this view.`);
 		return;
 	}
-	table(parent, `Hottest of ${plural(found.length, "address block")} in the columns shown`,
+	table(parent, `Hottest of ${plural(found.length, "address block")}${only} in the columns shown`,
 		["addresses", "region", "records", ...CLASSES],
 		found.slice(0, HOTTEST).map((one) => [
-			addressRange(one.place, one.count), visible(one.name || ""), count(one.sum), ...one.four.map(count)]),
+			addressRange(one.place, one.count), visible(one.name || ""), count(d3.sum(one.four)), ...one.four.map(count)]),
 		[2, 3, 4, 5, 6]);
 }
 

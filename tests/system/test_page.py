@@ -519,6 +519,21 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_the_hottest_addresses_are_those_of_the_class_shown(tmp, driver):
+    with Web(record(tmp / "out")) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}#tab=addresses").idle()
+        firsts = set()
+        for column, name in enumerate(("all", "fetch", "read", "write"), 2):
+            browser.click(f"#classes .swatch-{name} input")
+            browser.wait("document.querySelector('#tab-body caption').innerText.includes(' with ') === (buscap.model.shown !== 'all')")
+            rows = browser.js("[...document.querySelectorAll('#tab-body tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
+            counts = [int(row[column].replace(",", "")) for row in rows]
+            assert len(rows) == 20 and min(counts) > 0, rows
+            equal(counts, sorted(counts, reverse=True), name)
+            firsts.add(rows[0][0])
+        assert len(firsts) > 1, firsts
+
+
 def test_a_search_by_keys_leads_to_its_hits(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
