@@ -279,8 +279,7 @@ static const struct failure wrong_options[] = {
 	{"cut --from @18446744073709551616 -O csv x.byu.lz4",
 		"--from @18446744073709551616: not a tick"},
 	{"cut --from 2400-01-01 -O csv x.byu.lz4", "--from 2400-01-01: out of range"},
-	{"cut --from +999999d -O csv x.byu.lz4",
-		"--from +999999d: too large"},
+	{"cut --from +999999d -O csv x.byu.lz4", "--from +999999d: too large"},
 	/* convert, formats */
 	{"convert -O segment x.byu.lz4", "use -o"},
 	{"convert -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
