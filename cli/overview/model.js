@@ -288,15 +288,17 @@ export function pauses() {
 		end = end === Infinity ? recording.to : Math.max(end, recording.to);
 	}
 	const ends = recordings.map(() => Infinity);
-	const uncounted = recordings.map(() => 0);
+	const last = recordings.map(() => ({ uncounted: 0, first_record: -1 })); // by number: of a live source, chunks may overlap in time
 	for (const column of columns) {
 		if (column.from > ends[column.recording]) {
-			spans.push({ from: ends[column.recording], to: column.from, uncounted: uncounted[column.recording] });
+			spans.push({ from: ends[column.recording], to: column.from, uncounted: last[column.recording].uncounted });
 		}
 		if (column.is_hole) {
 			spans.push({ from: column.from, to: column.to, isHole: true, missing: column.missing });
 		}
-		uncounted[column.recording] = column.uncounted;
+		if (column.is_hole || column.first_record > last[column.recording].first_record) {
+			last[column.recording] = column;
+		}
 		const end = ends[column.recording];
 		ends[column.recording] = end === Infinity ? column.to : Math.max(end, column.to);
 	}

@@ -1063,6 +1063,31 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                 browser.open("about:blank")  # before the server ends
 
 
+def test_records_of_a_damaged_chunk_are_not_said_to_be_missing_from_the_bus(tmp, driver):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 300)] * 100)
+    headers = [reference.encode_header(0, 0, i, 100, 1_000_000 * i, 0) for i in range(3)]
+    (tmp / "stream").write_bytes(b"".join(header + frame for header in headers))
+    out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+
+        def pauses():
+            return [text for text in texts_drawn(browser, "#timeline canvas") if re.search("no records|not counted", text)]
+
+        equal(len(pauses()), 2)
+        # As if the records in the middle were those of a damaged chunk, which the clock of day places before the last ones
+        # of the chunk before it.
+        browser.driver.execute_script("""const {columns} = buscap.model.overview;
+            const middle = columns.filter((one) => one.first_record >= 100 && one.first_record < 200);
+            Object.assign(middle[0], {uncounted: 100, records: 100, counts: [0, 0, 0, 0], cells: []});
+            columns.splice(columns.indexOf(middle[0]) + 1, middle.length - 1);
+            columns.splice(columns.indexOf(middle[0]) + 1, 0, {...columns[0], from: middle[0].to + 1e5, to: middle[0].to + 2e5});""")
+        browser.redraw()
+        before, after = pauses()
+        equal((before[:14], after), ("no records for", "100 records not counted"))
+        equal(browser.faults(), [])
+
+
 def test_a_chosen_recording_is_named_while_a_part_of_it_is_shown(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
