@@ -58,6 +58,7 @@ static const struct bc_usage help_usage = {
 	.operands = "[COMMAND [VERB]]",
 	.kind = "command",
 	.summary = "show the help of a command",
+	.text = "Shows the help of a command, or of one of its verbs.",
 	.exits = "0 ok, 2 no such command.",
 	.example = "buscap help record start",
 };
