@@ -226,6 +226,12 @@ function drawPages(live) {
 		page.addr.replace(/^0x/, "").padStart(8, "0"), visible(page.name || ""), percent(page.requests, mix.memory_requests)]));
 }
 
+// What a snapshot would save.
+function flightText({ seconds, limit_seconds: limit, bytes: size, limit_bytes: most }) {
+	const time = formatDuration(seconds * 1e9);
+	return `flight ${limit ? `${time} of ${formatDuration(limit * 1e9)}` : time}\n${most ? `${bytes(size)} of ${bytes(most)}` : bytes(size)}`;
+}
+
 function addSwitch(live) {
 	if (live.select("#live-span").empty() && !live.select("#live-samples").empty()) {
 		const label = live.select("#live-samples").append("label").attr("id", "live-span");
@@ -249,10 +255,10 @@ export function drawLive() {
 	const { status } = model.live;
 	live.classed("stale", !status);
 	if (status) {
-		const { counts, rates, recording, buffer, disk, source } = status;
+		const { counts, rates, recording, flight, buffer, disk, source } = status;
 		const lost = sum(counts.lost);
 		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
-			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}\nsegment ${recording.segment}` : "",
+			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}\nsegment ${recording.segment}` : flight ? flightText(flight) : "",
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
 		const samples = figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, "");
 		graph(samples, "received_samples", colours.accent, "Samples per second");

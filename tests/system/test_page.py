@@ -611,6 +611,21 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
                 equal(browser.open(f"http://{other.host}/?token={other.token}").js("document.title"), "buscap")
 
 
+def test_the_live_view_says_what_the_flight_recorder_has(tmp, driver):
+    socket = tmp / "socket"
+    settings = ("--set", "recording.record=flight", "--set", "recording.flight_time=1s")
+    with Daemon("--source", "sim:rate=200k", "-o", tmp / "out", *settings, socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Tab(driver, 1280, 800) as browser:
+            browser.open(f"http://{web.host}/?token={web.token}")
+            browser.wait(r"/^no recording\nflight [\d.]+ s of 1 s\n[\d.]+ [kM]B\nsimulated bus/.test("
+                         "(document.querySelector('#live-state small') || {}).innerText)")
+            equal(http(socket, "/v1/recordings", "POST", b"{}")[0], 201)
+            browser.wait(r"/records, .*\nsegment 0\nsimulated bus/.test(document.querySelector('#live-state small').innerText)")
+            equal(browser.faults(), [])
+        daemon.stop()
+
+
 # Before the scripts of the page: each question for the live view is asked 6 s after the one before, pictures wait, and
 # requests of the history can fail.
 HELD = """(() => {
