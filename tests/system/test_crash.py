@@ -62,7 +62,8 @@ def test_a_killed_recording_is_recovered_and_says_so(tmp):
     equal([(rows[name]["state"], rows[name]["reason"]) for name in ids],
           [("sealed", "signal"), ("recovered", "crash"), ("recording", None)], "states")
     ended = datetime.datetime.fromisoformat(rows[ids[1]]["ended"][:26] + "+00:00").timestamp()
-    assert ended <= killed_at, rows[ids[1]]
+    # A chunk starts when its first record arrives, on a busy machine late; from there, the bus clock counts.
+    assert ended <= killed_at + 1, rows[ids[1]]
     segments = info(harness.segments(out))
     equal([segment["end"] and segment["end"]["reason"] for segment in segments], ["signal", "crash", "signal"], "ends")
     equal([segment["sequence"] for segment in segments], [1, 2, 3], "sequence")

@@ -118,7 +118,7 @@ def test_the_trace_of_a_real_program_is_recorded_unchanged(tmp):
     equal(got, expected(lines, pages.physical), "the dump")
     assert len(pages.frames) > 50, len(pages.frames)
     # A modify is a read and a write on a bus, which is reported.
-    assert f"{letters.count('M')}" in err, err
+    assert f"{letters.count('M'):,}" in err, err
     crossing = 0
     for letter, address, size in (line.replace(",", " ").split() for line in lines if line[:2] in ("I ", " L", " S", " M")):
         crossing += len(TYPES[letter]) * (int(address, 16) // 8 != (int(address, 16) + int(size) - 1) // 8)
