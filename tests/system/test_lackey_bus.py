@@ -122,5 +122,5 @@ def test_the_trace_of_a_real_program_is_recorded_unchanged(tmp):
     crossing = 0
     for letter, address, size in (line.replace(",", " ").split() for line in lines if line[:2] in ("I ", " L", " S", " M")):
         crossing += len(TYPES[letter]) * (int(address, 16) // 8 != (int(address, 16) + int(size) - 1) // 8)
-    assert crossing > 1000 and f"{crossing} references were split" in err, (crossing, err)
+    assert crossing > 1000 and f"{crossing:,} references were split" in err, (crossing, err)
     harness.note(f"{len(letters)} references, {len(got)} bus cycles, {len(pages.frames)} pages")
