@@ -177,6 +177,17 @@ def test_ctrl_c_names_the_incomplete_file(tmp):
     equal(buscap("convert", "-O", "csv", "-o", tmp / "y.csv", "-", data=data)[1].count("interrupted"), 0)
 
 
+@pytest.mark.asan
+def test_an_output_that_is_not_whole_does_not_get_its_name(tmp):
+    out, left = tmp / "x.byu", tmp / "x.byu.partial"
+    record = struct.pack("<I4BI", 0x10, 1, 4, 0, 0, 0xFFFFFFFF)
+    (tmp / "source").write_bytes(record)
+    for argv, data in ((["convert", "-I", "xdin"], b"r 10 4\nw 123456789 4\n"), (["cut", "-I", "byu", tmp / "source", tmp / "missing"], b"")):
+        _, err = buscap(*argv, "-O", "byu", "-o", out, data=data, code=1)
+        assert err.endswith(f"{out}: not created; incomplete data (12 bytes) is in {left}\n"), err
+        equal((left.read_bytes()[:8], out.exists()), (record[:8], False))
+
+
 def test_a_full_disk_has_one_message_with_what_was_written(tmp):
     (tmp / "source").write_bytes(simulate("--count", "600000"))
     with harness.SmallDisk(tmp, "1M") as disk:
