@@ -3,7 +3,7 @@
 import { copyText } from "./link.js";
 import { model } from "./model.js";
 import { parseQuery } from "./query.js";
-import { cellView, commandText, csvText, saveFile, viewQueries } from "./selection.js";
+import { cellQueries, commandText, csvText, saveFile, viewQueries } from "./selection.js";
 import { fetchFind, fetchRecords } from "./source.js";
 import { plural } from "./text.js";
 import { fromRfc3339 } from "./time.js";
@@ -14,7 +14,7 @@ const MOST = 10000; // records of a cell or in a file: the limit of the server
 
 // Lists the records of the cursor's cell.
 export async function listCell(app) {
-	const queries = viewQueries(cellView(model.cursor), model.shown);
+	const queries = cellQueries(model.cursor, model.shown);
 	const own = { queries, hits: null, isCutOff: false, page: 0, error: null };
 	model.cell = own; // an older one that is still fetched is no longer shown
 	app.openTab("records");

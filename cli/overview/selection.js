@@ -67,3 +67,15 @@ export function cellView({ column, row }) {
 	const end = toAbsolute(one.to);
 	return { from, to: end > from ? end - 1n : from, placeFrom: block.place, placeTo: block.place + block.count - 1 };
 }
+
+// The searches for the records of a cell. A column of chunks has all of their records: of a live source, the last ones may
+// be later than the start of the next column.
+export function cellQueries(cell, shown) {
+	const view = cellView(cell);
+	const { first_record: first, records, to, duration_ns: duration } = model.overview.columns[cell.column];
+	if (model.overview.unit === "records" || !records) {
+		return viewQueries(view, shown);
+	}
+	const range = `${first}-${first + records - 1}`;
+	return viewQueries({ ...view, to: toAbsolute(to + duration) }, shown).map((query) => ({ ...query, records: range }));
+}

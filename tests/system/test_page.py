@@ -1486,6 +1486,32 @@ def test_what_is_between_two_markers_is_what_the_tools_count_there(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_a_cell_of_chunks_that_overlap_in_time_lists_all_of_its_records_and_no_others(tmp, driver):
+    with Web(record(tmp / "large", source="sim:rate=4M,count=5000000")) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        assert browser.model("overview.unit") != "records"
+        columns, rows = browser.model("overview.columns"), browser.model("overview.rows")
+        origin = int(browser.model("overview.origin_ns"))
+        by_overlap = sorted(range(len(columns) - 1), key=lambda i: columns[i]["duration_ns"] - (columns[i]["to"] - columns[i]["from"]))
+        late = 0
+        for number in [*by_overlap[:2], *by_overlap[-4:]]:
+            cells = columns[number]["cells"]
+            row, n = min(((cells[i], sum(cells[i + 1 : i + 5])) for i in range(0, len(cells), 5) if rows[cells[i]]["place"] < 1 << 20),
+                         key=lambda one: abs(one[1] - 1000))
+            box = browser.js("buscap.cellPixels(arguments[0], arguments[1])", number, row)
+            at = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            browser.drag("#heatmap", at, at)
+            equal((browser.model("cursor.column"), browser.model("cursor.row")), (number, row))
+            browser.wait("buscap.model.cell && buscap.model.cell.hits")
+            hits = browser.model("cell.hits")
+            first = columns[number]["first_record"]
+            equal((len(hits), all(first <= hit["number"] < first + columns[number]["records"] for hit in hits)), (n, True))
+            last = int(browser.js("String(buscap.fromRfc3339(arguments[0]))", max(hit["time"] for hit in hits)))
+            late += last >= origin + columns[number]["to"]
+        assert late > 0, "some are later than the start of the next column"
+        equal(browser.faults(), [])
+
+
 def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
     def measure():
         width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
