@@ -329,6 +329,7 @@ def idle_hang(directory, is_asked):
     argv = ("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", out)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
+        harness.wait_until((out / ".buscapd.reserve").exists, "the reserve")
         faults.set("openat:hold,fstatvfs:hold" if is_asked else "fstatvfs:hold")
         harness.wait_until(lambda: any(done == "hold" and call == "fstatvfs" for call, _, done, _ in faults.calls()),
                            "a thread hangs")

@@ -231,7 +231,7 @@ FAULTS = {
     "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["transfer failed"], 4),
     "loss": (["lose 123"], "board", 123, {"board": 1}, {}, ["123 (board overflow)"], 4),
     "frames missing": (["lose-frames 2"], None, 0, {"sequence": 1}, {}, ["expected frame"], 4),
-    "damage": (["corrupt"], "damaged_places", 1, {}, TORN, ["damaged places: 1"], 4),
+    "damage": (["corrupt"], "damaged_places", 1, {}, TORN, ["1 damaged place in the source"], 4),
     "garbage": (["garbage 500"], "skipped_bytes", 500, {}, {}, ["500 bytes skipped (no valid frame)"], 4),
     "short packets": (["short on"], None, 0, {}, {}, ["streaming"], 0),
     "triggers": (["trigger"], None, 0, {}, {}, ["streaming"], 0),
