@@ -227,6 +227,8 @@ function listenToKeys(plots, app) {
 			}
 		} else if (event.key === "Enter" && isOnMap && model.cursor) {
 			enterCursor(app);
+		} else if (event.key === "Escape" && model.isDragging) {
+			plots.querySelectorAll(".plot").forEach((plot) => plot.dispatchEvent(new Event("pointercancel")));
 		} else if (event.key === "Escape" && model.cursor) {
 			setCursor(app, null);
 		} else if (event.key === "Escape" && hasMarkers()) {

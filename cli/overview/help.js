@@ -10,7 +10,7 @@ const KEYS = [
 	["f", "follow the recording again, after a pause"],
 	["Backspace", "back to the previous view"],
 	["a, b", "markers A and B, at the pointer, else at the cursor, else in the middle; near an event or a single record, at its time"],
-	["Esc", "remove the cursor, then the markers, then as Backspace"],
+	["Esc", "cancel a drag; remove the cursor, then the markers; then as Backspace"],
 	["n, p", "next, previous mark, trigger or gap; with the search open, the next, previous hit"],
 	["click on a cell", "list its records"],
 	["/", "search; Enter and Esc leave the text"],

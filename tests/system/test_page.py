@@ -1555,6 +1555,25 @@ def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_escape_cancels_a_drag(tmp, driver):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    with Web(record(tmp / "out")) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        browser.press("+")
+        before = browser.view()
+        chain = ActionChains(driver, duration=0).move_to_element(driver.find_element("id", "timeline")).click_and_hold()
+        chain.move_by_offset(100, 0).perform()
+        equal(browser.js("document.querySelector('#band').hidden"), False)
+        browser.press(Keys.ESCAPE)
+        equal(browser.js("document.querySelector('#band').hidden"), True)
+        ActionChains(driver, duration=0).move_by_offset(50, 0).release().perform()
+        browser.idle()
+        equal((browser.view(), browser.model("isDragging")), (before, False))
+        equal(browser.faults(), [])
+
+
 def test_the_strip_says_how_long_everything_is_on_a_narrow_screen_too(tmp, driver):
     (tmp / "trace").write_bytes(b"".join(struct.pack("<I4BI", 0x60, 0x10, 1, 0, 0, 10_000_000) for _ in range(120)))
     out = record(tmp / "out", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
