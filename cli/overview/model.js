@@ -274,33 +274,38 @@ export function totals() {
 	return sums;
 }
 
-// Spans of the view without records, between recordings and within one. After a damaged chunk, `uncounted` records may be
+// Spans of the view without records, between recordings and within those that overlap in time, as of several hosts. After a damaged chunk, `uncounted` records may be
 // anywhere in the span. Where segments are missing, `missing` records are. Returns [{from, to, isBetween, isHole, uncounted,
 // missing}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];
+	const parts = []; // of each recording: the same for those that overlap
 	let end = Infinity;
-	for (const recording of [...recordings].sort((a, b) => a.from - b.from)) {
+	let last = 0;
+	for (const [i, recording] of [...recordings.entries()].sort(([, a], [, b]) => a.from - b.from)) {
 		if (recording.from > end) {
 			spans.push({ from: end, to: recording.from, isBetween: true });
+			last += 1;
 		}
+		parts[i] = last;
 		end = end === Infinity ? recording.to : Math.max(end, recording.to);
 	}
-	const ends = recordings.map(() => Infinity);
-	const last = recordings.map(() => ({ uncounted: 0, first_record: -1 })); // by number: of a live source, chunks may overlap in time
-	for (const column of columns) {
-		if (column.from > ends[column.recording]) {
-			spans.push({ from: ends[column.recording], to: column.from, uncounted: last[column.recording].uncounted });
+	const ends = recordings.map(() => Infinity); // of the parts
+	const latest = recordings.map(() => ({ uncounted: 0, first_record: -1 })); // by number: of a live source, chunks may overlap
+	for (const column of [...columns].sort((a, b) => a.from - b.from)) {
+		const part = parts[column.recording];
+		if (column.from > ends[part]) {
+			const uncounted = d3.sum(latest, (one, i) => (parts[i] === part ? one.uncounted : 0));
+			spans.push({ from: ends[part], to: column.from, uncounted });
 		}
 		if (column.is_hole) {
 			spans.push({ from: column.from, to: column.to, isHole: true, missing: column.missing });
 		}
-		if (column.is_hole || column.first_record > last[column.recording].first_record) {
-			last[column.recording] = column;
+		if (column.is_hole || column.first_record > latest[column.recording].first_record) {
+			latest[column.recording] = column;
 		}
-		const end = ends[column.recording];
-		ends[column.recording] = end === Infinity ? column.to : Math.max(end, column.to);
+		ends[part] = ends[part] === Infinity ? column.to : Math.max(ends[part], column.to);
 	}
 	return spans.filter((span) => isInView(span.from, span.to));
 }

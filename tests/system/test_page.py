@@ -1103,6 +1103,20 @@ def test_records_of_a_damaged_chunk_are_not_said_to_be_missing_from_the_bus(tmp,
         equal(browser.faults(), [])
 
 
+def test_a_pause_of_one_host_is_not_drawn_over_the_records_of_another(tmp, driver):
+    (tmp / "lab").mkdir()
+    for host, count, seconds in (("busy", 110, 1), ("calm", 4, 20)):
+        (tmp / host).write_bytes(b"".join(struct.pack("<I4BI", 0x60, 0x10, 1, 0, 0, seconds * 10_000_000) for _ in range(count)))
+        record(tmp / "lab" / host, source=f"file:{tmp / host},format=byu,clock_hz=10000000")
+    with Tab(driver) as browser:
+        for directory, pauses in ((tmp / "lab" / "calm", 3), (tmp / "lab", 0)):
+            with Web(directory) as web:
+                browser.open(f"http://{web.host}/?token={web.token}").idle()
+                texts = [text for text in texts_drawn(browser, "#timeline canvas") if text.startswith("no records for")]
+                equal(len(texts), pauses, texts)
+                browser.open("about:blank")
+
+
 def test_a_chosen_recording_is_named_while_a_part_of_it_is_shown(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
