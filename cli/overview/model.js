@@ -20,7 +20,7 @@ export const model = {
 	markers: { a: null, b: null }, // times: markers.js
 	armed: null, // the marker that the next click sets
 	measured: null, // what is between the markers: {records, counts, ..., isExact, ticks}, or {error}; null: not known yet
-	cell: null, // the records of the cursor's cell: {queries, hits, isCutOff, page, error}; hits null: being fetched
+	cell: null, // the records of the cursor's cell: {queries, recording, hits, isCutOff, page, error}; hits null: being fetched
 	search: null, // {text, which: "first" or "last", limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
 	liveError: null, // why there is no daemon's state: {text, since}

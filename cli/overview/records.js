@@ -12,30 +12,37 @@ import { goToEvent } from "./views.js";
 const HITS = 200; // of a search
 const MOST = 10000; // records of a cell or in a file: the limit of the server
 
-// Lists the records of the cursor's cell.
+// The records of a selection: {queries, recording: an id, or null for all}.
+async function fetchSelected({ queries, recording }) {
+	const { hits, isCutOff } = await fetchRecords(queries, MOST);
+	return { hits: hits.filter((hit) => recording === null || hit.recording === recording), isCutOff };
+}
+
+// Lists the records of the cursor's cell. Those of other recordings, as of another host, may be at the same time.
 export async function listCell(app) {
-	const queries = cellQueries(model.cursor, model.shown);
-	const own = { queries, hits: null, isCutOff: false, page: 0, error: null };
+	const { columns, recordings } = model.overview;
+	const recording = recordings[columns[model.cursor.column].recording].id;
+	const own = { queries: cellQueries(model.cursor, model.shown), recording, hits: null, isCutOff: false, page: 0, error: null };
 	model.cell = own; // an older one that is still fetched is no longer shown
 	app.openTab("records");
 	try {
-		Object.assign(own, await fetchRecords(queries, MOST));
+		Object.assign(own, await fetchSelected(own));
 	} catch (error) {
 		own.error = error.message;
 	}
 	app.redraw();
 }
 
-// The searches of the open table: a cell, the hits, or the view.
-function selectedQueries() {
+// What the open table shows: a cell, the hits, or the view.
+function selection() {
 	const { search } = model;
-	return model.tab === "search-hits" && search && search.query ? [search.query]
-		: model.cell ? model.cell.queries : viewQueries(model.view, model.shown);
+	return model.tab === "search-hits" && search && search.query ? { queries: [search.query], recording: null }
+		: model.cell || { queries: viewQueries(model.view, model.shown), recording: null };
 }
 
 export async function saveCsv(app) {
 	try {
-		const { hits, isCutOff } = await fetchRecords(selectedQueries(), MOST);
+		const { hits, isCutOff } = await fetchSelected(selection());
 		saveFile("records.csv", "text/csv", csvText(hits));
 		app.announce(isCutOff ? `The first ${plural(hits.length, "record")} were saved; the command has no limit.`
 			: `${plural(hits.length, "record")} saved.`);
@@ -45,10 +52,10 @@ export async function saveCsv(app) {
 }
 
 export async function copyCommand(app) {
-	const queries = selectedQueries();
+	const selected = selection();
 	try {
-		const { hits } = await fetchRecords(queries, MOST);
-		const isCopied = hits.length > 0 && copyText(commandText(queries, hits));
+		const { hits } = await fetchSelected(selected);
+		const isCopied = hits.length > 0 && copyText(commandText(selected.queries, hits));
 		app.announce(isCopied ? "The command was copied." : hits.length ? "The browser does not allow copying." : "No records.");
 	} catch (error) {
 		app.announce(error.message);

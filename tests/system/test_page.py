@@ -1526,6 +1526,28 @@ def test_a_cell_of_chunks_that_overlap_in_time_lists_all_of_its_records_and_no_o
         equal(browser.faults(), [])
 
 
+def test_a_cell_of_one_host_lists_no_records_of_another(tmp, driver):
+    (tmp / "lab").mkdir()
+    for host in ("a", "b"):  # 100 s each, which overlap
+        (tmp / host).write_bytes(struct.pack("<I4BI", 0x60, 0x10, 1, 0, 0, 50_000) * 20_000)
+        record(tmp / "lab" / host, source=f"file:{tmp / host},format=byu,clock_hz=10000000")
+    with Web(tmp / "lab") as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        columns = browser.model("overview.columns")
+        middle = (browser.model("overview.extent.from") + browser.model("overview.extent.to")) / 2
+        for recording in (0, 1):
+            number, column = next((i, one) for i, one in enumerate(columns) if one["recording"] == recording and one["to"] > middle)
+            box = browser.js("buscap.cellPixels(arguments[0], 0)", number)
+            at = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            browser.drag("#heatmap", at, at)
+            browser.wait("buscap.model.cell && buscap.model.cell.hits")
+            column = columns[browser.model("cursor.column")]
+            name = browser.model("overview.recordings")[column["recording"]]["id"]
+            hits = browser.model("cell.hits")
+            equal((len(hits), {hit["recording"] for hit in hits}), (column["records"], {name}))
+        equal(browser.faults(), [])
+
+
 def test_a_count_between_markers_that_is_not_exact_says_so(tmp, driver):
     def measure():
         width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
