@@ -85,7 +85,8 @@ def test_damage_is_logged_ten_times_and_summarized(tmp):
     check_bound(lines)
     damaged = some(lines, "samples lost (torn or bad CRC)")
     assert all(str(capture) in line and "offset" in line for line in damaged), damaged
-    (places,) = re.findall(r"([\d,]+) damaged places in the source", "\n".join(lines))
+    (places,) = re.findall(r": samples lost: [\d,]+ \(.*\); [\d,]+ gaps recorded; "
+                           r"([\d,]+) damaged places in the source, [\d,]+ bytes skipped$", "\n".join(lines), re.M)
     equal(repeated(damaged), (10, int(places.replace(",", "")) - 10), lines)
     exactly(lines, ": recording started", "samples lost (torn or bad CRC)", ": sealed, ", " records written", " recorded; ",
             may=("(no valid frame)", ": expected frame "))
