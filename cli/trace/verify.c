@@ -226,8 +226,8 @@ static void print_chunk_damage(
 {
 	char what[160];
 
-	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) %s", info->number,
-		info->records, bc_plural(info->records), words);
+	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%s record%s) %s", info->number,
+		BC_GROUPED(info->records), bc_plural(info->records), words);
 	print_damage(c, offset, bc_chunk_encoded_bytes(info), what);
 }
 

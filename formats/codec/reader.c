@@ -428,12 +428,11 @@ static int report_duplicates(struct bc_reader *r, struct chunk_state *c, struct 
 	c->duplicates.count = 0;
 	if (d.count == 1)
 		return set_fault(r, batch, d.offset, d.bytes,
-			"chunk %" PRIu32 " (%" PRIu64 " record%s) is a duplicate; skipped", d.first,
-			d.records, bc_plural(d.records));
+			"chunk %" PRIu32 " (%s record%s) is a duplicate; skipped", d.first,
+			BC_GROUPED(d.records), bc_plural(d.records));
 	return set_fault(r, batch, d.offset, d.bytes,
-		"%" PRIu32 " chunks from chunk %" PRIu32 " on (%" PRIu64
-		" record%s) are duplicates; skipped",
-		d.count, d.first, d.records, bc_plural(d.records));
+		"%s chunks from chunk %" PRIu32 " on (%s record%s) are duplicates; skipped",
+		BC_GROUPED(d.count), d.first, BC_GROUPED(d.records), bc_plural(d.records));
 }
 
 /* Starts a chunk, unless it is not needed. Returns 1 for a fault, or 0. */

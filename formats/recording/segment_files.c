@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/text.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
@@ -233,8 +234,8 @@ bool bc_segment_path_is_partial(const char *path)
 
 void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_info *info)
 {
-	snprintf(what, BC_BAD_CHUNK_BYTES, "chunk %" PRIu32 " (%" PRIu32 " record%s) is damaged",
-		info->number, info->records, info->records == 1 ? "" : "s");
+	snprintf(what, BC_BAD_CHUNK_BYTES, "chunk %" PRIu32 " (%s record%s) is damaged",
+		info->number, BC_GROUPED(info->records), bc_plural(info->records));
 }
 
 bool bc_segment_path_find(char *path)

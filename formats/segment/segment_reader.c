@@ -26,6 +26,7 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/text.h"
 #include "formats/segment/decode_ahead.h"
 #include "formats/segment/page_summary.h"
 
@@ -419,9 +420,9 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 			"chunk %" PRIu32 ": torn: the file ends in its records",
 			r->chunk->info.number);
 	else
-		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu32 " records): wrong checksum",
-			r->chunk->info.number, r->chunk->info.records);
+		snprintf(what, sizeof(what), "chunk %" PRIu32 " (%s record%s): wrong checksum",
+			r->chunk->info.number, BC_GROUPED(r->chunk->info.records),
+			bc_plural(r->chunk->info.records));
 	/* The search for the next item overwrites the chunk. */
 	uint32_t records = r->chunk->info.records;
 	buffer_consume(&r->in, header_bytes);

@@ -476,7 +476,7 @@ def test_missing_and_repeated_segments_are_reported():
     equal(text, whole, "a segment given twice")
     chunks = recorded.segments[1].chunks
     one_line(err, f"buscap dump: {paths[1]}: ", f": {len(chunks)} chunks from chunk 0 on "
-             f"({sum(chunk.info['records'] for chunk in chunks)} records) are duplicates; skipped")
+             f"({sum(chunk.info['records'] for chunk in chunks):,} records) are duplicates; skipped")
     text, err = buscap("dump", data=paths[2].read_bytes() + paths[1].read_bytes(), code=3)
     one, two = ([line for line in out.splitlines() if line[0] != "#"]
                 for out in (text, buscap("dump", paths[1], paths[2])[0]))
@@ -707,7 +707,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     path.write_bytes(hurt)
     n = chunk.info["records"]
     text, err = buscap("verify", path, code=3)
-    assert f"{path}: offset {chunk.offset}, " in text and f"chunk 2 ({n} records): wrong checksum" in text, text
+    assert f"{path}: offset {chunk.offset}, " in text and f"chunk 2 ({n:,} records): wrong checksum" in text, text
     assert text.splitlines()[-1].startswith(f"{path}: damaged: sealed, {len(segment.chunks) - 1} good chunks, "), text
     text, err = buscap("dump", path, code=3)
     records = [b.records for b in segment.chunks]
