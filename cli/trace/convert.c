@@ -17,9 +17,8 @@ static const struct bc_usage_option convert_options[] = {
 		"input format and options, such as laplace:endian=big (default: detected)"},
 	{'i', "input", "FILE", "file", "read this file before the operands; can be repeated"},
 	{'O', "output-format", "FMT", "format-write",
-		"output format and options, such as bcp1:map=pages,seed=1 (default: what the name "
-		"of "
-		"the output ends in, such as .csv)"},
+		"output format and options, such as bcp1:map=pages,seed=1 (default: what the "
+		"name of the output ends in, such as .csv)"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
@@ -71,9 +70,8 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 	c.reader.as_runs = !c.target.is_strict; /* see bc_target_add_run() */
 	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
-		code = bc_print_usage_error(console, "-O is required: the output format; or -o "
-						     "with a name that ends in one, such "
-						     "as .csv");
+		code = bc_print_usage_error(
+			console, "no output format given; use -O, or -o with a name such as x.csv");
 	if (code == BC_EXIT_OK)
 		code = bc_convert_args_run(&c, convert_batch, &c);
 out:

@@ -356,7 +356,8 @@ static enum bc_exit check_args(const struct bc_console *console, const struct si
 	if (sim_args->trace_count == 0 && sim_args->from != BC_FORMAT_UNKNOWN)
 		return bc_print_usage_error(console, "-I needs the traces of programs");
 	if (sim_args->format == BC_FORMAT_UNKNOWN)
-		return bc_print_usage_error(console, "-O is required: bcp1, raw6 or byu");
+		return bc_print_usage_error(
+			console, "no output format given; use -O with bcp1, raw6 or byu");
 	if (sim_args->sim.corrupt_ppm != 0 && sim_args->format != BC_FORMAT_BCP1)
 		return bc_print_usage_error(console, "--corrupt works only with -O bcp1: the other "
 						     "formats have no checksums");

@@ -284,7 +284,7 @@ def test_the_name_of_the_output_tells_its_format(tmp):
     buscap("cut", path, "-o", tmp / "x.y")
     read(tmp / "x.y")
     _, err = buscap("convert", path, "-o", tmp / "x.z", code=2)
-    harness.one_line(err, "-O is required")
+    harness.one_line(err, "no output format given")
 
 
 def test_a_directory_is_not_replaced(tmp):

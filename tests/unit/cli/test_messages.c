@@ -288,7 +288,7 @@ static const struct failure wrong_options[] = {
 	{"convert -I din -O tarmac x.din", "the source has no sizes"},
 	{"convert -O perfetto:interval=1000000 x.byu", "must be a time up to 1000s, such as 10ms"},
 	/* sim */
-	{"sim", "-O is required: bcp1, raw6 or byu"},
+	{"sim", "no output format given; use -O with bcp1, raw6 or byu"},
 	{"sim -O foo", "must be bcp1, raw6 or byu"},
 	{"sim -O byu24", "must be bcp1, raw6 or byu"},
 	{"sim -O bcp1:seed=3", "bcp1:seed=3"},
