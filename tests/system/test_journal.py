@@ -1,6 +1,8 @@
 """The journal: messages have their recording and kind in fields, and none is lost without it."""
 
 import contextlib
+import json
+import os
 import re
 import socket as sockets
 
@@ -138,3 +140,46 @@ def test_a_journal_that_hangs_does_no_harm(tmp):
     with Daemon("--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out", program=program_in(tmp, BUSCAPD)) as daemon:
         equal(daemon.wait(), 0)
     equal(len(harness.segments(tmp / "out")), 1)
+
+
+def test_elsewhere_messages_are_not_sent_to_the_journal(tmp):
+    journal = Journal(tmp)
+    program = program_in(tmp, BUSCAPD)
+    program.write_text(program.read_text().replace("export JOURNAL_STREAM=", "unset JOURNAL_STREAM; own="))
+    with Daemon("--once", "--source", "sim:rate=max,count=100000", "-o", tmp / "out", program=program) as daemon:
+        equal(daemon.wait(), 0)
+    equal(journal.read(), [])
+    assert re.search(r"^\S+Z buscapd: \S+: recording started: ", daemon.err.decode()), daemon.err
+
+
+def test_a_recording_that_ends_after_the_next_has_started_keeps_its_id(tmp):
+    journal = Journal(tmp)
+    faults = Faults(tmp, tmp / "out")
+    ids = []
+
+    def descriptors(daemon):
+        return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+    def start(daemon):
+        _, text = harness.http(daemon.socket, "/v1/recordings", "POST", "{}")
+        ids.append(json.loads(text)["recording"]["id"])
+
+    with Daemon("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", tmp / "out",
+                program=program_in(tmp, BUSCAPD), socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        before = descriptors(daemon)
+        start(daemon)
+        for _ in range(3):
+            journal.wait(f"{ids[-1]}: recording started")
+            faults.set("pwrite:hold")
+            with sockets.socket(sockets.AF_UNIX) as client:
+                client.connect(str(tmp / "socket"))
+                client.sendall(b"DELETE /v1/recordings/current HTTP/1.0\r\n\r\n")
+                wait_until(lambda: daemon.status()["state"] != "recording", "the stop")
+                start(daemon)
+                faults.set("")
+                wait_until(lambda: sum(" records written in " in entry["MESSAGE"] for entry in journal.read()) == len(ids) - 1, "the end")
+        # An entry leaves no socket open: there were three for each recording.
+        assert descriptors(daemon) < before + 5, descriptors(daemon)
+        equal(daemon.stop(), 0, daemon.err.decode())
+    equal([entry["RECORDING"] for entry in journal.read() if " records written in " in entry["MESSAGE"]], ids)
