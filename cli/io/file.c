@@ -306,16 +306,14 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 static void print_incomplete(const struct bc_output_file *file, const struct bc_console *console,
 	uint64_t bytes, int error)
 {
-	char number[BC_GROUPED_MAX];
-
 	if (file->partial == NULL)
 		bc_print_error(console, file->path, "write error: %s; the file is incomplete",
 			strerror(-error));
 	else
 		bc_print_error(console, file->path, "%s%s; incomplete data (%s byte%s) is in %s",
 			error != 0 ? "write error: " : "not created",
-			error != 0 ? strerror(-error) : "", bc_number_group(number, bytes),
-			bc_plural(bytes), file->partial);
+			error != 0 ? strerror(-error) : "", BC_GROUPED(bytes), bc_plural(bytes),
+			file->partial);
 }
 
 enum bc_exit bc_output_file_close(struct bc_output_file *file, const struct bc_console *console,

@@ -528,13 +528,11 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 static void print_abandoned(const struct bc_segment_target *t)
 {
 	uint64_t records = t->writer.records;
-	char number[BC_GROUPED_MAX];
 	char left[PATH_MAX + 64] = "";
 
 	if (t->is_created)
 		snprintf(left, sizeof(left), "; incomplete data (%s record%s) is in %s%s",
-			bc_number_group(number, records), bc_plural(records), t->path,
-			BC_PARTIAL_SUFFIX);
+			BC_GROUPED(records), bc_plural(records), t->path, BC_PARTIAL_SUFFIX);
 	if (t->error == -EEXIST)
 		print_exists(t, "", left);
 	else if (t->error == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)

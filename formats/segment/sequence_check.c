@@ -39,13 +39,12 @@ bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_seg
 
 const char *bc_missing_write(char out[BC_MISSING_TEXT], const struct bc_missing_segments *m)
 {
-	char number[BC_GROUPED_MAX];
 	int n = 0;
 
 	out[0] = '\0';
 	if (m->records != 0)
-		n = snprintf(out, BC_MISSING_TEXT, "%s record%s missing",
-			bc_number_group(number, m->records), bc_plural(m->records));
+		n = snprintf(out, BC_MISSING_TEXT, "%s record%s missing", BC_GROUPED(m->records),
+			bc_plural(m->records));
 	if (m->count == 0)
 		snprintf(out + n, BC_MISSING_TEXT - (size_t)n, " from record %" PRIu64 " on",
 			m->from);
