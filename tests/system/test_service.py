@@ -240,7 +240,7 @@ def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
         ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
         ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:20K"),
         ("openat:hold", ".partial", "creating {}/20", "-b", "filesize:20K"),
-        ("openat:hold", "", "listing {}/."),
+        ("fstatvfs:hold", "", "checking the space in {}/."),
     ], 3))
 
 
