@@ -96,7 +96,7 @@ static char *find_default_dir(const char *socket)
 }
 
 /* Asks the daemon for its directory: for a word that may be an id, or because no words were given.
- * If there is no daemon, takes the directory where it would record. Returns NULL after an error. */
+ * Without a daemon, this is the directory where it would record. Returns NULL after an error. */
 static char *find_daemon_dir(
 	struct bc_operands *o, const char *word, const char *socket, enum bc_exit *code)
 {

@@ -1,5 +1,5 @@
-/* The part of a trace that options select (cli/io/filter_args.h), with the times that it has as a
- * trace of its own: the ticks of dropped entries are added to the delta of the next kept one.
+/* The part of a trace that options select (cli/io/filter_args.h). Absolute times stay: the ticks of
+ * dropped entries are added to the delta of the next kept one.
  *
  *     bc_selection_read()       before the trace is opened
  *     bc_selection_add() ...    each batch of the trace; passes on what is kept

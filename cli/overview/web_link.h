@@ -11,9 +11,9 @@
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
 
-/* Replaces a new token with the one in the user's file, or writes it there if there is no file.
- * Returns false, with a message and the token unchanged, if there can be no file or if other users
- * may know the token in it. */
+/* Replaces a new token with the one in the user's file. If the file is missing, creates it with the
+ * new token. Returns false, with a message and the token unchanged, if the file can't be created or
+ * read, or if other users may know its token. */
 bool bc_web_token_keep(char token[BC_WEB_TOKEN_TEXT], char *err, size_t errlen) BC_MUST_CHECK;
 
 struct bc_web_browser {

@@ -8,8 +8,8 @@
  * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
  * trace has no rate.
  *
- * If options select a part, what the selection keeps (cli/io/selection.h) is counted like a trace
- * of its own. */
+ * If options select a part (cli/io/selection.h), the figures are those of a trace that contains
+ * only this part. */
 #include "cli/stats/stats.h"
 
 #include <errno.h>

@@ -387,7 +387,7 @@ uint64_t bc_log_dropped(void)
 	return atomic_load(&dropped);
 }
 
-/* Queues a line, or its entry for the journal. Returns false if there is no thread to write it. */
+/* Queues a line, or its entry for the journal. Returns false if the thread is not running. */
 static bool queue_line(enum bc_log_level level, const char *line, size_t bytes)
 {
 	char entry[ENTRY_BYTES];
