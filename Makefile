@@ -42,9 +42,10 @@ DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 $(filter-out libcurl,$(ASA
 CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(filter-out libsystemd,$(ASAN_PKGS))
 PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
 
-# pkg-config runs when first needed: `make deps` may be what installs it.
-pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS) $(LATE_PKGS)))$(pkg_cflags)
-pkg_libs   = $(shell pkg-config --libs $(1)) -lm
+# pkg-config runs when something is compiled. $(call pkg_config,ARGUMENTS,TARGET) stops make where TARGET has not been made.
+pkg_config = $(shell pkg-config $(1) 2>/dev/null)$(if $(filter-out 0,$(.SHELLSTATUS)),$(error libraries are missing: run "make $(2)"))
+pkg_cflags = $(eval pkg_cflags := $$(call pkg_config,--cflags $(PROGRAM_PKGS) $(LATE_PKGS),deps))$(pkg_cflags)
+pkg_libs   = $(call pkg_config,--libs $(1),deps) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
@@ -78,11 +79,6 @@ all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) $(MANUALS) ## build both pr
 # How much is tested: test, ci or nightly.
 LEVEL ?= test
 
-# Where packages may be missing, they are installed before anything is compiled.
-DEPS_TEST := deps-$(if $(filter ci nightly,$(LEVEL)),ci,test)
-INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
-	$(if $(filter test,$(MAKECMDGOALS)),$(DEPS_TEST)) $(if $(filter ci nightly% picture,$(MAKECMDGOALS)),deps-ci)
-
 include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk mk/ci.mk
 
 $(BUILD)/%.o: %.c
@@ -109,8 +105,6 @@ $(PAGE): cli/overview/bundle.py $(D3) $(PAGE_SOURCES)
 
 $(BUILD)/cli/overview/page.o analyze/cli/overview/page.c: $(PAGE)
 $(BUILD)/daemon/api/api.o: docs/openapi.json
-
-$(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 
 build/d3.min.js:
 	@tests/tools/deps.sh $@:node-d3
@@ -151,14 +145,13 @@ $(BUILD)/man/%: docs/man/%.in docs/man/manual.py docs/tables.py
 	$(say) GEN $@
 	$(Q)$(PYTHON) -B docs/man/manual.py $< $(filter $(BUILD)/buscap%,$^) >$@
 
-demo: deps all ## record the simulated bus for a few seconds and look at the result
+demo: all ## record the simulated bus for a few seconds and look at the result
 	@tests/tools/demo.sh $(BUILD)
 
-demo-lackey: deps all ## put a real program's trace on the bus, record it and look at the result
-	@$(call deps,,valgrind:valgrind)
+demo-lackey: all ## put a real program's trace on the bus, record it and look at the result
 	@tests/tools/demo_lackey.sh $(BUILD)
 
-picture: deps-ci all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-zoom.png, in six minutes
+picture: all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-zoom.png, in six minutes
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/page_picture.py docs/web.png docs/web-zoom.png
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/picture.py docs/top.svg
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of settings in docs/configuration.md from `buscapd --list-settings`, and the members of the status in
-docs/api.md and docs/openapi.json from formats/base/figure_rows.h.
+"""Writes the tables of settings in docs/configuration.md from `buscapd --list-settings`, the members of the status in
+docs/api.md and docs/openapi.json from formats/base/figure_rows.h, and Build-Depends in debian/control from mk/packages.mk.
 
     tables.py PROGRAM            update the documents
     tables.py --check PROGRAM    say which are outdated; exit code 1 then
@@ -10,6 +10,7 @@ the simulated bus is "sim". The comments "figures" and "end of figures" enclose 
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -145,14 +146,25 @@ def figures_schema():
     return "\n".join(['      "Status": {', '        "type": "object",', *lines[:-1], '        "additionalProperties": false', "      },\n"])
 
 
+def build_depends():
+    """Returns the field of debian/control."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    text = subprocess.run(["make", "-s", "-C", DOCS.parent, "build-depends"], check=True, capture_output=True, text=True,
+                          env=clean).stdout
+    spaced = re.sub(r" *\((\W+)", r" (\1 ", text.replace("|", " | ").replace("<!", " <!"))
+    return "Build-Depends: " + (",\n" + " " * 15).join(sorted(set(spaced.splitlines()))) + "\n"
+
+
 def outdated(program):
     """Returns the outdated documents: {path: new text}."""
-    texts = {path: path.read_text() for path in map(DOCS.joinpath, ("configuration.md", "api.md", "openapi.json"))}
-    settings_path, api, description = texts
+    texts = {path: path.read_text() for path in map(
+        DOCS.joinpath, ("configuration.md", "api.md", "openapi.json", "../debian/control"))}
+    settings_path, api, description, control = texts
     new = {
         settings_path: generate(texts[settings_path], settings(program)),
         api: re.sub("(<!-- figures -->\n)(?:.*\n)*?(<!-- end of figures -->\n)", lambda found: found[1] + figures_markdown() + found[2], texts[api]),
         description: re.sub(r' {6}"Status": \{\n(?:.*\n)*? {6}\},\n', lambda _: figures_schema(), texts[description]),
+        control: re.sub(r"Build-Depends:.*\n(?: .*\n)*", lambda _: build_depends(), texts[control]),
     }
     return {path: text for path, text in new.items() if text != texts[path]}
 
@@ -161,7 +173,7 @@ def main(*argv):
     is_check = argv[0] == "--check"
     changed = outdated(argv[-1])
     for path, text in changed.items():
-        print(f"{path.relative_to(DOCS.parent)}: {'outdated; run make docs' if is_check else 'updated'}")
+        print(f"{path.resolve().relative_to(DOCS.parent)}: {'outdated; run make docs' if is_check else 'updated'}")
         if not is_check:
             path.write_text(text)
     return 1 if is_check and changed else 0

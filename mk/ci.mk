@@ -38,6 +38,7 @@ $(call ci_step,fuzzers,asan-build,$$(MAKE) $(ASAN) fuzzers)
 $(call ci_step,tsan-build,build,$$(MAKE) $(TSAN) all tests)
 $(call ci_step,instructions,build,$$(MAKE) bench-instructions)
 $(call ci_step,valgrind,build,$$(MAKE) valgrind)
+$(call ci_step,fresh,build,tests/tools/fresh.sh --short bookworm)
 $(call ci_step,asan,asan-build,$$(MAKE) $(ASAN) LEVEL=ci MARKS=asan check)
 $(call ci_step,torture,build,$$(MAKE) torture)
 $(call ci_step,fuzz,fuzzers,$$(MAKE) fuzz)
@@ -46,7 +47,7 @@ $(call ci_step,deb,build,$$(MAKE) lint-deb)
 $(call ci_step,units,test,$$(MAKE) units)
 $(call ci_step,machine,deb,tests/tools/changed.sh --machine $(SINCE) $$(MAKE) -o deb test-package test-machine)
 
-ci: deps-ci ## all that a change must pass
+ci: ## all that a change must pass
 	@rm -f $(CI_DIR)/*.log
 	@$(MAKE) --no-print-directory -k $(CI_STEPS) || { tests/tools/ci_step.sh --failed $(CI_DIR); exit 1; }
 
@@ -57,14 +58,14 @@ each = @failed=0; $(foreach n,1 2 3 4,$(if $($(n)),$(MAKE) $($(n)) || failed=1;)
 nightly: ## everything, in four parts: nightly-sanitize, nightly-sweeps, nightly-torture, nightly-release
 	$(call each,nightly-sanitize,nightly-sweeps,nightly-torture,nightly-release)
 
-nightly-sanitize: deps-ci ## all tests under both sanitizers
+nightly-sanitize: ## all tests under both sanitizers
 	$(call each,$(ASAN) LEVEL=nightly check,$(TSAN) LEVEL=nightly check)
 
-nightly-sweeps: deps-ci ## all tests with every case of their sweeps; lint of all sources
+nightly-sweeps: ## all tests with every case of their sweeps; lint of all sources
 	$(call each,LEVEL=nightly check,lint)
 
-nightly-torture: deps-ci ## the torture programs in their long forms, and a minute of each fuzz target
+nightly-torture: ## the torture programs in their long forms, and a minute of each fuzz target
 	$(call each,torture LONG=1 TORTURE_FLAGS='--seconds 180',fuzz FUZZ_SECONDS=60)
 
-nightly-release: deps-ci ## both Debian releases from clone to packages, the packages, the machine, clickhouse
+nightly-release: ## both Debian releases from clone to packages, the packages, the machine, clickhouse
 	$(call each,check-fresh,lint-deb test-package,-o deb test-machine RUNS=3,check-clickhouse)

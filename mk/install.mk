@@ -87,7 +87,6 @@ check-programs: all
 	cat $(BUILD)/check-programs/*.byu.lz4 | lz4 -dc | cmp - $(BUILD)/check-programs.byu
 
 units: ## check units, udev rule, user and directories with systemd's own tools
-	@tests/tools/deps.sh -- systemd-analyze:systemd udevadm:udev
 	$(Q)rm -rf build/units && install -D -m 755 /dev/null build/units/usr/sbin/buscapd
 	$(Q)$(MAKE) --no-print-directory install-units DESTDIR=build/units PREFIX=/usr >build/units/install.log
 	@tests/tools/units.sh build/units
@@ -96,14 +95,11 @@ units: ## check units, udev rule, user and directories with systemd's own tools
 PACKAGE_DIR := build/deb
 
 deb: $(BUILD)/commit ## build the Debian packages into build/deb/
-	@tests/tools/deps.sh $(LIBRARIES) $(PACKAGE_LIBRARIES) -- $(PACKAGE_TOOLS)
 	$(Q)tests/tools/package.sh $(VERSION) $< $(PACKAGE_DIR)
 
 lint-deb: deb ## check the packages with lintian: no errors, no warnings
-	@tests/tools/deps.sh -- lintian:lintian
 	$(say) LINT lintian
 	$(Q)lintian --allow-root --pedantic --tag-display-limit 0 --fail-on error,warning $(PACKAGE_DIR)/*.changes
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
-	@tests/tools/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(TEST_MODULES)
 	$(Q)PACKAGES=$(PACKAGE_DIR) $(PYTHON) -m pytest -v tests/tools/check_package.py

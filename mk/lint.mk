@@ -9,17 +9,14 @@ lint: lint-format lint-cppcheck ## clang-format, cppcheck, clang-tidy and gcc -f
 	$(Q)$(MAKE) --no-print-directory $(call lint_all,$(SOURCES))
 
 lint-changed: # SINCE=COMMIT
-	@$(call deps,,$(LINT_TOOLS))
 	@sources=$$(tests/tools/changed.sh $(SINCE)) && \
 		$(MAKE) --no-print-directory layers lint-format $$(for one in $$sources; do echo tidy/$$one analyze/$$one; done)
 
 lint-format:
-	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
 lint-cppcheck:
-	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT cppcheck
 	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
@@ -42,7 +39,6 @@ layers: ## check the includes against the table of rooms in docs/architecture.md
 	@$(PYTHON) tests/tools/layers.py
 
 format: ## reformat the sources
-	@$(call deps,,$(LINT_TOOLS))
 	$(Q)clang-format -i $(FORMATTED)
 
 docs: $(BUILD)/buscapd ## write the tables of settings and figures in docs/

@@ -1,10 +1,19 @@
-# The Debian packages that the build, the tests and the other targets need. Each list is NAME:PACKAGE[,PACKAGE]...;
-# NAME tells whether the package is there: a pkg-config module or a file for libraries, a command for tools, or a
-# Python module.
-# PACKAGE is A/B where releases differ: A, or B where there is no A. A file below build/ is copied from the package, which
-# is not installed.
+# The Debian packages that the targets need, and their installation.
+#
+# They are in sets: SET_LIBRARIES, SET_TOOLS, SET_MODULES, and the targets that need them, SET_FOR. A package is written
+# NAME:DEPENDENCY[,DEPENDENCY]... NAME tells whether it is there: a pkg-config module or a file for libraries, a command
+# for tools, or a Python module. A DEPENDENCY is what debian/control would have, without spaces. A file below build/ is
+# copied from its package, which is not installed.
+#
+# What the goals of this make need is installed at the end of this file: before make looks at any rule, so that nothing
+# runs too early. Plain `make`, `make check` and `make install` install nothing; without the libraries they stop.
 
-LIBRARIES := \
+SETS := BUILD DEMO TEST VALGRIND FUZZ COVERAGE LINT CI DEB BUILDER LINTIAN ROOT FRESH UNITS MACHINE
+
+CI_RUNS := deps-ci ci nightly% picture $(if $(filter ci nightly,$(LEVEL)),test)
+
+BUILD_FOR := deps% demo% test% docs bench% fuzz% valgrind torture% lint lint-changed deb lint-deb check-clickhouse $(CI_RUNS)
+BUILD_LIBRARIES := \
 	libuv:libuv1-dev \
 	liblz4:liblz4-dev \
 	zlib:zlib1g-dev \
@@ -21,13 +30,16 @@ LIBRARIES := \
 	ncursesw:libncurses-dev \
 	libsystemd:libsystemd-dev \
 	$(D3):node-d3
-TEST_LIBRARIES := \
-	cmocka:libcmocka-dev
-TOOLS := \
-	pkg-config:pkg-config \
-	lz4:lz4 \
-	curl:curl \
-	python3:python3
+BUILD_TOOLS := \
+	pkg-config:pkgconf \
+	$(PYTHON):python3:any \
+	lz4:lz4<!nocheck>
+
+DEMO_FOR := deps% demo test torture% bench-directory bench-web $(CI_RUNS)
+DEMO_TOOLS := curl:curl
+
+TEST_FOR := deps-test test valgrind torture% test-package test-machine $(CI_RUNS)
+TEST_LIBRARIES := cmocka:libcmocka-dev
 TEST_TOOLS := \
 	zstd:zstd \
 	xz:xz-utils \
@@ -42,11 +54,22 @@ TEST_MODULES := \
 	pytest:python3-pytest \
 	xdist:python3-pytest-xdist \
 	pytest_timeout:python3-pytest-timeout
+
+VALGRIND_FOR := demo-lackey bench-instructions valgrind $(CI_RUNS)
+VALGRIND_TOOLS := valgrind:valgrind
+
+FUZZ_FOR := fuzz% $(CI_RUNS)
 FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev llvm-symbolizer:llvm
+
+COVERAGE_FOR := fuzz-coverage
+COVERAGE_TOOLS := llvm-cov:llvm
+
+LINT_FOR := lint% format $(CI_RUNS)
 LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
+
 # Tests that need these are skipped without them.
-CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \
-	valgrind:valgrind \
+CI_FOR := $(CI_RUNS)
+CI_TOOLS := \
 	mkfs.btrfs:btrfs-progs \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
@@ -55,34 +78,56 @@ CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \
 	chromium:chromium \
 	chromedriver:chromium-driver
 CI_MODULES := selenium:python3-selenium
-PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev $(D3_OF_PACKAGE):node-d3
-PACKAGE_TOOLS := \
-	pkg-config:pkg-config \
-	lz4:lz4 \
-	dh:debhelper \
-	dpkg-buildpackage:dpkg-dev$(comma)build-essential
-FRESH_TOOLS := mmdebstrap:mmdebstrap unshare:util-linux git:git
+
+# With those of BUILD, the Build-Depends of debian/control, which `make docs` writes.
+DEB_FOR := deb lint-deb test-package test-machine ci nightly nightly-release
+DEB_LIBRARIES := systemd:systemd-dev|systemd(<<254) udev:systemd-dev|udev(<<254) $(D3_OF_PACKAGE):node-d3
+DEB_TOOLS := dh:debhelper-compat(=13)$(comma)dh-sequence-installsysusers
+
+BUILDER_FOR := $(DEB_FOR)
+BUILDER_TOOLS := dpkg-buildpackage:dpkg-dev g++:build-essential
+
+LINTIAN_FOR := lint-deb ci nightly nightly-release
+LINTIAN_TOOLS := lintian:lintian
+
+ROOT_FOR := test-package test-machine check-fresh ci nightly nightly-release
+ROOT_TOOLS := mmdebstrap:mmdebstrap
+
+FRESH_FOR := check-fresh ci nightly nightly-release
+FRESH_TOOLS := unshare:util-linux git:git
+
+UNITS_FOR := units ci
+UNITS_TOOLS := systemd-analyze:systemd udevadm:udev
+
+MACHINE_FOR := test-machine
 MACHINE_LIBRARIES := libusbredirparser-0.5:libusbredirparser-dev
 MACHINE_TOOLS := \
 	qemu-system-x86_64:qemu-system-x86$(comma)qemu-system-common$(comma)seabios$(comma)ipxe-qemu \
-	mmdebstrap:mmdebstrap \
 	busybox:busybox-static \
 	cpio:cpio \
 	depmod:kmod \
 	mkfs.ext4:e2fsprogs \
 	fakeroot:fakeroot \
-	xxhsum:xxhash \
-	lz4:lz4
+	xxhsum:xxhash
 
-# $(call deps,LIBRARIES,TOOLS,MODULES) installs what is missing of these and of what the build needs.
-deps = tests/tools/deps.sh $(LIBRARIES) $(1) -- $(TOOLS) $(2) -- $(3)
-
-.PHONY: deps deps-test deps-ci
+.PHONY: deps deps-test deps-ci build-depends
 deps: ## install what the build and the demo need, or name it
-	@$(call deps)
-
 deps-test: ## the same for make test
-	@$(call deps,$(TEST_LIBRARIES),$(TEST_TOOLS),$(TEST_MODULES))
-
 deps-ci: ## the same for make ci
-	@$(call deps,$(TEST_LIBRARIES),$(TEST_TOOLS) $(CI_TOOLS),$(TEST_MODULES) $(CI_MODULES))
+deps deps-test deps-ci:
+	@:
+
+# For docs/tables.py.
+control_list := $(BUILD_LIBRARIES) $(BUILD_TOOLS) $(DEB_LIBRARIES) $(DEB_TOOLS)
+build-depends:
+	@printf '%s\n' $(foreach one,$(control_list),'$(one)') | sed -e 's/^[^:]*://' -e 's/,/\n/g'
+
+# $(call packages,KIND): these of all sets that the goals need. A package that is installed is not copied from.
+needed    := $(strip $(foreach set,$(SETS),$(if $(filter $($(set)_FOR),$(MAKECMDGOALS)),$(set))))
+packages   = $(foreach one,$(filter-out $(if $(filter DEB,$(needed)),build/%),$(foreach set,$(needed),$($(set)_$(1)))),'$(one)')
+is_dry_run := $(findstring n,$(firstword -$(MAKEFLAGS)))
+
+ifneq ($(if $(is_dry_run),,$(needed)),)
+$(shell tests/tools/deps.sh $(call packages,LIBRARIES) -- $(call packages,TOOLS) -- $(call packages,MODULES) >&2)
+$(if $(filter-out 0,$(.SHELLSTATUS)),$(error packages are missing))
+endif

@@ -14,7 +14,7 @@ HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.
 	$(if $(SAN),,buscap))
 ONLY         ?=
 
-test_cflags = $(eval test_cflags := $$(shell pkg-config --cflags cmocka))$(test_cflags)
+test_cflags = $(eval test_cflags := $$(call pkg_config,--cflags cmocka,deps-test))$(test_cflags)
 $(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: BC_CFLAGS += $(test_cflags)
 $(BUILD)/tests/%.o: BC_CFLAGS += $(if $(filter true,$(CI)),-Werror)
 # Tests compile fast: their own speed is never measured.
@@ -51,7 +51,7 @@ $(BUILD)/libboard.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/board*.c
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # The board as a USB device for a virtual machine.
-$(BUILD)/tests/board/usbredir_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(USBREDIR_PKGS))
+$(BUILD)/tests/board/usbredir_%.o: BC_CFLAGS += $(call pkg_config,--cflags $(USBREDIR_PKGS),test-machine)
 $(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbredir_*.c)) \
 		$(BUILD)/libboard.a $(LIB_CAPTURE)
 	$(call link,$(USBREDIR_PKGS) $(FORMATS_PKGS))
@@ -67,14 +67,14 @@ $(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/commit.o $(BUIL
 $(BUILD)/tests/faultfs.so: tests/support/faultfs.c
 $(BUILD)/tests/faultalloc.so: tests/support/faultalloc.c
 $(BUILD)/tests/faultclock.so: tests/support/faultclock.c
-$(BUILD)/tests/%.so: | $(INSTALLS)
+$(BUILD)/tests/%.so:
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 # The tool as most tests run it, thousands of times: with its libraries linked statically, it starts in half the time.
 # In Debian 13, libelf.a lacks two functions.
-$(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(shell pkg-config --libs $(filter-out libelf,$(1))) -Wl,-Bdynamic -lelf -lm
+$(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(call pkg_config,--libs $(filter-out libelf,$(1)),deps) -Wl,-Bdynamic -lelf -lm
 $(BUILD)/tests/buscap: $(BUILD)/cli/term/main.o $(BUILD)/commit.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
 	$(call link,$(CLI_PKGS))
 
@@ -84,23 +84,21 @@ PYTEST_FLAGS = -n auto --dist loadgroup \
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
-test: $(DEPS_TEST) check ## install, build and run the tests
+test: check ## install, build and run the tests
 
 tests: $(CHECKED) $(HELPERS)
 
 check: all tests ## run the tests; with SAN=thread those that start threads; LEVEL=ci or nightly runs more
-	@BUILD=$(BUILD) BUSCAP_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache \
+	@BUILD=$(BUILD) BUSCAP_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/$(BUILD)/pycache' \
 		$(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/tools/deps.sh $(MACHINE_LIBRARIES) -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
 	@$(MAKE) --no-print-directory $(BUILD)/tests/usbredir_board
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
 RELEASES ?= bookworm trixie
-check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (bookworm trixie), as root
-	@tests/tools/deps.sh -- $(FRESH_TOOLS)
-	@ONLY='$(ONLY)' tests/tools/fresh.sh $(RELEASES)
+check-fresh: ## first commands and packages on bare RELEASES (bookworm trixie), as root; SHORT=1 as in make ci
+	@ONLY='$(ONLY)' tests/tools/fresh.sh $(if $(SHORT),--short) $(RELEASES)
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/check_clickhouse.py
@@ -121,7 +119,6 @@ bench-report: all ## draw a recording of GIGABYTES (20) made on the spot
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench_report.py
 
 bench-instructions: all ## count instructions per record and compare with the committed counts
-	@$(call deps,,valgrind:valgrind)
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/instructions.py
 
 # libFuzzer is part of clang. With AddressSanitizer everything is compiled for it.
@@ -135,14 +132,12 @@ $(FUZZERS): %: %.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
 fuzzers: $(FUZZERS)
 
 fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
-	@$(call deps,,$(FUZZ_TOOLS))
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined fuzzers
 	@tests/fuzz/run.sh $(FUZZ_DIR) $(FUZZ_SECONDS)
 
 COVERAGE := -fprofile-instr-generate -fcoverage-mapping
 fuzz-coverage: FUZZ_DIR := build/fuzz-coverage/tests/fuzz
 fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room
-	@$(call deps,,$(FUZZ_TOOLS) llvm-cov:llvm)
 	$(Q)$(MAKE) --no-print-directory SAN=address,undefined BUILD=build/fuzz-coverage CFLAGS='-O1 -g $(COVERAGE)' fuzzers
 	@tests/fuzz/run.sh $(FUZZ_DIR) $(FUZZ_SECONDS)
 	@$(PYTHON) tests/fuzz/coverage.py $(FUZZ_DIR) $(notdir $(FUZZERS))

@@ -1,7 +1,7 @@
 #!/bin/sh
-# deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]... -- MODULE:PACKAGE[,PACKAGE]...
+# deps.sh LIBRARY:DEPENDENCY[,DEPENDENCY]... -- COMMAND:DEPENDENCY... -- MODULE:DEPENDENCY...
 # Checks for each library (by pkg-config name or the path of a file), command and Python module, and installs the
-# Debian packages of those that are missing; without apt-get, names them. Package A/B is A, or B in releases without A.
+# Debian packages of those that are missing; without apt-get, names them. A dependency is written as in debian/control.
 # build/FILE:PACKAGE copies that file from the package, without installing it.
 set -u
 
@@ -24,7 +24,7 @@ for pair in "$@"; do
 	missing="$missing $name"
 	case $name in
 	build/*) files="$files $pair" ;;
-	*) packages="$packages $(echo "${pair#*:}" | tr , ' ')" ;;
+	*) packages=${packages:+$packages, }${pair#*:} ;;
 	esac
 done
 [ -z "$missing" ] && exit 0
@@ -38,7 +38,7 @@ as_root=
 if [ -n "$packages" ] && [ "$(id -u)" != 0 ]; then
 	as_root=sudo
 	if ! command -v sudo >/dev/null 2>&1; then
-		echo "missing:$missing; as root: apt-get install$packages" >&2
+		echo "missing:$missing; as root: apt-get satisfy --no-install-recommends '$packages'" >&2
 		exit 1
 	fi
 fi
@@ -48,21 +48,10 @@ exec 9<"$0"
 flock 9 # apt-get update fails while another one runs
 place=$(mktemp -d) || exit 1
 log=$place/log
+export TMPDIR="$place" # apt leaves files
 watcher=
 trap '[ -z "$watcher" ] || kill $watcher; rm -rf "$place"' EXIT
 trap 'exit 1' HUP INT TERM
-
-# Chooses between A and B, once apt has its lists.
-choose() {
-	for package in "$@"; do
-		first=${package%%/*}
-		if [ "$first" = "$package" ] || apt-cache show "$first" >/dev/null 2>&1; then
-			echo "$first"
-		else
-			echo "${package#*/}"
-		fi
-	done
-}
 
 # Prints how far apt is: each second on a terminal, each ten seconds elsewhere.
 watch() {
@@ -86,8 +75,7 @@ watch() {
 }
 
 install() {
-	# shellcheck disable=SC2086,SC2046
-	set -- install --no-install-recommends $(choose $packages)
+	set -- satisfy --no-install-recommends "$packages"
 	apt-get -o Debug::NoLocking=1 --assume-no "$@" 2>/dev/null | awk '
 		/ newly installed, / { all = $1 + $3 }
 		/^Need to get / { sub("/.*", "", $5); get = $4 " " $5 }
@@ -125,7 +113,7 @@ all() {
 if ! all; then
 	{ grep -E '^(E|W|Err):' "$log" || tail -n 12 "$log"; } | head -n 12 >&2
 	if [ -n "$packages" ]; then
-		echo "apt-get failed: repair that, or install$packages in another way, and run make again" >&2
+		echo "apt-get failed: repair that, or install $packages in another way, and run make again" >&2
 	else
 		echo "apt-get failed: repair that, or name the file from node-d3: make D3=PATH" >&2
 	fi
