@@ -46,7 +46,7 @@ source_of      = $(firstword $(subst :, ,$(1)))
 destination_of = $(lastword $(subst :, ,$(1)))
 define install_file
 	$(Q)install -D -m $(if $(filter %/bin %/sbin,$(patsubst %/,%,$(dir $(call destination_of,$(1))))),755,644) \
-		$(call source_of,$(1)) $(DESTDIR)$(call destination_of,$(1))
+		$(call source_of,$(1)) '$(DESTDIR)$(call destination_of,$(1))'
 
 endef
 install_files = $(foreach file,$(1),$(call install_file,$(file)))
@@ -65,16 +65,16 @@ install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/_buscapd,$(COMPLETION
 # The daemon's service without the daemon. An existing configuration stays as it is.
 install-units: $(UNITS) $(DROPINS)
 	$(call install_files,$(UNIT_FILES))
-	$(Q)install -d $(DESTDIR)$(CONFDIR)/conf.d $(DESTDIR)$(CONFDIR)/boards
-	$(Q)[ -e $(DESTDIR)$(CONFDIR)/buscapd.conf ] || \
-		install -m 644 systemd/buscapd.conf $(DESTDIR)$(CONFDIR)/buscapd.conf
+	$(Q)install -d '$(DESTDIR)$(CONFDIR)/conf.d' '$(DESTDIR)$(CONFDIR)/boards'
+	$(Q)[ -e '$(DESTDIR)$(CONFDIR)/buscapd.conf' ] || \
+		install -m 644 systemd/buscapd.conf '$(DESTDIR)$(CONFDIR)/buscapd.conf'
 
 install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
 	$(call install_files,$(TOOL_FILES))
 
 uninstall: ## remove what install installed, except the configuration, recordings, user and group
-	rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES),$(DESTDIR)$(call destination_of,$(file)))
-	rm -rf $(addprefix $(DESTDIR),$(DATADIR)/buscapd $(DOCDIR)/buscapd $(DOCDIR)/buscap-tools)
+	rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES),'$(DESTDIR)$(call destination_of,$(file))')
+	rm -rf $(foreach folder,$(DATADIR)/buscapd $(DOCDIR)/buscapd $(DOCDIR)/buscap-tools,'$(DESTDIR)$(folder)')
 
 # A minimal check on the build host: what is recorded equals what was sent.
 check-programs: all

@@ -202,6 +202,7 @@ def test_the_commit_is_that_of_git_or_of_the_tarball(tmp):
 def test_make_install_uses_destdir_and_prefix_and_uninstall_keeps_the_configuration(tmp):
     if harness.BUILD.name != "build":
         pytest.skip("installs the same files as the build without sanitizers")
+    tmp = tmp / "a b"
     there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
     make(*there)
     for unit in ("buscapd.service", "buscapd@.service"):
