@@ -1,5 +1,6 @@
 #!/bin/sh
 # ci_step.sh STAMP COMMAND...    runs a step of `make ci`: output to STAMP.log, and the stamp if it passes
+#                                or can't be tried here: exit code 77; the last line of its output says why
 # ci_step.sh --failed FOLDER     prints the end of the log of each step that failed
 set -u
 
@@ -16,10 +17,16 @@ case ${MAKEFLAGS%% *} in
 *n*) exec "$@" ;; # make -n
 esac
 mkdir -p "${stamp%/*}"
-rm -f "$stamp"
+rm -f "$stamp" "$stamp.skipped"
 touch "$stamp.new" # a file that changes from now on makes the step run again
 began=$(date +%s)
-if "$@" >"$stamp.log" 2>&1 </dev/null; then
+"$@" >"$stamp.log" 2>&1 </dev/null
+status=$?
+if [ $status = 77 ]; then
+	mv "$stamp.new" "$stamp"
+	tail -n 1 "$stamp.log" >"$stamp.skipped"
+	echo "skipped $(basename "$stamp"): $(cat "$stamp.skipped")"
+elif [ $status = 0 ]; then
 	times >"$stamp.times" # the CPU time of this shell, then of its children: 0m1.5s 0m0.2s
 	cpu=$(awk -F '[ms ]+' 'END { print int(60 * ($1 + $3) + $2 + $4) }' "$stamp.times")
 	rm "$stamp.times"

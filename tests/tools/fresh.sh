@@ -1,12 +1,17 @@
 #!/bin/sh
-# fresh.sh RELEASE...
-# Tries the project on fresh Debian systems. For each release, in a clean root from mmdebstrap with only git, make, gcc
-# and libc6-dev (and certificates, for an https mirror): clones the last commit and runs make test, make demo, make deb
-# and make units; then, in another clean root, installs the packages, records with them, removes and purges them.
+# fresh.sh [--short] RELEASE...
+# Tries the project on bare Debian systems: roots from mmdebstrap with only git, make, gcc and libc6-dev (and
+# certificates, for an https mirror), without /etc/hosts. Each of these is the first command that is typed in a root of
+# its own: make test, make demo, make deb, and plain make, which stops with one line, before make demo. None may leave
+# anything in the tree or in /tmp. Then, in another root, the packages are installed, record, are removed and purged.
+#
+# --short, a step of `make ci`: no make test, and nothing after make deb; compiled without optimization. If no root can be
+# made, the reason is printed, and the exit code is 77.
+#
 # Needs root and the right to mount. Mounts are in private namespaces and disappear with their processes. The log of each
 # step is build/fresh/RELEASE-STEP.log; the packages are in build/fresh/RELEASE-deb.
 # ONLY=WORDS runs only those tests, as in make check. MIRROR=URI names a Debian mirror, if apt's sources name none.
-# KEEP=1 keeps the roots. Downloaded packages stay in ~/.cache/buscapd for the next run.
+# KEEP=1 keeps the roots. ~/.cache/buscapd keeps downloaded packages, and the root of each release until that changes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${ONLY:=}" "${MIRROR:=}" "${KEEP:=}"
@@ -16,10 +21,22 @@ cache_mb=1000 # of packages per release
 keyrings=/usr/share/keyrings
 job=
 roots=
+is_short=
+if [ "${1-}" = --short ]; then
+	is_short=1
+	shift
+fi
 
 fail() {
 	echo "make check-fresh: $*" >&2
 	exit 1
+}
+
+# What keeps this machine from making a root is no fault of a change.
+impossible() {
+	[ -n "$is_short" ] || fail "$*"
+	echo "no bare root: $*"
+	exit 77
 }
 
 remove_root() { # DIRECTORY
@@ -66,17 +83,13 @@ apt_options() {
 
 # The steps. Each runs in its own process, which becomes unshare, so that killing it kills everything below it.
 
-make_root() {
+make_base() {
 	fetch="mkdir -p \"\$1/var/cache/apt/archives\" && cp -l '$debs/'*.deb \"\$1/var/cache/apt/archives/\" || :"
 	keep="cp -ln \"\$1\"/var/cache/apt/archives/*.deb '$debs/'"
 	exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
 		mmdebstrap --mode=root --variant=minbase --include=git,make,gcc,libc6-dev,ca-certificates \
 		--aptopt="$here/apt.conf" --dpkgopt=force-unsafe-io --setup-hook="$fetch" --customize-hook="$keep" \
-		--skip=download/empty,essential/unlink,cleanup/apt/lists "$release" "$root" "$here/$release.list"
-}
-
-copy_root() {
-	exec cp -a --reflink=auto "$root" "$clean"
+		--skip=download/empty,essential/unlink,cleanup/apt/lists "$release" "$base.new" "$here/$release.list"
 }
 
 # shellcheck disable=SC2016
@@ -91,13 +104,26 @@ inside() { # ROOT COMMANDS
 		mount --bind "$2" "$1/var/cache/apt/archives"
 		exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 			LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive \
-			ONLY="$4" sh -eux -c "$3"' inside "$1" "$debs" "$2" "$ONLY"
+			ONLY="$4" $5 sh -eux -c "$3"' inside "$1" "$debs" "$2" "$ONLY" "${is_short:+CFLAGS=-O0 DEB_BUILD_OPTIONS=noopt}"
 }
 
-clone='
-cd /srv
-git clone -q /root/buscapd.bundle buscapd
-git -C buscapd log -n 1'
+# As a newcomer: clone, enter, type. The name of a folder may have a space.
+tree='/srv/bus capture'
+typed() { # COMMANDS
+	inside "$root" "
+git clone -q -c advice.detachedHead=false /root/buscapd.bundle '$tree'
+cd '$tree'
+test ! -e /etc/hosts
+$1
+test -z \"\$(git status --porcelain)\"
+test -z \"\$(ls -A /tmp)\""
+}
+
+plain='
+! make >/root/said 2>&1
+cat /root/said
+test "$(wc -l </root/said)" = 1
+grep -F "libraries are missing: run \"make deps\"" /root/said'
 
 install='
 apt-get update
@@ -182,19 +208,55 @@ cache_packages() {
 	rm -rf "$debs"
 }
 
+# The lists of packages say when the release has changed.
+release_of() { # ROOT
+	cat "$1"/var/lib/apt/lists/*_dists_"$release"_InRelease
+}
+
+# The root that is copied, in the cache, is made again when the release or the mirror changes.
+base_is_current() {
+	cmp -s "$here/$release.list" "$base.list" || return
+	before=$(release_of "$base" | cksum)
+	step update inside "$base" 'apt-get update' || impossible "apt-get update failed: $log"
+	[ "$before" = "$(release_of "$base" | cksum)" ]
+}
+
+update_base() {
+	exec 8>"$base.lock"
+	flock 8 # another clone may be using it
+	if ! base_is_current; then
+		rm -f "$base.list"
+		remove_root "$base"
+		remove_root "$base.new"
+		step root make_base || impossible "mmdebstrap failed: $log"
+		mv "$base.new" "$base" && cp "$here/$release.list" "$base.list" || return
+	fi
+	flock --shared 8
+}
+
+fresh_root() { # ROOT
+	remove_root "$1"
+	cp -a --reflink=auto "$base" "$1" && cp "$here/buscapd.bundle" "$1/root"
+}
+
 steps() {
-	step root make_root || return
-	step copy copy_root || return
-	git -c safe.directory="$PWD" bundle create --quiet "$root/root/buscapd.bundle" HEAD || return
-	step clone inside "$root" "$clone" || return
-	# First what compiles most: nothing may be compiled before the packages are there.
-	step test inside "$root" "cd /srv/buscapd && make test"
-	step demo inside "$root" 'cd /srv/buscapd && make demo'
-	step deb inside "$root" 'cd /srv/buscapd && make deb' || return
-	step units inside "$root" 'cd /srv/buscapd && make units'
+	update_base || return
+	for first in test demo plain deb; do
+		[ $first != test ] || [ -z "$is_short" ] || continue
+		fresh_root "$root" || return
+		case $first in
+		plain) step plain typed "$plain
+make demo" ;;
+		deb) step deb typed 'make deb' || return ;;
+		*) step $first typed "make $first" ;;
+		esac
+	done
+	[ -z "$is_short" ] || return 0
+	step units inside "$root" "cd '$tree' && make units"
 	rm -rf "$here/$release-deb"
+	fresh_root "$clean" || return
 	mkdir "$here/$release-deb" "$clean/root/debs" || return
-	cp "$root"/srv/buscapd/build/deb/*_* "$here/$release-deb/" || return
+	cp "$root$tree"/build/deb/*_* "$here/$release-deb/" || return
 	cp "$here/$release-deb"/*.deb "$clean/root/debs/" || return
 	step install inside "$clean" "$install" || return
 	step use inside "$clean" "$use" || return
@@ -206,21 +268,22 @@ try() { # RELEASE
 	release=$1
 	root=$here/$release
 	clean=$here/$release-clean
+	base=$cache/root-$release
 	debs=$here/$release-debs
 	kept=$cache/debs-$release
 	passed=0
 	failed=0
 	started=$(date +%s)
 	if ! ls "$keyrings/debian-archive-$release"-stable.* >/dev/null 2>&1; then
-		fail "$keyrings has no keys of $release: install a newer debian-archive-keyring"
+		impossible "$keyrings has no keys of $release: install a newer debian-archive-keyring"
 	fi
 	sources "$release" >"$here/$release.list"
 	[ -s "$here/$release.list" ] ||
-		fail "apt has no Debian source here: name a mirror with MIRROR="
+		impossible "apt has no Debian source here: name a mirror with MIRROR="
 	mkdir -p "$kept" || exit 1
 	fetch_cached_packages
 	had_mb=$(mb_of "$debs")
-	roots="$root $clean"
+	roots="$root $clean $base.new"
 	remove_root "$root"
 	remove_root "$clean"
 	steps || [ $failed != 0 ] || failed=1
@@ -233,13 +296,14 @@ try() { # RELEASE
 }
 
 [ $# != 0 ] || fail "name a release: bookworm, trixie"
-[ "$(id -u)" = 0 ] || fail "it needs root: sudo make check-fresh"
-unshare --mount true 2>/dev/null || fail "root may not mount here: use a real or virtual machine"
-[ ! -e "$(git rev-parse --git-dir)/shallow" ] || fail "this clone is shallow: run git fetch --unshallow"
+[ "$(id -u)" = 0 ] || impossible "it needs root: sudo make check-fresh"
+unshare --mount true 2>/dev/null || impossible "root may not mount here: use a real or virtual machine"
+[ ! -e "$(git rev-parse --git-dir)/shallow" ] || impossible "this clone is shallow: run git fetch --unshallow"
 mkdir -p "$here" || exit 1
 exec 9>"$here/lock"
 flock -n 9 || fail "it is already running in this clone: wait, or use another clone"
 apt_options >"$here/apt.conf"
+git -c safe.directory="$PWD" bundle create --quiet "$here/buscapd.bundle" HEAD || exit 1
 total=
 any_failed=0
 trap clean_up EXIT
