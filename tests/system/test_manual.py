@@ -74,7 +74,7 @@ def known_settings():
     return tables.settings(need(BUSCAPD))
 
 
-def test_the_tables_of_settings_are_those_of_the_program():
+def test_generated_tables_and_build_dependencies_are_current():
     equal(list(tables.outdated(need(BUSCAPD))), [], "outdated; run make docs")
 
 
