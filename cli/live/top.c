@@ -284,8 +284,9 @@ static bool handle_signals(struct top *top)
 static void run_screen(struct top *top)
 {
 	const int tick_ms = 250;
-	uint64_t drawn_ns = 0;
+	uint64_t drawn_ns = top_now().ns;
 
+	top->is_dirty = true; /* the delay is between two pages */
 	start_stream(top);
 	for (;;) {
 		struct pollfd fds[] = {{.fd = top->console->in, .events = POLLIN},

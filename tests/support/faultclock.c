@@ -1,11 +1,13 @@
 /* A library for LD_PRELOAD that moves a program's time of day: clocks, and the times of the files
- * that it writes. The monotonic clock is not affected.
+ * that it writes. It also moves the time since the machine was started: what the program reads of
+ * it, but not when a wait for such a time ends.
  *
- * FAULTCLOCK_CONTROL names a file with a 64-bit number of nanoseconds to add. A test may change it
- * at any time, because both map it: tests/support/harness.py, MovedClock. */
+ * FAULTCLOCK_CONTROL names a file with two 64-bit numbers of nanoseconds to add to these clocks. A
+ * test may change them at any time, because both map it: tests/support/harness.py, MovedClock. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static _Atomic int64_t *offset_ns;
+static _Atomic int64_t *offsets_ns;
 
 __attribute__((constructor)) static void map_control(void)
 {
@@ -28,20 +30,23 @@ __attribute__((constructor)) static void map_control(void)
 
 	if (fd < 0)
 		return;
-	void *map = mmap(NULL, sizeof(*offset_ns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *map = mmap(NULL, 2 * sizeof(*offsets_ns), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map != MAP_FAILED)
-		offset_ns = map;
+		offsets_ns = map;
 }
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	int rc = (int)syscall(SYS_clock_gettime, clock, now);
+	bool is_of_day = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+	bool is_of_machine = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ||
+			     clock == CLOCK_BOOTTIME;
 
-	if (rc != 0 || offset_ns == NULL ||
-		(clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
+	if (rc != 0 || offsets_ns == NULL || (!is_of_day && !is_of_machine))
 		return rc;
-	int64_t ns = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + atomic_load(offset_ns);
+	int64_t ns = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec +
+		     atomic_load(&offsets_ns[is_of_machine]);
 	now->tv_sec = ns / 1000000000;
 	now->tv_nsec = ns % 1000000000;
 	return 0;

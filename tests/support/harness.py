@@ -555,14 +555,16 @@ class FailingAllocations(Preload):
 
 
 class MovedClock(Preload):
-    """Moves a program's time of day: tests/support/faultclock.c."""
+    """Moves a program's clocks: tests/support/faultclock.c. `up_s`: how long the machine appears to have been up."""
 
-    def __init__(self, aside, seconds=0):
-        super().__init__(aside, "faultclock", 1)
+    def __init__(self, aside, seconds=0, up_s=None):
+        super().__init__(aside, "faultclock", 2)
         self.move(seconds)
+        if up_s is not None:
+            self._set(1, int((up_s - time.monotonic()) * 10**9))
 
     def move(self, seconds):
-        """Sets how far the clock is from the real one."""
+        """Sets how far the time of day is from the real one."""
         self._set(0, int(seconds * 10**9))
 
 

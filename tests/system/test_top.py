@@ -93,6 +93,12 @@ def test_the_graphs_begin_with_the_past_and_a_delay_holds_the_page_back(tmp):
         equal(fake.requests.count("/v1/history"), 1, "the seconds are known now")
 
 
+def test_the_first_page_appears_at_once_however_long_the_delay(tmp):
+    # The program's clock is younger than the delay.
+    with FakeDaemon(tmp / "s", Bus()), top(tmp, 80, 24, ("-d", "1h"), env=harness.MovedClock(tmp, up_s=60).env) as terminal:
+        terminal.wait_for(lambda text: fits(terminal, text) and "samples/s" in text, "the first page")
+
+
 @pytest.mark.asan
 def test_p_pauses_and_catches_up_later(tmp):
     bus = Bus()
