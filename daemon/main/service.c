@@ -288,9 +288,9 @@ void bc_service_extend(struct bc_service *s, const char *text)
 	char extension[64];
 	uint64_t now = bc_now_ns();
 
-	if (s->fd < 0 || (s->extended_ns != 0 && now - s->extended_ns < S_NS))
+	if (s->fd < 0 || now < s->extend_at_ns)
 		return;
-	s->extended_ns = now;
+	s->extend_at_ns = now + S_NS;
 	snprintf(extension, sizeof(extension), "EXTEND_TIMEOUT_USEC=%d", EXTENSION_US);
 	send_status(s, extension, text != NULL ? text : "");
 }
@@ -315,6 +315,6 @@ void bc_service_watch(struct bc_service *s, bool is_stuck)
 	if (s->watchdog_ns == 0 || is_stuck)
 		return;
 	uint64_t now = bc_now_ns();
-	if (now - s->pinged_ns >= s->watchdog_ns / PINGS && send_text(s, "WATCHDOG=1") != -EAGAIN)
-		s->pinged_ns = now;
+	if (now >= s->ping_at_ns && send_text(s, "WATCHDOG=1") != -EAGAIN)
+		s->ping_at_ns = now + s->watchdog_ns / PINGS;
 }

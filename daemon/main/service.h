@@ -29,9 +29,9 @@ struct bc_service {
 	int fd; /* -1: no service manager */
 	struct sockaddr_un address;
 	socklen_t address_bytes;
-	uint64_t watchdog_ns; /* its timeout; 0: none */
-	uint64_t pinged_ns;
-	uint64_t extended_ns;
+	uint64_t watchdog_ns;  /* its timeout; 0: none */
+	uint64_t ping_at_ns;   /* the next ping, in bc_now_ns() */
+	uint64_t extend_at_ns; /* the next extension at the earliest */
 	bool is_stopping;
 	bool has_complained;            /* a send error was logged */
 	char pending[128];              /* a state to be sent again, or empty */

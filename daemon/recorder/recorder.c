@@ -74,7 +74,7 @@ struct bc_recorder {
 		int board_state; /* initially -1 */
 		uint64_t board_unplugs;
 		struct bc_losses losses;
-		uint64_t losses_ns; /* when the losses were */
+		uint64_t losses_at_ns; /* the next ones at the earliest */
 	} emitted;
 };
 
@@ -180,7 +180,7 @@ static void emit_gaps(struct bc_recorder *r)
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++) {
 		if (since.gaps[cause] == 0 && since.lost[cause] == 0)
 			continue;
-		r->emitted.losses_ns = uv_hrtime();
+		r->emitted.losses_at_ns = uv_hrtime() + GAPS_NS;
 		emit(r, &(struct bc_live_event){.kind = BC_LIVE_GAP,
 				.gap = {cause, since.gaps[cause], since.lost[cause],
 					since.inexact[cause] == 0}});
@@ -1014,7 +1014,7 @@ void bc_recorder_poll(struct bc_recorder *r)
 	bc_session_poll(r->session);
 	bc_log_limits_poll(&r->limits, uv_hrtime());
 	check_silence(r);
-	if (uv_hrtime() - r->emitted.losses_ns >= GAPS_NS)
+	if (uv_hrtime() >= r->emitted.losses_at_ns)
 		emit_gaps(r);
 	emit_changes(r);
 }
