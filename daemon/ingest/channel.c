@@ -69,7 +69,8 @@ struct bc_channel {
 	struct bc_losses losses;                   /* in the gaps sent */
 	uint64_t records_max;
 	bool is_detached; /* its first record has not arrived, and must have no delta */
-	bool has_cut;     /* a cut waits for a free slot */
+	struct bc_channel_segment segment;
+	bool has_cut; /* a cut waits for a free slot */
 
 	/* An ended recording whose last chunk has not been sent, and that chunk; NULL: the end gets
 	 * an empty one. */
@@ -442,6 +443,10 @@ void bc_channel_consumed(
 		info->wall_ns = start_wall_ns(ch, info->first_tick);
 	ch->last_ns = uv_hrtime();
 	ch->filling->until_ns = ch->last_ns;
+	if (bc_channel_records(ch) == ch->segment.first_record + kept) {
+		ch->segment.since_ns = ch->last_ns;
+		ch->segment.wall_ns = ch->has_wall ? bc_wall_ns() : info->wall_ns;
+	}
 	show_new(ch, info->records - kept, tick_before);
 	if (ch->filling == NULL)
 		return;
@@ -575,8 +580,15 @@ static bool send_cut(struct bc_channel *ch)
 /* Records of an empty recording are not in a segment yet, so there is nothing to cut. */
 void bc_channel_cut(struct bc_channel *ch)
 {
-	if (bc_channel_records(ch) != 0)
-		ch->has_cut = !send_cut(ch);
+	if (bc_channel_records(ch) == 0)
+		return;
+	ch->segment.first_record = bc_channel_records(ch);
+	ch->has_cut = !send_cut(ch);
+}
+
+const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *ch)
+{
+	return &ch->segment;
 }
 
 /* Splits the chunk being filled at position `at` and returns the first part, or NULL if nothing is
@@ -832,6 +844,7 @@ void bc_channel_start_recording(
 	ch->sent = 0;
 	memset(&ch->losses, 0, sizeof(ch->losses));
 	ch->records_max = records_max;
+	ch->segment = (struct bc_channel_segment){.since_ns = uv_hrtime(), .wall_ns = bc_wall_ns()};
 	ch->has_cut = false;
 	ch->state = BC_CHANNEL_RECORDING;
 	send_ring(ch);

@@ -140,6 +140,16 @@ void bc_channel_finish_recording(struct bc_channel *channel, uint32_t at);
 /* Ends the current segment; the next record goes into a new one. */
 void bc_channel_cut(struct bc_channel *channel);
 
+/* The segment since the latest cut, or since the start of the recording. The writer may have cut it
+ * further, by size. */
+struct bc_channel_segment {
+	uint64_t first_record; /* counted in the recording */
+	/* When that record arrived, if it has; when the recording started, if it is older. */
+	uint64_t since_ns; /* uv_hrtime() */
+	int64_t wall_ns;   /* bc_wall_ns(); of a live source, also the time of its chunk */
+};
+const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *channel);
+
 /* Return how many records are in the recording so far, and how many more its limit permits. */
 uint64_t bc_channel_records(const struct bc_channel *channel);
 uint64_t bc_channel_records_left(const struct bc_channel *channel);

@@ -84,13 +84,10 @@ struct bc_session {
 	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	bool is_stop_timed;     /* the duration of `stop` runs */
-	bool is_rotation_timed; /* the timer is set for the current segment */
+	bool is_stop_timed;    /* the duration of `stop` runs */
+	uint64_t untimed_from; /* the timer is not set for segments from this record on */
 	uint64_t cut_ns;     /* the next cut of a live recording, in uv_hrtime(), or UINT64_MAX, */
 	int64_t cut_wall_ns; /* or in bc_wall_ns(), or INT64_MAX, if that is earlier */
-	uint64_t records_at_cut; /* the segment has started when there are more */
-	bool has_cut;            /* the next segment was cut by this session, not by the writer */
-	uint32_t segment;        /* the writer's latest */
 	bool has_hit_limit;
 };
 
@@ -377,20 +374,20 @@ static void wait_for_cut(struct bc_session *s)
 	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
 }
 
-/* Sets the timer for the next cut. Live recordings are cut by the host's clocks. */
-static void start_rotate_timer(struct bc_session *s)
+/* Sets the timer for the cut of a segment that started at this moment. Live recordings are cut by
+ * the host's clocks. */
+static void start_rotate_timer(struct bc_session *s, uint64_t since_ns, int64_t wall_ns)
 {
 	const struct bc_rotation *rotation = &s->rotation;
 
-	if (s->options.source->is_replay || s->recording == NULL)
+	if (s->options.source->is_replay)
 		return;
 	s->cut_ns = UINT64_MAX;
 	s->cut_wall_ns = INT64_MAX;
 	if (rotation->duration_ns != 0)
-		s->cut_ns = uv_hrtime() + rotation->duration_ns;
+		s->cut_ns = since_ns + rotation->duration_ns;
 	if (rotation->interval_ns != 0)
-		s->cut_wall_ns = next_multiple(bc_wall_ns(), rotation->interval_ns);
-	s->is_rotation_timed = true;
+		s->cut_wall_ns = next_multiple(wall_ns, rotation->interval_ns);
 	if (rotation->duration_ns != 0 || rotation->interval_ns != 0)
 		wait_for_cut(s);
 	else
@@ -407,17 +404,39 @@ static void on_rotate(uv_timer_t *timer)
 		return;
 	}
 	bc_channel_cut(s->channel);
-	s->has_cut = true;
-	s->records_at_cut = bc_channel_records(s->channel);
-	s->is_rotation_timed = false;
 }
 
-/* A segment starts with its first record: sets the timer then. */
+/* A segment starts with its first record. */
+static bool has_segment(const struct bc_session *s)
+{
+	uint64_t first_record = bc_channel_segment(s->channel)->first_record;
+
+	return s->recording != NULL && bc_channel_records(s->channel) != first_record;
+}
+
+/* Sets the timer for a segment that has started. */
 static void time_new_segment(struct bc_session *s)
 {
-	if (s->recording != NULL && !s->is_rotation_timed &&
-		bc_channel_records(s->channel) != s->records_at_cut)
-		start_rotate_timer(s);
+	const struct bc_channel_segment *segment = bc_channel_segment(s->channel);
+
+	if (!has_segment(s) || segment->first_record < s->untimed_from)
+		return;
+	s->untimed_from = segment->first_record + 1;
+	start_rotate_timer(s, segment->since_ns, segment->wall_ns);
+}
+
+/* Starts the duration again if the writer has cut the segment by size. Reports are late: what was
+ * cut here meanwhile has its own time. Multiples of the interval stay the same. */
+static void time_cut_by_size(struct bc_session *s, uint64_t first_record)
+{
+	if (first_record < s->untimed_from ||
+		first_record <= bc_channel_segment(s->channel)->first_record)
+		return;
+	s->untimed_from = first_record + 1;
+	if (s->options.source->is_replay || s->rotation.duration_ns == 0)
+		return;
+	s->cut_ns = uv_hrtime() + s->rotation.duration_ns;
+	wait_for_cut(s);
 }
 
 void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
@@ -428,8 +447,8 @@ void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rot
 	s->rotation = *rotation;
 	if (is_same || s->state != SESSION_RUNNING || s->recording == NULL)
 		return;
-	s->is_rotation_timed = false;
-	time_new_segment(s);
+	if (has_segment(s))
+		start_rotate_timer(s, uv_hrtime(), bc_wall_ns());
 	if (s->time.has_epoch && s->options.source->is_replay) {
 		bus_time_set_cut(&s->time, rotation, bc_decoder_tick(s->decoder));
 		set_limit(s);
@@ -568,15 +587,13 @@ void bc_session_start_recording(struct bc_session *s, const struct bc_session_re
 	s->rotation = what->rotation;
 	s->stop = what->stop;
 	s->is_stop_timed = false;
-	s->is_rotation_timed = false;
-	s->records_at_cut = 0;
-	s->has_cut = false;
-	s->segment = 0;
+	s->untimed_from = 0;
 	s->has_hit_limit = false;
 	/* Must precede the first chunk, because the writer's thread reads the description. */
 	if (s->has_data)
 		complete_recording(s, NULL);
 	bc_channel_start_recording(s->channel, what->recording, what->stop.records);
+	time_new_segment(s); /* it may start with what the flight recorder holds */
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
 	if (bc_channel_records_left(s->channel) == 0)
@@ -715,13 +732,8 @@ void bc_session_on_stats(struct bc_session *s)
 		reach_limit(s, BC_CHANNEL_NOW);
 		return;
 	}
-	if (s->state != SESSION_RUNNING || stats->file[0] == '\0')
-		return;
-	bool is_new = stats->segment != s->segment;
-	s->segment = stats->segment;
-	if (is_new && !s->has_cut)
-		start_rotate_timer(s); /* cut by the writer, by size */
-	s->has_cut = s->has_cut && !is_new;
+	if (s->state == SESSION_RUNNING)
+		time_cut_by_size(s, stats->first_record);
 }
 
 void bc_session_on_ended(struct bc_session *s)

@@ -482,6 +482,7 @@ static int create_segment(struct bc_rotator *r, const struct bc_encoded *e)
 			header.recording, r->dir, notice.file);
 	memcpy(r->stats.file, notice.file, sizeof(notice.file));
 	r->stats.segment = header.segment;
+	r->stats.first_record = header.first_record;
 	r->stats.recording_bytes += r->segment.file.bytes;
 	struct bc_writer_notice *opened = malloc(sizeof(*opened));
 	post_notice(r, &opened, &notice);
@@ -865,6 +866,7 @@ void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *reco
 	r->stats.recording_records = 0;
 	r->stats.is_full = false;
 	r->stats.segment = 0;
+	r->stats.first_record = 0;
 	r->stats.file[0] = '\0';
 	bc_last_write_start(&r->last_write);
 }

@@ -81,6 +81,7 @@ struct bc_writer_stats {
 	uint64_t recording_bytes; /* of its segments */
 	uint64_t recording_records;
 	uint32_t segment;               /* the open one, or the one sealed last */
+	uint64_t first_record;          /* of that segment, counted in the recording */
 	char file[BC_SEGMENT_NAME_MAX]; /* its final name; empty: none yet, or it was abandoned or
 					 * deleted and the next one is not created yet */
 	bool is_open;                   /* `file` is still named .partial */
