@@ -190,13 +190,15 @@ bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 static void print_status_event(struct bc_output *o, const json_t *event)
 {
 	const json_t *status = bc_json_path(event, "status");
+	const json_t *rate = bc_json_path(status, "rates.samples_per_second");
 	bool is_inexact = bc_json_path_count(status, "counts.inexact_gaps") != 0;
 	uint64_t lost = bc_status_lost(status);
 	char text[BC_HUMANIZE_MAX];
 
 	bc_template_print(o, "{status.state}, ", event);
-	bc_output_format(o, "%s samples/s, ",
-		bc_humanize_rate(text, bc_json_path_number(status, "rates.samples_per_second")));
+	if (json_is_number(rate))
+		bc_output_format(
+			o, "%s samples/s, ", bc_humanize_rate(text, json_number_value(rate)));
 	bc_template_print(o, "{status.counts.received sample} received", event);
 	if (lost == 0 && is_inexact)
 		bc_output_format(o, ", an unknown number lost");

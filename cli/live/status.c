@@ -231,6 +231,10 @@ static void write_rates(const json_t *s, writer *w)
 	const json_t *rates = bc_json_path(s, "rates");
 	char text[BC_HUMANIZE_MAX];
 
+	if (json_is_null(bc_json_path(rates, "samples_per_second"))) {
+		write_phrase(w, BC_TONE_PLAIN, "not measured yet");
+		return;
+	}
 	write_phrase(w, BC_TONE_PLAIN, "%s samples/s",
 		bc_humanize_rate(text, bc_json_path_number(rates, "samples_per_second")));
 	write_phrase(w, BC_TONE_PLAIN, "%s/s of records",
@@ -298,7 +302,7 @@ static void write_ring(const json_t *s, writer *w)
 	char used[BC_HUMANIZE_MAX];
 	char limit[BC_HUMANIZE_MAX];
 
-	if (!json_is_object(ring))
+	if (!json_is_object(ring) || json_is_null(bc_json_path(ring, "bytes")))
 		return;
 	if (limit_bytes == 0) {
 		write_phrase(w, BC_TONE_PLAIN, "ring: %" PRIu64 " of %" PRIu64 " segments",

@@ -515,10 +515,12 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 	char note[BC_HUMANIZE_MAX + 8];
 	const struct bc_top_second *now = bc_top_state_second(
 		page->state, page->state->status_ns / 1000000000);
-	double value = now != NULL ? now->values[series] : 0;
-	bool is_bad = series == BC_TOP_LOST && value > 0;
+	bool is_bad = series == BC_TOP_LOST && now != NULL && now->values[series] > 0;
 
-	print_value(text, series, value);
+	if (now != NULL)
+		print_value(text, series, now->values[series]);
+	else
+		strcpy(text, "unknown");
 	bc_top_write_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
 	if (width == 0)
 		return;

@@ -31,8 +31,8 @@ static double buffer_in_use(const json_t *s)
 	return free < chunks ? (double)(chunks - free) / (double)chunks : 0;
 }
 
-/* Stores a status for its second. A second status in the same second replaces the first, but losses
- * add up. */
+/* Stores a status for its second, unless the daemon has no rates yet. A second status in the same
+ * second replaces the first, but losses add up. */
 static void store_second(
 	struct bc_top_state *state, uint64_t second, const json_t *s, uint64_t lost)
 {
@@ -40,7 +40,7 @@ static void store_second(
 	double before = at->is_known && at->second == second ? at->values[BC_TOP_LOST] : 0;
 
 	at->second = second;
-	at->is_known = true;
+	at->is_known = !json_is_null(bc_json_path(s, "rates.samples_per_second"));
 	at->values[BC_TOP_SAMPLES] = bc_json_path_number(s, "rates.samples_per_second");
 	at->values[BC_TOP_RECORDS] = bc_json_path_number(s, "rates.record_bytes_per_second") /
 				     BC_RECORD_BYTES;

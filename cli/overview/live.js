@@ -244,6 +244,11 @@ function addSwitch(live) {
 	}
 }
 
+// Returns the text of a rate; null: in the daemon's first second, it is unknown.
+function perSecond(rate, text) {
+	return rate === null ? "unknown" : `${text(rate)}/s`;
+}
+
 export function drawLive() {
 	const live = d3.select("#live");
 	const shown = model.live && model.live.state !== "none" && (model.live.status || model.history);
@@ -260,13 +265,13 @@ export function drawLive() {
 		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
 			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}\nsegment ${recording.segment}` : flight ? flightText(flight) : "",
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
-		const samples = figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, "");
+		const samples = figure(live, "samples", "Samples", perSecond(rates.samples_per_second, short), "");
 		graph(samples, "received_samples", colours.accent, "Samples per second");
 		const least = lost ? `at least ${count(lost)}` : "unknown";
 		const losses = figure(live, "lost", "Lost", counts.inexact_gaps ? least : count(lost), plural(counts.gaps, "gap"));
 		graph(losses, "lost_samples", colours.gap, "Lost samples per second");
 		live.select("#live-lost").classed("bad", lost > 0 || counts.gaps > 0);
-		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");
+		const written = figure(live, "written", "Written", perSecond(rates.written_bytes_per_second, bytes), "");
 		graph(written, "written_bytes", colours.dim, "Bytes written per second");
 		figure(live, "room", "Buffer and disk", `${percent(buffer.chunks - buffer.free_chunks, buffer.chunks)} in use`,
 			[disk.stuck ? "disk is stuck" : "", disk.last_error ? visible(disk.last_error) : "",

@@ -36,6 +36,7 @@ void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 	uint64_t written_bytes = (counts->written - meter->written) * BC_RECORD_BYTES;
 	uint64_t buffered = counts->written + counts->in_flight;
 
+	rates->is_known = true;
 	rates->samples_per_s = (double)(counts->received - meter->received) / seconds;
 	rates->records_per_s = (double)(int64_t)(buffered - meter->buffered) / seconds;
 	rates->bytes_in_per_s = (double)written_bytes / seconds;
@@ -85,15 +86,17 @@ struct bc_space_forecast bc_status_space(const struct bc_status *s)
 
 	if (s->space.max_use_bytes != 0)
 		set_lower_limit(&f, s->space.max_use_bytes);
-	if (keep != 0 && !stats->is_free_unknown)
+	if (keep != 0 && stats->is_free_known)
 		set_lower_limit(
 			&f, stats->used_bytes +
 				    (stats->free_bytes > keep ? stats->free_bytes - keep : 0));
 	if (rotation->files != 0 && rotation->file_bytes != 0 &&
 		!__builtin_mul_overflow(rotation->files, rotation->file_bytes, &bytes))
 		set_lower_limit(&f, bytes);
-	f.has_ring = f.limit_bytes != 0 || f.limit_segments != 0;
-	if (s->rates.growth_per_s < 1 || stats->is_free_unknown)
+	bool is_unknown = keep != 0 && !stats->is_checked; /* it depends on the free space */
+	f.has_ring = f.limit_bytes != 0 || f.limit_segments != 0 || is_unknown;
+	f.limit_bytes = is_unknown ? 0 : f.limit_bytes;
+	if (s->rates.growth_per_s < 1 || !stats->is_free_known)
 		return f;
 	if (stats->has_no_inodes && keep == 0)
 		f.seconds_left = 0; /* at the end of the open file */
@@ -170,6 +173,11 @@ static json_t *buffer_left_json(const struct bc_status *s)
 static json_t *count_if(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();
+}
+
+static json_t *rate_json(const struct bc_status *s, double rate)
+{
+	return count_if(s->rates.is_known, (uint64_t)rate);
 }
 
 static json_t *object_if(bool is_present)

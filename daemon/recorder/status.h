@@ -16,6 +16,7 @@
 #include "daemon/store/writer.h"
 
 struct bc_rates {
+	bool is_known; /* a second has passed; before, all are 0 */
 	double samples_per_s;
 	double records_per_s;  /* that entered the buffer, negative if more were dropped from it */
 	double bytes_in_per_s; /* of written records, before compression */
@@ -49,7 +50,7 @@ void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
  * the disk will last otherwise. */
 struct bc_space_forecast {
 	bool has_ring;           /* a rule deletes old segments for space */
-	uint64_t limit_bytes;    /* all segments together; 0: not known */
+	uint64_t limit_bytes;    /* all segments together; 0: not known, or not yet */
 	uint64_t limit_segments; /* 0: no such rule */
 	uint64_t seconds_left;   /* until the disk is full; UINT64_MAX: the rules prevent that,
 				  * nothing is being written, or the free space is unknown */

@@ -126,11 +126,11 @@ FIGURE("counts.deleted_records", COUNT, c->deleted_records, "deleted_records_tot
 	"Records written to segments that were deleted while open.",
 	SHOWN(LOST, BAD, "record", " in deleted files"))
 FIGURE("rates", OBJECT, true, NULL, "Rates over the last second.")
-FIGURE("rates.samples_per_second", COUNT, (uint64_t)s->rates.samples_per_s, "samples_per_second",
-	"Samples received per second, over the last second.")
-FIGURE("rates.record_bytes_per_second", COUNT, (uint64_t)s->rates.bytes_in_per_s,
+FIGURE("rates.samples_per_second", COUNT_OR_NULL, rate_json(s, s->rates.samples_per_s),
+	"samples_per_second", "Samples received per second, over the last second.")
+FIGURE("rates.record_bytes_per_second", COUNT_OR_NULL, rate_json(s, s->rates.bytes_in_per_s),
 	"record_bytes_per_second", "Bytes of records per second, before compression.")
-FIGURE("rates.written_bytes_per_second", COUNT, (uint64_t)s->rates.bytes_out_per_s,
+FIGURE("rates.written_bytes_per_second", COUNT_OR_NULL, rate_json(s, s->rates.bytes_out_per_s),
 	"written_bytes_per_second", "Bytes written to disk per second.")
 FIGURE("buffer", OBJECT, true, NULL, "The pool of chunks.")
 FIGURE("buffer.chunks", COUNT, s->buffer.chunks, "buffer_chunks", "Chunks in the buffer.")
@@ -141,14 +141,16 @@ FIGURE("buffer.min_free_chunks", COUNT, s->buffer.min_free, "buffer_min_free_chu
 FIGURE("buffer.time_left_seconds", SECONDS_OR_NULL, buffer_left_json(s), "buffer_time_left_seconds",
 	"Time until the buffer is full if the disk accepts nothing.")
 FIGURE("disk", OBJECT, true, NULL, "The output directory and its file system.")
-FIGURE("disk.free_bytes", COUNT_OR_NULL, count_if(!w->is_free_unknown, w->free_bytes),
+FIGURE("disk.free_bytes", COUNT_OR_NULL, count_if(w->is_free_known, w->free_bytes),
 	"disk_free_bytes", "Free space on the file system.")
 FIGURE("disk.ring", OBJECT_OR_NULL, space.has_ring, NULL,
 	"All segments, if a rule deletes old ones.")
-FIGURE("disk.ring.bytes", COUNT, w->used_bytes, "ring_bytes", "Size of all segments.")
+FIGURE("disk.ring.bytes", COUNT_OR_NULL, count_if(w->is_checked, w->used_bytes), "ring_bytes",
+	"Size of all segments.")
 FIGURE("disk.ring.limit_bytes", COUNT_OR_NULL, count_if(space.limit_bytes != 0, space.limit_bytes),
 	"ring_limit_bytes", "Size at which the rules delete old segments.")
-FIGURE("disk.ring.segments", COUNT, w->segments, "ring_segments", "Segments in the directory.")
+FIGURE("disk.ring.segments", COUNT_OR_NULL, count_if(w->is_checked, w->segments), "ring_segments",
+	"Segments in the directory.")
 FIGURE("disk.ring.limit_segments", COUNT_OR_NULL,
 	count_if(space.limit_segments != 0, space.limit_segments), "ring_limit_segments",
 	"Number of segments at which the rules delete old ones.")

@@ -39,7 +39,7 @@ def first_record(daemon, began):
 
 
 def is_listed(daemon, files):
-    return status(daemon.socket)["disk"]["ring"]["segments"] >= files
+    return (status(daemon.socket)["disk"]["ring"]["segments"] or 0) >= files
 
 
 def time_of(socket, path):

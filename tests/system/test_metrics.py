@@ -11,7 +11,7 @@ import pytest
 
 import tables
 from api_harness import daemon_in, send
-from harness import ROOT, check_counts, equal, need, run, wait_until
+from harness import BUSCAP, ROOT, Daemon, Faults, check_counts, equal, need, run, wait_until
 from usb_harness import Board
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -214,6 +214,25 @@ def test_metrics_equal_the_status(tmp):
         assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
         check_equal(metrics, status)
         daemon.stop()
+
+
+def test_the_free_space_is_unknown_until_the_disk_has_answered(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out, "fstatvfs:2+:hold")  # the first one precedes the threads
+    with Daemon("-o", out, "--source", "sim:rate=1k", "-b", "files:3", socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: daemon.status()["rates"]["samples_per_second"] is not None, "a second has passed")
+        disk = daemon.status()["disk"]
+        equal((disk["free_bytes"], disk["ring"]["bytes"], disk["ring"]["segments"]), (None, None, None), disk)
+        metrics = get_metrics(tmp / "socket")
+        equal([name for name in ("disk_free_bytes", "ring_bytes", "ring_segments") if metrics.has(name)], [])
+        text = run(BUSCAP, "status", "--socket", tmp / "socket").stdout.decode()
+        assert "free space unknown" in text and "ring" not in text, text
+        faults.set("")
+        wait_until(lambda: daemon.status()["disk"]["free_bytes"], "the free space")
+        equal(daemon.status()["disk"]["ring"]["segments"] is not None, True)
+        equal(daemon.stop(), 0, daemon.err)
 
 
 # ---- alert rules and dashboard

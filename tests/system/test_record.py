@@ -30,9 +30,9 @@ STATUS = {
     **{f"counts.{name}": int for name in (
         "received", "written", "durable", "in_flight", "skipped_bytes", "gaps", "inexact_gaps", "deleted_records",
         "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
-    "rates.samples_per_second": (int, float), "rates.record_bytes_per_second": (int, float), "rates.written_bytes_per_second": (int, float),
+    **{f"rates.{name}_per_second": (int, float, _NONE) for name in ("samples", "record_bytes", "written_bytes")},
     "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int, "buffer.time_left_seconds": (int, float, _NONE),
-    "disk.free_bytes": int, "disk.time_left_seconds": (int, float, _NONE), "disk.last_error": (str, _NONE),
+    "disk.free_bytes": (int, _NONE), "disk.time_left_seconds": (int, float, _NONE), "disk.last_error": (str, _NONE),
 }
 
 

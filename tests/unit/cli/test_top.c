@@ -504,6 +504,21 @@ static void add_rate(struct fixture *f, double rate, unsigned lost)
 		NULL);
 }
 
+TEST_F(rates_that_are_not_measured_yet_are_unknown)
+{
+	f->now.ns += SECOND_NS;
+	add_status(f,
+		parse_format("{\"state\":\"recording\",\"uptime_seconds\":0.1,\"counts\":{},"
+			     "\"rates\":{\"samples_per_second\":null},"
+			     "\"disk\":{\"free_bytes\":null}}"),
+		NULL);
+	assert_null(second_ago(f, 0));
+	f->view.width = 100;
+	f->view.height = 40;
+	check_has(f, "samples/s     unknown");
+	check_has(f, "disk       free space unknown");
+}
+
 TEST_F(each_second_is_a_column_of_the_graph)
 {
 	char line[BC_TOP_LINE_BYTES];

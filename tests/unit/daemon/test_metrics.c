@@ -51,8 +51,11 @@ static void set_up(struct fixture *f)
 		.losses = {.gaps = {[BC_GAP_BOARD] = 2, [BC_GAP_SEQUENCE] = 3},
 			.lost = {[BC_GAP_BOARD] = 7, [BC_GAP_CRC] = 1024},
 			.inexact = {[BC_GAP_SEQUENCE] = 3}}};
-	f->report = (struct bc_writer_stats){
-		.free_bytes = UINT64_C(1) << 40, .segment = 4, .recording_records = 90};
+	f->report = (struct bc_writer_stats){.is_checked = true,
+		.is_free_known = true,
+		.free_bytes = UINT64_C(1) << 40,
+		.segment = 4,
+		.recording_records = 90};
 	strcpy(f->report.file, "a.byu.lz4");
 	strcpy(f->report.error, "No space left on device");
 	f->status = (struct bc_status){.state = "recording",
@@ -71,7 +74,7 @@ static void set_up(struct fixture *f)
 			.records = 1,
 			.chunks = 1,
 			.limit_seconds = 2.5},
-		.rates = {.bytes_out_per_s = 1000000, .growth_per_s = 1000000},
+		.rates = {.is_known = true, .bytes_out_per_s = 1000000, .growth_per_s = 1000000},
 		.clients = 3,
 		.streams_events = 2,
 		.dropped_log_lines = 7,
@@ -165,6 +168,41 @@ TEST_F(absent_parts_have_no_metrics)
 		assert_null(strstr(text, name));
 	}
 	free(text);
+}
+
+/* A figure that is measured is null before, and no metric. */
+TEST_F(nothing_has_a_value_before_it_is_measured)
+{
+	static const struct {
+		const char *path;
+		const char *metric;
+	} figures[] = {
+		{"rates.samples_per_second", "samples_per_second"},
+		{"rates.record_bytes_per_second", "record_bytes_per_second"},
+		{"rates.written_bytes_per_second", "written_bytes_per_second"},
+		{"buffer.time_left_seconds", "buffer_time_left_seconds"},
+		{"disk.free_bytes", "disk_free_bytes"},
+		{"disk.time_left_seconds", "disk_time_left_seconds"},
+		{"disk.ring.bytes", "ring_bytes"},
+		{"disk.ring.segments", "ring_segments"},
+	};
+
+	f->status.buffer = (struct bc_buffer_state){.chunks = 64, .free = 64, .min_free = 64};
+	f->status.space.max_use_bytes = 1000000;
+	f->status.rates = (struct bc_rates){.is_known = false};
+	memset(&f->report, 0, sizeof(f->report));
+	json_t *status = bc_status_json(&f->status);
+	char *text = bc_metrics_write(&f->status);
+	for (size_t i = 0; i < COUNT_OF(figures); i++) {
+		char name[64];
+		assert_true(json_is_null(bc_json_path(status, figures[i].path)));
+		snprintf(name, sizeof(name), "# TYPE buscapd_%s ", figures[i].metric);
+		assert_null(strstr(text, name));
+	}
+	assert_int_equal(
+		json_integer_value(bc_json_path(status, "disk.ring.limit_bytes")), 1000000);
+	free(text);
+	json_decref(status);
 }
 
 TEST_F(the_status_has_the_same_values)

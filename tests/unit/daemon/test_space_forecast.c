@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "daemon/recorder/status.h"
 #include "tests/support/test.h"
 
@@ -12,6 +14,8 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
+	f->stats.is_checked = true;
+	f->stats.is_free_known = true;
 	f->stats.free_bytes = 1000 * MB;
 	f->stats.used_bytes = 19 * MB;
 	f->stats.segments = 2;
@@ -89,9 +93,20 @@ TEST_F(the_lowest_limit_applies)
 	assert_false(will_fill(f));
 }
 
+TEST_F(a_limit_of_the_free_space_is_unknown_until_the_first_check)
+{
+	f->status.space.max_use_bytes = 2000 * MB;
+	f->status.space.keep_free_bytes = 900 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 119 * MB);
+	memset(&f->stats, 0, sizeof(f->stats));
+	assert_int_equal(forecast(f).limit_bytes, 0);
+	assert_true(forecast(f).has_ring);
+	assert_false(will_fill(f));
+}
+
 TEST_F(unknown_free_space_has_no_forecast)
 {
-	f->stats.is_free_unknown = true;
+	f->stats.is_free_known = false;
 	f->stats.free_bytes = 0;
 	assert_false(will_fill(f));
 	f->status.space.keep_free_bytes = 900 * MB;
