@@ -10,7 +10,7 @@ TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
 BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
-HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so buscapd_usb \
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so faultthread.so buscapd_usb \
 	$(if $(SAN),,buscap))
 ONLY         ?=
 
@@ -63,10 +63,11 @@ $(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/commit.o $(BUIL
 	$(call link,$(DAEMON_PKGS))
 
 # Preloaded under a program: faultfs makes its file calls fail, be short or slow; faultalloc makes its allocations
-# fail; faultclock moves its clock.
+# fail; faultclock moves its clock; faultthread limits its threads.
 $(BUILD)/tests/faultfs.so: tests/support/faultfs.c
 $(BUILD)/tests/faultalloc.so: tests/support/faultalloc.c
 $(BUILD)/tests/faultclock.so: tests/support/faultclock.c
+$(BUILD)/tests/faultthread.so: tests/support/faultthread.c
 $(BUILD)/tests/%.so:
 	@mkdir -p $(@D)
 	$(say) LINK $@

@@ -683,6 +683,20 @@ static void report_failure(struct bc_daemon *d, int error, const char *err)
 	bc_service_fail(&d->service, error, err);
 }
 
+/* Likewise: this part of the daemon can't start. */
+static void report_not_started(struct bc_daemon *d, int error, const char *what)
+{
+	char err[512];
+
+	snprintf(err, sizeof(err), "%s: can't start: %s%s", what, strerror(-error),
+		error == -EAFNOSUPPORT
+			? "; a service needs the drop-in metrics.conf to use the network"
+		: error == -EMFILE ? "; raise the limit with LimitNOFILE= or ulimit -n"
+		: error == -EAGAIN ? "; raise the limit of threads with TasksMax= or ulimit -u"
+				   : "");
+	report_failure(d, error, err);
+}
+
 static void log_start(const struct bc_config *config)
 {
 	char socket[BC_SOCKET_PATH_MAX];
@@ -817,7 +831,7 @@ static bool start_catalogue(struct bc_daemon *d)
 	if (rc == 0)
 		rc = bc_catalogue_start(d->catalogue, d->config->dir);
 	if (rc != 0)
-		report_failure(d, rc, "can't start the thread that lists the directory");
+		report_not_started(d, rc, "the thread that lists the directory");
 	return rc == 0;
 }
 
@@ -839,7 +853,6 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.on_over = on_recorder_over,
 	};
 	const char *what = "the socket";
-	char err[512];
 
 	if (!d->options->once)
 		log_start(d->config);
@@ -855,12 +868,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		rc = bc_socket_api_serve(d->api, d->recorder, &what);
 	if (rc == 0)
 		return;
-	snprintf(err, sizeof(err), "%s: can't start: %s%s", what, strerror(-rc),
-		rc == -EAFNOSUPPORT
-			? "; a service needs the drop-in metrics.conf to use the network"
-		: rc == -EMFILE ? "; raise the limit with LimitNOFILE= or ulimit -n"
-				: "");
-	report_failure(d, rc, err);
+	report_not_started(d, rc, what);
 	if (d->recorder == NULL)
 		close_handles(d);
 	else

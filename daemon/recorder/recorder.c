@@ -1171,7 +1171,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 {
 	struct bc_recorder *r = calloc(1, sizeof(*r));
 
-	*what = "buffer and threads";
+	*what = "the buffer and the threads that encode and write";
 	if (r == NULL) {
 		bc_source_close(source);
 		return -ENOMEM;

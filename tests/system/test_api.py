@@ -453,13 +453,27 @@ def test_the_flight_recorder_is_written_out(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_without_threads_the_daemon_does_not_start(tmp):
+def test_without_all_its_threads_the_daemon_does_not_start_and_says_why(tmp):
     if harness.BUILD.name == "thread":
-        pytest.skip("ThreadSanitizer does not run with such a stack")
-    with Daemon(f"--stack={1 << 50}", harness.BUSCAPD, "--source", "sim", "-o", tmp / "out", program="prlimit",
-                socket=tmp / "socket") as daemon:
-        equal(daemon.wait(), 1)
-    assert re.search("can't create threads; raise|can't start: Resource temporarily unavailable", daemon.err.decode()), daemon.err
+        pytest.skip("ThreadSanitizer has a thread of its own")
+    source = tmp / "a.byu"
+    run(BUSCAP, "sim", "-n", 1000, "-o", source)
+    parts = []
+    for number in range(100):
+        env = {"LD_PRELOAD": str(harness.need(harness.BUILD / "tests/faultthread.so")), "FAULTTHREAD": str(number)}
+        done = run(harness.BUSCAPD, "--once", "--source", f"file:{source}", "--set", "pipeline.workers=2", "-o", tmp / f"out{number}",
+                   env={**os.environ, **env})
+        if done.returncode == 0:
+            break
+        equal(done.returncode, 1, done.stderr)
+        found = re.search(r"buscapd: (?:error: )?(.*can't (create threads|start: Resource temporarily unavailable)); raise the limit",
+                          done.stderr.decode())
+        assert found, (number, done.stderr)
+        if found[1] not in parts:
+            parts.append(found[1])
+    unavailable = ": can't start: Resource temporarily unavailable"
+    equal(parts, ["can't create threads", f"the thread that lists the directory{unavailable}",
+                  f"the buffer and the threads that encode and write{unavailable}", f"file:{source}{unavailable}"])
 
 
 @pytest.mark.asan
