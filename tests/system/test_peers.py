@@ -17,8 +17,9 @@ from harness import BUSCAPD, equal, popen, status, wait_until
 
 pytestmark = pytest.mark.threads
 
-# Many lines: a segment every 50 ms.
-BUSY = ("--source", "sim:rate=100k", "-b", "duration:50ms", "-b", "files:5", "--set", "pipeline.buffer=8MiB")
+# Loses nothing within the time limit, however slow the machine is: the buffer has room for more samples, and a chunk is
+# cut only by a rotation, of which at most one is under way.
+PATIENT = ("--source", "sim:rate=10k", "-b", "files:5", "--set", "pipeline.flush=1h", "--set", "pipeline.buffer=64MiB")
 
 
 def fill(fd):
@@ -41,23 +42,25 @@ def started(tmp, *options, name="one", **popen_options):
             process.kill()
 
 
-def written(path):
+def counted(path, what="written"):
     with contextlib.suppress(AssertionError, OSError):
-        return status(path)["counts"]["written"]
+        return status(path)["counts"][what]
     return 0
 
 
-def wait_written(path, more=1):
-    start = written(path)
-    wait_until(lambda: written(path) >= start + more, "it records")
+def wait_counted(path, more=1, what="written"):
+    start = counted(path, what)
+    wait_until(lambda: counted(path, what) >= start + more, "it records")
 
 
 def check_blocked(tmp, process, name="one"):
     """The daemon's standard error accepts nothing any more. It records and answers as before, and ends on SIGTERM."""
     path = tmp / f"{name}.sock"
     sealed = status(path)["sealed"]["segments"]
-    # More lines than a pipe of one page holds.
-    wait_until(lambda: status(path)["sealed"]["segments"] >= sealed + 40, "40 segments are sealed")
+    for n in range(sealed, sealed + 40):  # more lines than a pipe of one page holds
+        wait_counted(path, what="received")
+        equal(harness.http(path, "/v1/rotate", "POST")[0], 200)
+        wait_until(lambda: status(path)["sealed"]["segments"] > n, "the segment is sealed", pause=0.005)
     process.terminate()
     equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
     equal(list((tmp / name).glob("*.partial")), [], "left open")
@@ -67,8 +70,8 @@ def check_blocked(tmp, process, name="one"):
 def test_a_full_pipe_that_nobody_reads_does_no_harm(tmp):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    with started(tmp, *BUSY, stdout=writer, stderr=writer) as process:
-        wait_written(tmp / "one.sock")
+    with started(tmp, *PATIENT, stdout=writer, stderr=writer) as process:
+        wait_counted(tmp / "one.sock", what="received")
         fill(writer)
         check_blocked(tmp, process)
     os.close(reader)
@@ -77,8 +80,8 @@ def test_a_full_pipe_that_nobody_reads_does_no_harm(tmp):
 
 def test_ctrl_s_in_the_terminal_does_no_harm(tmp):
     master, slave = os.openpty()
-    with started(tmp, *BUSY, stdin=slave, stdout=slave, stderr=slave, start_new_session=True) as process:
-        wait_written(tmp / "one.sock")
+    with started(tmp, *PATIENT, stdin=slave, stdout=slave, stderr=slave, start_new_session=True) as process:
+        wait_counted(tmp / "one.sock", what="received")
         os.write(master, b"\x13")
         fill(slave)
         check_blocked(tmp, process)
@@ -95,8 +98,8 @@ def test_a_hanging_journal_does_not_stop_the_watchdog(tmp):
         manager.settimeout(harness.TIMEOUT_S)
         env = {**os.environ, "NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "400000",
                "JOURNAL_STREAM": f"{node.st_dev}:{node.st_ino}"}
-        with started(tmp, *BUSY, stderr=stderr, env=env) as process:
-            wait_written(tmp / "one.sock")
+        with started(tmp, *PATIENT, stderr=stderr, env=env) as process:
+            wait_counted(tmp / "one.sock", what="received")
             with contextlib.suppress(BlockingIOError):
                 while True:
                     stderr.send(b"x" * 100, sockets.MSG_DONTWAIT)
@@ -127,7 +130,7 @@ def is_sealed(tmp):
 def test_a_stop_does_not_wait_for_standard_output(tmp):
     reader, writer = blocked_output()
     with started(tmp, "--once", "--source", "sim:rate=100k", stdout=writer, stderr=subprocess.PIPE) as process:
-        wait_written(tmp / "one.sock")
+        wait_counted(tmp / "one.sock")
         process.terminate()
         _, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, 1, err)
@@ -142,7 +145,7 @@ def test_the_end_waits_for_standard_output_until_a_signal(tmp):
     reader, writer = blocked_output()
     for is_read in (True, False):
         with started(tmp, "--once", "--source", "sim:rate=max,count=1000", stdout=writer, stderr=subprocess.PIPE) as process:
-            wait_until(lambda: is_sealed(tmp) and written(tmp / "one.sock") == 1000, "all is sealed")
+            wait_until(lambda: is_sealed(tmp) and counted(tmp / "one.sock") == 1000, "all is sealed")
             equal(process.poll(), None, "exit code")
             if is_read:
                 text = b""
@@ -177,7 +180,7 @@ def check_lossless(daemon, out):
 def test_every_signal_that_ends_a_program_seals(tmp, name):
     with harness.Daemon("--once", "-o", tmp / "out", "--source", "sim:rate=100k", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        wait_written(tmp / "socket")
+        wait_counted(tmp / "socket")
         equal(daemon.stop(signal.Signals[name]), 0, daemon.err)
     assert f"{name}: stopping\n".encode() in daemon.err, daemon.err
     check_lossless(daemon, tmp / "out")
@@ -191,11 +194,11 @@ HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, si
 def test_other_signals_change_nothing(tmp):
     with harness.Daemon("--once", "-o", tmp / "out", "--source", "sim:rate=100k", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        wait_written(tmp / "socket")
+        wait_counted(tmp / "socket")
         for number in HARMLESS:
             if number != signal.SIGTTOU:
                 daemon.process.send_signal(number)
-        wait_written(tmp / "socket", 1000)
+        wait_counted(tmp / "socket", 1000)
         equal(daemon.stop(), 0, daemon.err)
     check_lossless(daemon, tmp / "out")
 
@@ -211,7 +214,7 @@ def in_a_terminal(tmp, *options):
 
     with started(tmp, "--source", "sim:rate=100k", *options, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
-        wait_written(tmp / "one.sock")
+        wait_counted(tmp / "one.sock")
         yield process, close
 
 
@@ -229,9 +232,9 @@ def test_a_lost_terminal_does_not_end_what_nohup_started(tmp):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     with started(tmp, "--once", "--source", "sim:rate=100k", stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignore) as process:
-        wait_written(tmp / "one.sock")
+        wait_counted(tmp / "one.sock")
         process.send_signal(signal.SIGHUP)
-        wait_written(tmp / "one.sock", 1000)
+        wait_counted(tmp / "one.sock", 1000)
         process.terminate()
         _, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, 0, err)
