@@ -49,7 +49,8 @@ pkg_libs   = $(call pkg_config,--libs $(1),deps) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
-BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(if $(IS_ASAN),,$(WARNINGS)) \
+BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(WARNINGS) \
+	$(if $(filter true,$(CI)),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN)$(if $(IS_ASAN),$(comma)fuzzer-no-link) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
 	$(if $(IS_ASAN),-D__SANITIZE_ADDRESS__) \
 	$(pkg_cflags)

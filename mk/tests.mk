@@ -16,7 +16,6 @@ ONLY         ?=
 
 test_cflags = $(eval test_cflags := $$(call pkg_config,--cflags cmocka,deps-test))$(test_cflags)
 $(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: BC_CFLAGS += $(test_cflags)
-$(BUILD)/tests/%.o: BC_CFLAGS += $(if $(filter true,$(CI)),-Werror)
 # Tests compile fast: their own speed is never measured.
 ifeq ($(origin CFLAGS),file)
 $(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: CFLAGS := -O1 -g1

@@ -687,7 +687,7 @@ no_a:
 	return bc_exit_worse(code, bc_output_close(&d->output, console));
 }
 
-int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_diff *d = calloc(1, sizeof(*d));
 	enum bc_exit code = BC_EXIT_FAILED;

@@ -700,7 +700,7 @@ static enum bc_exit run_command(
 }
 
 /* Handles a missing or unknown verb of a command that requires one. */
-static int print_verb_error(
+static enum bc_exit print_verb_error(
 	const struct bc_console *console, const struct bc_usage *usage, const char *verb)
 {
 	char verbs[128] = "";
@@ -736,7 +736,7 @@ static const struct command *find_verb(int at, char **argv)
 	return NULL;
 }
 
-int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_daemon(const struct bc_console *console, int argc, char **argv)
 {
 	for (int at = 1; at < argc; at++) {
 		const struct command *command = find_verb(at, argv);

@@ -619,7 +619,7 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 	return false;
 }
 
-int bc_cmd_status(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_status(const struct bc_console *console, int argc, char **argv)
 {
 	struct status_options parsed = {.period_ms = 1000};
 	struct bc_client *client;

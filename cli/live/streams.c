@@ -157,7 +157,7 @@ static bool is_not_status(void *context, const json_t *event)
 	return name == NULL || strcmp(name, "status") != 0;
 }
 
-int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
 	struct stream stream = {.console = console,
 		.path = "/v1/events",
@@ -505,7 +505,7 @@ static bool parse_tail(
 	return true;
 }
 
-int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 {
 	struct tail t = {.query = json_object()};
 	char head[BC_RECORD_TEXT_MAX];

@@ -427,7 +427,7 @@ static enum bc_exit open_top(struct top *top, const char *socket, bool is_once)
 	return code;
 }
 
-int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
 	struct top top = {.console = console, .delay_ns = SECOND_NS};
@@ -466,5 +466,5 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 		bc_top_state_free(top.state);
 	}
 	bc_name_map_close(names);
-	return (int)code;
+	return code;
 }

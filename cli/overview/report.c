@@ -427,7 +427,7 @@ static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 	return bc_exit_worse(code, s->input.exit);
 }
 
-int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 {
 	struct report_command s = {.console = console, .max_bytes = MAX_BYTES_DEFAULT};
 	struct bc_options o;

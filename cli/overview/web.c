@@ -277,7 +277,7 @@ static enum bc_exit run_web(struct web *w)
 	return code;
 }
 
-int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 {
 	struct web w = {.console = console, .listen = LISTEN_DEFAULT};
 	enum bc_exit code = BC_EXIT_OK;

@@ -643,7 +643,7 @@ static enum bc_exit read_and_run(
 	return code;
 }
 
-int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 {
 	struct stats_args w = {
 		.reader = {.format = bc_format_options_default(),
@@ -666,10 +666,10 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!parse_stats_option(console, letter, &w)) {
 			bc_name_map_close(w.stats.names);
-			return (int)(w.exit != BC_EXIT_OK ? w.exit : o.exit);
+			return w.exit != BC_EXIT_OK ? w.exit : o.exit;
 		}
 	if (check_args(console, &w))
 		code = read_and_run(console, &w, argc, argv);
 	bc_name_map_close(w.stats.names);
-	return (int)code;
+	return code;
 }

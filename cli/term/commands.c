@@ -13,7 +13,7 @@
 
 static const struct {
 	const struct bc_usage *usage;
-	int (*run_command)(const struct bc_console *console, int argc, char **argv);
+	enum bc_exit (*run_command)(const struct bc_console *console, int argc, char **argv);
 } commands[] = {
 	{&bc_info_usage, bc_cmd_info},
 	{&bc_dump_usage, bc_cmd_dump},
@@ -162,7 +162,7 @@ static const char *guess_command(const char *name)
 	return s.nearest;
 }
 
-static int print_unknown_command(const struct bc_console *console, const char *name)
+static enum bc_exit print_unknown_command(const struct bc_console *console, const char *name)
 {
 	const char *meant = guess_command(name);
 	char err[BC_USAGE_ERROR_MAX];
@@ -207,7 +207,7 @@ static void move_command(int argc, char **argv)
 	}
 }
 
-static int run_command(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit run_command(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_console named = *console;
 
@@ -219,7 +219,7 @@ static int run_command(const struct bc_console *console, int argc, char **argv)
 }
 
 /* "help record start" is "record start --help". */
-static int run_help(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit run_help(const struct bc_console *console, int argc, char **argv)
 {
 	char dashes[] = "--help";
 	char *words[] = {argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : dashes, dashes, NULL};
@@ -232,7 +232,7 @@ static int run_help(const struct bc_console *console, int argc, char **argv)
 	return run_command(console, argc > 2 ? 3 : 2, words);
 }
 
-int bc_commands_run(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_commands_run(const struct bc_console *console, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 

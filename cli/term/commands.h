@@ -32,30 +32,30 @@ extern const struct bc_usage bc_trigger_usage;
 extern const struct bc_usage bc_tail_usage;
 extern const struct bc_usage bc_events_usage;
 
-int bc_cmd_info(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_dump(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_convert(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_stats(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_find(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_marks(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_report(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_cut(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_merge(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_diff(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_verify(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_recover(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_formats(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_sim(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_status(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_top(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_web(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_info(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_dump(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_find(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_marks(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_cut(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_merge(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_diff(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_verify(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_recover(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_formats(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_sim(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_status(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_top(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_web(const struct bc_console *console, int argc, char **argv);
 /* Sends the request named by argv[0]. */
-int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_tail(const struct bc_console *console, int argc, char **argv);
-int bc_cmd_events(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_tail(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **argv);
 
 /* Runs "buscap ARGUMENT...", for example argv = {"buscap", "info", "--json", "x.byu.lz4"}. Permutes
  * argv. The console has no command. Returns the exit code. */
-int bc_commands_run(const struct bc_console *console, int argc, char **argv);
+enum bc_exit bc_commands_run(const struct bc_console *console, int argc, char **argv);
 
 #endif

@@ -22,5 +22,5 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* writes return EFBIG instead */
 
 	const struct bc_console console = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr};
-	return bc_commands_run(&console, argc, argv);
+	return (int)bc_commands_run(&console, argc, argv);
 }

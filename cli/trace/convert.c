@@ -49,7 +49,7 @@ static bool convert_batch(void *context, const struct bc_batch *batch)
 	       bc_target_add_run(&c->output, batch->run);
 }
 
-int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_convert_args c;
 	struct bc_options o;
@@ -213,7 +213,7 @@ static void print_matrix(struct bc_output *output)
 			bc_trait_name(used & (0 - used)));
 }
 
-int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
 	struct bc_output output;

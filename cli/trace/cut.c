@@ -144,7 +144,7 @@ static enum bc_exit read_and_cut(struct cut *c, int argc, char **argv)
 	return code;
 }
 
-int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 {
 	struct cut *c = calloc(1, sizeof(*c));
 

@@ -929,7 +929,7 @@ static bool read_dump_options(struct dump *dump, struct bc_options *o)
 	return dump->exit == BC_EXIT_OK;
 }
 
-int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
 	struct dump *dump = calloc(1, sizeof(*dump));
@@ -951,7 +951,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	}
 	bc_sequence_check_reset(&dump->sequence);
 	bc_name_map_close(dump->names);
-	int code = dump->exit;
+	enum bc_exit code = dump->exit;
 	free(dump);
 	return code;
 }

@@ -445,7 +445,7 @@ static enum bc_exit run_find(struct find *f, int argc, char **argv)
 	return code;
 }
 
-int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 {
 	struct find *f = calloc(1, sizeof(*f));
 	struct bc_options o;

@@ -491,7 +491,7 @@ static enum bc_exit info_directory(
 
 /* ---- the command */
 
-int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 {
 	struct job job = {.console = console,
 		.format = BC_FORMAT_UNKNOWN,

@@ -240,7 +240,7 @@ static bool read_marks_option(struct marks *m, int letter)
 	}
 }
 
-int bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
 {
 	struct marks *m = calloc(1, sizeof(*m));
 	struct bc_options o;

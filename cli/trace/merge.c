@@ -677,7 +677,7 @@ static enum bc_exit read_and_merge(struct merge *m, int argc, char **argv)
 	return code == BC_EXIT_OK ? bc_exit_worse(merge_paths(m), m->args.files.exit) : code;
 }
 
-int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 {
 	struct merge *m = calloc(1, sizeof(*m));
 

@@ -154,7 +154,7 @@ static enum bc_exit run_recover(const struct job *job)
 	return code;
 }
 
-int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 {
 	struct job job = {.console = console};
 	struct bc_options o;

@@ -475,7 +475,7 @@ static enum bc_exit run_programs(const struct bc_console *console, struct sim_ar
 	return code == BC_EXIT_OK ? run_sim(console, sim_args, programs) : code;
 }
 
-int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 {
 	struct sim_args sim_args = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
 	struct bc_options o;
@@ -491,5 +491,5 @@ int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 		is_output_format(bc_format_by_path(sim_args.path)))
 		sim_args.format = bc_format_by_path(sim_args.path);
 	enum bc_exit code = check_args(console, &sim_args);
-	return code != BC_EXIT_OK ? (int)code : (int)run_programs(console, &sim_args);
+	return code != BC_EXIT_OK ? code : run_programs(console, &sim_args);
 }

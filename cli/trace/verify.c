@@ -582,7 +582,7 @@ static void verify_files(struct job *job, const struct bc_files *files)
 	job->exit = bc_exit_worse(job->exit, bc_output_close(&job->output, job->console));
 }
 
-int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
+enum bc_exit bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
 	struct job job = {.console = console,
 		.format = BC_FORMAT_UNKNOWN,

@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int read_stream(const struct bc_console *console, int argc, char **argv);
+static enum bc_exit read_stream(const struct bc_console *console, int argc, char **argv);
 
 static const struct answered_command commands[] = {
 	{.line = "status"},
@@ -54,7 +54,7 @@ static bool on_line(void *context, char *text, size_t bytes)
 }
 
 /* Reads a stream to its end, as events and tail do. */
-static int read_stream(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit read_stream(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_client *client;
 	struct bc_output output;

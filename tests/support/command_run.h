@@ -22,14 +22,14 @@
 #define COMMAND_WORDS 40
 
 struct command_run {
-	int code;
+	enum bc_exit code;
 	char *out; /* null-terminated */
 	size_t out_bytes;
 	char *err;
 	size_t err_bytes;
 };
 
-typedef int command_fn(const struct bc_console *console, int argc, char **argv);
+typedef enum bc_exit command_fn(const struct bc_console *console, int argc, char **argv);
 
 /* Splits a line at blanks; a word in single quotes may have some or be empty. The words point into
  * the line. Returns their number. */

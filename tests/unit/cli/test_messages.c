@@ -24,7 +24,7 @@ static void run(const char *line)
 
 /* Runs "buscap LINE". The error is one line. It starts with the command and contains the words, or
  * is these words if they start with "buscap". */
-static void says(int code, const char *line, const char *words)
+static void says(enum bc_exit code, const char *line, const char *words)
 {
 	char start[40];
 	bool is_whole = strncmp(words, "buscap", 6) == 0;
@@ -40,7 +40,7 @@ static void says(int code, const char *line, const char *words)
 }
 
 /* Like says(), and checks that nothing is printed on standard output. */
-static void fails(int code, const char *line, const char *words)
+static void fails(enum bc_exit code, const char *line, const char *words)
 {
 	says(code, line, words);
 	assert_string_equal(r.out, "");
@@ -502,7 +502,8 @@ TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)
 
 /* Fails for "COMMAND OPTION OPERANDS" with each combination of these. The commands are separated by
  * '|' from their operands. */
-static void each_fails(int code, const char *const *commands, const char *option, const char *words)
+static void each_fails(
+	enum bc_exit code, const char *const *commands, const char *option, const char *words)
 {
 	char line[200];
 

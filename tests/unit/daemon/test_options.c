@@ -11,7 +11,7 @@ static void on_error(void *context, const char *text)
 	fprintf(context, "buscapd: %s\n", text);
 }
 
-static int run_options(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit run_options(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_daemon_options options;
 	struct bc_config config = {.names = NULL};
@@ -35,7 +35,7 @@ static int run_options(const struct bc_console *console, int argc, char **argv)
 }
 
 /* Like main() until the daemon would start, with standard output and errors of the console. */
-static int run_daemon(const struct bc_console *console, int argc, char **argv)
+static enum bc_exit run_daemon(const struct bc_console *console, int argc, char **argv)
 {
 	FILE *out = stdout;
 	FILE *err = stderr;
@@ -43,7 +43,7 @@ static int run_daemon(const struct bc_console *console, int argc, char **argv)
 	stdout = fdopen(dup(console->out), "w");
 	stderr = console->err;
 	assert_non_null(stdout);
-	int code = run_options(console, argc, argv);
+	enum bc_exit code = run_options(console, argc, argv);
 	fclose(stdout);
 	stdout = out;
 	stderr = err;
