@@ -22,6 +22,7 @@
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/text.h"
+#include "formats/base/clock.h"
 #include "formats/bus/chunk.h"
 
 /* Thresholds for the time until the disk is full. */
@@ -501,7 +502,14 @@ void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
 
 /* ---- the command */
 
+/* --wait: limit and interval. */
+#define WAIT_NS      UINT64_C(30000000000)
+#define WAIT_STEP_MS 50
+
+enum { OPTION_WAIT = BC_CLIENT_OPT_MORE };
+
 static const struct bc_usage_option options[] = {
+	{OPTION_WAIT, "wait", NULL, NULL, "wait up to 30 s for a daemon that is starting"},
 	{'w', "watch", "[SECONDS]", "number",
 		"repeat every SECONDS (1) until Ctrl-C; on a terminal, in place"},
 	{'j', "json", NULL, NULL, "print the daemon's response as JSON on one line"},
@@ -522,6 +530,7 @@ const struct bc_usage bc_status_usage = {
 struct status_options {
 	const char *socket;
 	bool is_json;
+	bool is_waiting;
 	bool is_watching;
 	int period_ms;
 };
@@ -546,6 +555,19 @@ static bool print_answer(struct bc_output *o, const struct bc_response *response
 	return true;
 }
 
+static enum bc_exit get_status(struct bc_client *client, const struct status_options *parsed,
+	int interrupt, struct bc_response *response)
+{
+	uint64_t end_ns = bc_now_ns() + (parsed->is_waiting ? WAIT_NS : 0);
+	enum bc_exit code;
+
+	while ((code = bc_client_call(client, "GET", "/v1/status", NULL, response)) ==
+			BC_EXIT_UNREACHABLE &&
+		bc_now_ns() < end_ns && !bc_interrupt_wait(interrupt, WAIT_STEP_MS))
+		bc_response_free(response);
+	return code;
+}
+
 static enum bc_exit run_status(const struct bc_console *console, struct bc_client *client,
 	const struct status_options *parsed, struct bc_output *o)
 {
@@ -555,7 +577,7 @@ static enum bc_exit run_status(const struct bc_console *console, struct bc_clien
 	struct bc_response response;
 
 	for (bool is_first = true; code == BC_EXIT_OK; is_first = false) {
-		code = bc_client_call(client, "GET", "/v1/status", NULL, &response);
+		code = get_status(client, parsed, interrupt, &response);
 		if (code != BC_EXIT_OK)
 			bc_client_print_error(client, code);
 		else if (!print_answer(o, &response, parsed, is_in_place, is_first))
@@ -592,6 +614,9 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 	bc_options_start(&o, console, &bc_status_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
+		case OPTION_WAIT:
+			parsed->is_waiting = true;
+			break;
 		case 'w':
 			parsed->is_watching = true;
 			has_period = optarg != NULL;

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
@@ -591,61 +590,3 @@ def test_a_stream_ends_with_the_daemon(tmp):
             one_line(err.decode(), "buscapd has stopped")
             assert (b" buscapd is stopping: SIGTERM\n" in out) == (kill == signal.SIGTERM), out
             daemon.process.wait(harness.TIMEOUT_S)
-
-
-ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap events --status")
-
-
-def run_until_it_prints(argv, env):
-    """Interrupts an endless command after its first line. Starts and stops recordings meanwhile, to cause events."""
-    with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
-        got = threading.Thread(target=process.stdout.readline)
-        got.start()
-        while got.is_alive():
-            for verb in ("start", "stop"):
-                run(BUSCAP, "record", verb, env=env)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=harness.TIMEOUT_S)
-        equal((process.returncode, err), (0, b""), argv)
-
-
-@pytest.mark.nightly
-def test_every_command_of_the_tour_works(tmp):
-    """Runs the indented lines of docs/live.md in order."""
-    text = (harness.ROOT / "docs/live.md").read_text().replace("/tmp/live", str(tmp))
-    env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "sock")}
-    commands = [line.strip() for line in re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S).splitlines()
-                if line.startswith("    ")]
-    assert len(commands) > 30 and commands[0] == f"export BUSCAP_SOCKET={tmp}/sock", commands
-    daemon = None
-
-    def again(line):
-        """Ends a recording of an earlier line, then runs the line again."""
-        buscap("record", "stop", env=env, code=None)
-        harness.wait_until(lambda: daemon.status()["state"] == "idle", "idle again")
-        return run("sh", "-c", line, env=env)
-
-    try:
-        for line in commands[1:]:
-            words = line.split("#")[0].split()
-            if words[0] == "buscapd" and words[-1] == "&":
-                daemon = harness.Daemon(*words[1:-1], program=BUSCAPD)
-                daemon.socket = tmp / "sock"
-                daemon.__enter__()
-                daemon.wait_ready()
-                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 200000, "samples have arrived")
-            elif line == "kill %1":
-                equal(daemon.stop(), 0, daemon.err)
-                daemon.__exit__(None, None, None)
-                daemon = None
-            elif " ".join(words) in ENDLESS:
-                run_until_it_prints([BUSCAP, *words[1:]], env)
-            else:
-                done = run("sh", "-c", line, env=env)
-                if done.returncode == 1 and b"is in progress" in done.stderr:
-                    done = again(line)
-                equal(done.returncode, 0, f"{line}: {done.stderr.decode()}")
-                assert done.stdout or words[0] == "mkdir" or words[1] in ("trigger", "sim"), line
-    finally:
-        if daemon is not None:
-            daemon.__exit__(AssertionError, None, None)

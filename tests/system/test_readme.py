@@ -1,5 +1,6 @@
 """The README and --help: each command of the tour and each example works; link targets exist."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -10,64 +11,96 @@ import pytest
 
 import harness
 from harness import BUILD, BUSCAP, BUSCAPD, Daemon, equal, run
-from web_harness import Web
 
 pytestmark = pytest.mark.documents
 
 README = harness.ROOT / "README.md"
 
-# Commands that are expected to fail, with their exit codes.
-CODES = {"build/buscap diff --first": 1}
+# The first words of a last command that is expected to fail, and its exit code.
+CODES = {"buscap diff --first": 1}
+# Commands that run until Ctrl-C or q: a terminal gives them what is pasted after them.
+ENDLESS = re.compile(r"(sudo |build/|/usr/s?bin/)*(buscap (web|top(?!.*--once)|events|tail(?!.* -n)|status.* (-w|--watch))"
+                     r"|journalctl.* -f|buscapd (?!.*(--once|--check-config|--list-boards|&$)))")
 
 
-def commands(title):
-    """The indented lines of a section."""
-    section = re.search(rf"^## {title}\n(.*?)^## ", README.read_text(), re.M | re.S)[1]
-    return [line.strip() for line in section.splitlines() if line.startswith("    ")]
+def blocks(text):
+    """What a reader pastes into a terminal: indented lines that follow each other, without their comments."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    return [re.sub(r"^    |  +# .*$", "", block, flags=re.M).rstrip() for block in re.findall(r"(?:^    .*\n)+", text, re.M)]
+
+
+def is_endless(line):
+    return "|" not in line and ENDLESS.match(line) is not None
+
+
+def paste(tmp, block, env):
+    """Runs a block in a new shell, until a command fails. Presses Ctrl-C when an endless command, which is the last one,
+    has printed something. Returns the exit code and standard error, with the commands."""
+    *before, last = block.splitlines()
+    lines = [*before, "echo =====", last] if is_endless(last) else [*before, last]
+    with open(tmp / "out", "wb") as out, open(tmp / "err", "wb") as err:
+        process = harness.popen(["bash", "-exc", "\n".join(lines)], cwd=harness.ROOT, env=env, stdin=subprocess.DEVNULL,
+                                stdout=out, stderr=err, start_new_session=True)
+    try:
+        if is_endless(last):
+            while process.poll() is None and b"" in (tmp / "out").read_bytes().partition(b"=====\n")[1:]:
+                for verb in ("start", "stop"):  # cause events
+                    run("bash", "-c", f"{block.splitlines()[0]}; buscap record {verb}", env=env)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+        return process.wait(harness.TIMEOUT_S), (tmp / "err").read_text()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def check_tour(tmp, text):
+    """Pastes each block into a shell that has nothing of the earlier ones but the files and the daemons."""
+    env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp)}
+    for name in ("BUSCAP_SOCKET", "XDG_RUNTIME_DIR"):
+        env.pop(name, None)
+    try:
+        for block in blocks(text):
+            code, err = paste(tmp, block, env)
+            wanted = next((code for words, code in CODES.items() if block.splitlines()[-1].startswith(words)), 0)
+            if code == 4 and "samples lost" in err:
+                harness.note(f"the machine was too busy for: {block}")
+                continue
+            equal(code, wanted, f"{block}\n{err}")
+        harness.wait_until(lambda: not list(tmp.glob("*sock")), "the daemons have ended")
+        equal(list(tmp.rglob("*.partial")), [], "left open")
+    finally:
+        for lock in tmp.rglob(".buscapd.lock"):
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(lock.read_text()), signal.SIGKILL)
 
 
 @pytest.mark.nightly
-def test_every_command_of_the_tour_works(tmp):
-    """Replaces /tmp by the test's directory and build/ by that of the programs. buscap top prints one page into a pipe."""
-    env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "buscapd.sock")}
-    lines = commands("A tour on the simulated bus")
-    assert len(lines) > 30, lines
-    daemon = None
-    try:
-        for line in lines:
-            here = re.sub(r"\bbuild/", f"{harness.BUILD}/", line.replace("/tmp/", f"{tmp}/"))
-            words = here.split("#")[0].split()
-            if words[0] == "export":
-                equal(words[1], f"BUSCAP_SOCKET={tmp}/buscapd.sock", line)
-            elif "&" in words:
-                daemon = Daemon(*words[1 : words.index("&")], program=BUSCAPD)
-                daemon.socket = tmp / "buscapd.sock"
-                daemon.__enter__()
-                daemon.wait_ready()
-                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "600,000 samples")
-            elif words == ["kill", "%1;", "wait"]:
-                code = daemon.stop()
-                assert code == 0 or (code == 4 and b"samples lost: " in daemon.err), (code, daemon.err)
-                daemon.__exit__(None, None, None)
-                daemon = None
-            elif words[1] == "web":
-                with Web(*words[2:]) as web:
-                    equal(web.send("/").status, 200, line)
-                    equal(web.stop(), 0, line)
-            elif words[0] == "valgrind" and shutil.which("valgrind") is None:
-                pytest.skip("valgrind is not installed")
-            else:
-                if words[1:] == ["top"]:
-                    here = here.replace(" top", " top --once", 1)
-                wanted = next((code for start, code in CODES.items() if line.startswith(start)), 0)
-                done = run("sh", "-c", here, env=env, cwd=harness.ROOT)
-                if done.returncode == 4 and b"samples lost" in done.stderr:
-                    harness.note(f"the machine was too busy for: {line}")
-                    continue
-                equal(done.returncode, wanted, f"{line}: {done.stdout[-500:]}{done.stderr.decode()}")
-    finally:
-        if daemon is not None:
-            daemon.__exit__(AssertionError, None, None)
+def test_every_block_of_the_readme_works_in_a_new_shell(tmp):
+    text = re.search(r"^## A tour on the simulated bus\n(.*?)^## ", README.read_text() + "## ", re.M | re.S)[1]
+    check_tour(tmp, text.replace("/tmp/", f"{tmp}/").replace("build/busc", "busc"))
+
+
+@pytest.mark.nightly
+def test_every_block_of_the_tour_of_the_daemon_works_in_a_new_shell(tmp):
+    check_tour(tmp, (harness.ROOT / "docs/live.md").read_text().replace("/tmp/live", str(tmp)))
+
+
+def test_nothing_is_pasted_into_a_command_that_stays():
+    count = 0
+    for path in (README, *sorted((harness.ROOT / "docs").glob("*.md"))):
+        for block in blocks(path.read_text()):
+            *before, last = block.splitlines()
+            equal([line for line in before if is_endless(line)], [], f"{path.name}: not the last of its block")
+            count += is_endless(last)
+    assert count >= 5, count
+
+
+def test_status_can_wait_for_a_daemon_that_is_starting(tmp):
+    with Daemon("--source", "sim:rate=10k", "-o", tmp / "out", socket=tmp / "sock") as daemon:
+        done = run(BUSCAP, "status", "--wait", "--socket", tmp / "sock")
+        equal((done.returncode, done.stderr), (0, b""))
+        equal(daemon.stop(), 0, daemon.err)
 
 
 def test_link_targets_exist():
