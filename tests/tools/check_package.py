@@ -262,6 +262,20 @@ def test_an_unchanged_configuration_is_replaced_by_an_upgrade(tmp):
         assert (root / "/etc/buscapd/buscapd.conf").read_text().endswith("# Changed.\n")
 
 
+def test_an_upgrade_over_an_edited_configuration_needs_the_option_of_install_md(tmp):
+    option = re.search(r"Dpkg::Options::=(\S+)", (ROOT / "docs/install.md").read_text())[1]
+    with Root() as root:
+        root.install(package("buscapd"))
+        conf = root / "/etc/buscapd/buscapd.conf"
+        conf.write_text(conf.read_text() + "# Edited.\n")
+        path = newer(tmp, "9.0")
+        shutil.copy(path, root / "/root")
+        assert "end of file on stdin at conffile prompt" in root.run("sh", "-c", f"dpkg --install /root/{path.name} 2>&1", code=1)
+        root.run("dpkg", option, "--configure", "-a")
+        assert conf.read_text().endswith("# Edited.\n")
+        assert (root / "/etc/buscapd/buscapd.conf.dpkg-dist").read_text().endswith("# Changed.\n")
+
+
 def test_purge_without_recordings_leaves_nothing():
     with Root() as root:
         root.install(package("buscapd"), package("buscap-tools"))
