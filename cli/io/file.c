@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "formats/base/host.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/segment_name.h"
 
 static const char *advice(int error)

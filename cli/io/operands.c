@@ -27,7 +27,7 @@
 #include "formats/base/grow.h"
 #include "formats/base/user_paths.h"
 #include "formats/codec/input.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 

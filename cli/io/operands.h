@@ -20,7 +20,7 @@
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_operand {

@@ -119,9 +119,7 @@ static const struct bc_page_counts *chunk_counts(
 	uint64_t gaps;
 	uint64_t lost;
 
-	if (!bc_overview_pace(o, bc_chunk_info_header_bytes(&row->info)))
-		return NULL;
-	if (bc_chunk_header_load(chunk, o->fd, row->offset, &row->info) != 0) {
+	if (!bc_segment_file_read_header(&o->open, (uint32_t)(row - o->open.table.rows), chunk)) {
 		c->has_gaps = c->has_gaps && (!is_unit || row->info.events == 0);
 		return NULL;
 	}
@@ -140,12 +138,12 @@ static bool has_summary(struct bc_overview *o)
 {
 	if (o->has_search)
 		return o->is_searchable;
-	int rc = bc_page_search_open(&o->search, o->fd);
+	int rc = bc_page_search_open(&o->search, o->open.table.fd);
 	o->has_search = rc != -ENOMEM;
 	o->is_searchable = rc == 0;
 	if (rc == -ENOMEM) {
 		bc_page_search_close(&o->search);
-		o->stop = rc;
+		o->open.stop = rc;
 	}
 	return o->is_searchable;
 }
@@ -172,7 +170,7 @@ static const struct bc_page_counts *node_counts(
 	if (!u->segment->is_sealed || !has_summary(o) || u->first % each != 0 ||
 		o->search.head.chunks != u->segment->rows ||
 		(u->end - u->first != each && u->end != u->segment->rows) ||
-		!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
+		!bc_segment_file_pace(&o->open, BC_SUMMARY_NODE_BYTES))
 		return NULL;
 	return bc_page_search_node(
 		       &o->search, level - 1, (uint32_t)(u->first / each), unit_records(u)) == 0
@@ -186,7 +184,7 @@ static const struct bc_page_counts *segment_counts(
 {
 	unsigned level = 0;
 
-	if (!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
+	if (!bc_segment_file_pace(&o->open, BC_SUMMARY_NODE_BYTES))
 		return NULL;
 	if (!s->is_sealed || !bc_overview_open_file(o, s->file) || !has_summary(o) ||
 		o->search.index.records != s->records || o->search.head.chunks != s->rows)
@@ -241,9 +239,9 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 
 	if (is_decoded) {
 		d->work -= work;
-		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
-			return -ECANCELED;
 		is_decoded = bc_overview_read_chunk(o, row, o->chunk);
+		if (o->open.stop != 0)
+			return o->open.stop;
 	}
 	if (is_decoded)
 		return bc_overview_add_records(o, column, o->chunk, 0, row->info.records);
@@ -267,8 +265,8 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 	struct unit part = *u;
 	int rc = 0;
 
-	if (o->stop != 0)
-		return o->stop;
+	if (o->open.stop != 0)
+		return o->open.stop;
 	if (counts != NULL && bc_overview_mark_places(o, counts) <= d->accepted)
 		return bc_overview_add_counts(o, column, counts);
 	if (!d->is_second && (counts != NULL || level == LEVEL_CHUNKS))
@@ -650,7 +648,7 @@ static int draw_picture(struct drawing *d)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < o->segment_count; i++) {
-		if (!bc_overview_pace(o, 0))
+		if (!bc_segment_file_pace(&o->open, 0))
 			return -ECANCELED;
 		find_chunks(o, o->segments[i]);
 	}
@@ -677,7 +675,7 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	int rc = -ENOMEM;
 
 	bc_overview_clear(o);
-	o->stop = 0;
+	o->open.stop = 0;
 	o->row_limit = options->rows;
 	o->picture.from_ns = options->from_ns > o->from_ns ? options->from_ns : o->from_ns;
 	o->picture.to_ns = options->to_ns < o->to_ns ? options->to_ns : o->to_ns;
@@ -689,8 +687,8 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	d->options = options;
 	d->work = options->work;
 	rc = draw_picture(d);
-	if (o->stop != 0)
-		rc = o->stop;
+	if (o->open.stop != 0)
+		rc = o->open.stop;
 	if (rc == 0)
 		rc = bc_overview_make_rows(o);
 	if (rc != 0)

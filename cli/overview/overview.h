@@ -32,7 +32,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/page_counts.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/trace/name_map.h"
 
 #define BC_OVERVIEW_COLUMNS 512u

@@ -59,7 +59,7 @@ static bool list_damage(
 	}
 	free(damage.file);
 	free(damage.what);
-	o->stop = -ENOMEM;
+	o->open.stop = -ENOMEM;
 	return false;
 }
 
@@ -75,15 +75,6 @@ static void add_damage(
 					   .what = what});
 }
 
-static void on_damage(void *context, const struct bc_segment_damage *damage)
-{
-	struct bc_overview *o = context;
-
-	if (!damage->is_torn ||
-		!bc_segment_path_is_partial(o->open->path)) /* it is being written */
-		add_damage(o, o->open->name, damage->offset, damage->bytes, damage->what);
-}
-
 /* Lists a file that can't be opened or read. `error` is an errno. */
 static void list_unreadable(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
@@ -91,117 +82,69 @@ static void list_unreadable(struct bc_overview *o, const struct bc_overview_file
 		error == EBADMSG || error == EXDEV ? "not a segment" : strerror(error));
 }
 
-/* Out of memory and a stop are not errors of the file: they stop the overview. */
-static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
+/* A file's fault, from formats/recording: it is listed, under the name that was given. */
+static void on_fault(void *context, const struct bc_search_fault *fault)
 {
-	if (error == -ENOMEM || error == -ECANCELED) {
-		o->stop = o->stop != 0 ? o->stop : error;
+	struct bc_overview *o = context;
+	struct bc_search_fault named = *fault;
+
+	named.file = o->file->name;
+	if (fault->kind == BC_SEARCH_DAMAGED) {
+		add_damage(o, named.file, fault->offset, fault->bytes, fault->what);
 		return;
 	}
-	list_unreadable(o, file, -error);
-	o->io.fault(o->io.context,
-		&(struct bc_search_fault){
-			.kind = BC_SEARCH_UNREADABLE, .file = file->name, .error = error});
+	list_unreadable(o, o->file, -fault->error);
+	o->io.fault(o->io.context, &named);
 }
 
-static bool use_chunk(struct bc_overview *o, struct bc_chunk_row *row, int rc)
+static int on_open(void *context, const char *path)
 {
-	char what[BC_BAD_CHUNK_BYTES];
+	struct bc_overview *o = context;
+	int fd = o->io.open(o->io.context, path);
 
-	if (rc == -ENOMEM) {
-		o->stop = rc;
-		return false;
-	}
-	row->is_bad = row->is_bad || rc != 0;
-	if (!row->is_bad)
-		return true;
-	bc_bad_chunk_write(what, &row->info);
-	add_damage(o, o->open->name, row->offset, bc_chunk_encoded_bytes(&row->info), what);
-	return false;
+	o->file->is_foreign = fd < 0 && errno == EXDEV;
+	if (fd < 0 && errno != ENOENT)
+		list_unreadable(o, o->file, errno);
+	return fd;
 }
 
-bool bc_overview_read_chunk(struct bc_overview *o, struct bc_chunk_row *row, struct bc_chunk *chunk)
+static bool on_pace(void *context, uint64_t bytes)
 {
-	uint32_t at = (uint32_t)(row - o->table.rows);
+	const struct bc_overview *o = context;
 
-	return use_chunk(o, row, row->is_bad ? 0 : bc_chunk_table_read(&o->table, at, chunk));
-}
-
-bool bc_overview_read_header(
-	struct bc_overview *o, struct bc_chunk_row *row, struct bc_chunk *chunk)
-{
-	int rc = bc_chunk_header_load(chunk, o->fd, row->offset, &row->info);
-
-	return rc == 0 || use_chunk(o, row, rc);
-}
-
-bool bc_overview_pace(struct bc_overview *o, uint64_t bytes)
-{
-	if (o->io.pace != NULL && o->stop == 0 && !o->io.pace(o->io.context, bytes))
-		o->stop = -ECANCELED;
-	return o->stop == 0;
+	return o->io.pace == NULL || o->io.pace(o->io.context, bytes);
 }
 
 /* ---- the open file */
 
 void bc_overview_close_file(struct bc_overview *o)
 {
-	if (o->open == NULL)
-		return;
-	if (o->has_table)
-		bc_chunk_table_free(&o->table);
 	if (o->has_search)
 		bc_page_search_close(&o->search);
-	close(o->fd);
-	o->has_table = o->has_search = false;
-	o->open = NULL;
+	o->has_search = false;
+	bc_segment_file_close(&o->open);
+	o->file = NULL;
 }
 
 bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 {
-	if (o->open == file)
+	if (o->file == file)
 		return true;
 	bc_overview_close_file(o);
-	o->fd = bc_segment_path_open(file->path, &o->io);
-	if (o->fd < 0) {
-		file->is_foreign = errno == EXDEV;
-		if (errno != ENOENT)
-			list_unreadable(o, file, errno);
-		return false;
-	}
-	o->open = file;
-	return true;
-}
-
-static bool on_pace(void *context, uint64_t bytes)
-{
-	return bc_overview_pace(context, bytes);
-}
-
-/* Loads the table of the open file. */
-static int load_table(struct bc_overview *o)
-{
-	if (o->has_table)
-		return 0;
-	const struct bc_chunk_table_io io = {o, on_damage, on_pace};
-	int rc = bc_chunk_table_load(&o->table, o->fd, &io);
-	o->has_table = rc == 0;
-	if (rc != 0)
-		bc_chunk_table_free(&o->table);
-	return rc;
+	o->file = file;
+	if (bc_segment_file_open(&o->open, file->path))
+		return true;
+	o->file = NULL;
+	return false;
 }
 
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *o, const struct bc_overview_segment *s)
 {
-	if (!bc_overview_open_file(o, s->file))
+	if (!bc_overview_open_file(o, s->file) || bc_segment_file_load(&o->open) != 0 ||
+		o->open.table.count < s->first_row + s->rows)
 		return NULL;
-	int rc = load_table(o);
-	if (rc != 0)
-		report_error(o, s->file, rc);
-	if (rc != 0 || o->table.count < s->first_row + s->rows)
-		return NULL;
-	struct bc_chunk_row *rows = &o->table.rows[s->first_row];
+	struct bc_chunk_row *rows = &o->open.table.rows[s->first_row];
 	return s->rows == 0 || (rows->info.recording_tag == s->tag &&
 				       rows->info.segment == s->number)
 		       ? rows
@@ -219,15 +162,20 @@ static void free_file(struct bc_overview_file *file)
 	free(file);
 }
 
-/* Forgets what is known about a file. */
-static void empty_file(struct bc_overview *o, struct bc_overview_file *file)
+static void forget_segments(struct bc_overview_file *file)
 {
-	drop_damages(o, file);
 	free(file->metadata);
 	free(file->segments);
 	file->segments = NULL;
 	file->metadata = NULL;
 	file->segment_count = 0;
+}
+
+/* Forgets what is known about a file. */
+static void empty_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	drop_damages(o, file);
+	forget_segments(file);
 	file->is_written = false;
 	file->is_repeated = false;
 }
@@ -321,12 +269,12 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 static int add_row(
 	struct bc_overview *o, struct bc_overview_file *file, uint32_t row, bool has_index)
 {
-	const struct bc_chunk_row *r = &o->table.rows[row];
+	const struct bc_chunk_row *r = &o->open.table.rows[row];
 	const struct bc_chunk_info *info = &r->info;
 	uint32_t count = file->segment_count;
 	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
 	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
-	bool is_skipped = has_index && row != 0 && row + 1 != o->table.count;
+	bool is_skipped = has_index && row != 0 && row + 1 != o->open.table.count;
 	uint64_t gaps;
 	uint64_t lost;
 	int rc = 0;
@@ -337,13 +285,13 @@ static int add_row(
 			return -ENOMEM;
 		set_first(s, info);
 		s->first_row = row;
-		set_header(s, bc_chunk_table_header(&o->table, row));
-		rc = set_metadata(file, bc_chunk_table_header(&o->table, row));
+		set_header(s, bc_chunk_table_header(&o->open.table, row));
+		rc = set_metadata(file, bc_chunk_table_header(&o->open.table, row));
 	}
 	add_chunk(s, info);
 	s->bytes += bc_chunk_encoded_bytes(info);
 	if (info->events == 0 || is_skipped ||
-		bc_chunk_header_load(o->chunk, o->fd, r->offset, info) != 0)
+		bc_chunk_header_load(o->chunk, o->open.table.fd, r->offset, info) != 0)
 		return rc;
 	bc_chunk_gaps(o->chunk, &gaps, &lost);
 	s->gaps += gaps;
@@ -357,25 +305,26 @@ static int add_row(
 static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 {
 	struct bc_index_head head;
-	int rc = load_table(o);
-	bool has_index = rc == 0 && bc_segment_index_read_head(&head, o->fd) == 0 &&
-			 o->table.count != 0 && o->table.count == head.rows &&
-			 bc_chunk_table_header(&o->table, 0) != NULL;
+	int rc = bc_segment_file_load(&o->open);
+	bool has_index = rc == 0 && bc_segment_index_read_head(&head, o->open.table.fd) == 0 &&
+			 o->open.table.count != 0 && o->open.table.count == head.rows &&
+			 bc_chunk_table_header(&o->open.table, 0) != NULL;
 
-	for (uint32_t row = 0; rc == 0 && row < o->table.count; row++)
+	for (uint32_t row = 0; rc == 0 && row < o->open.table.count; row++)
 		rc = add_row(o, file, row, has_index);
 	if (rc == 0 && file->segment_count == 1) {
 		struct bc_overview_segment *s = &file->segments[0];
 		s->bytes = (uint64_t)file->st.st_size;
 		s->is_sealed = has_index;
 		s->gaps = has_index ? head.gaps : s->gaps;
-		if (has_index && s->end == BC_OVERVIEW_OPEN && o->table.headers[0].sequence == 0)
+		if (has_index && s->end == BC_OVERVIEW_OPEN &&
+			o->open.table.headers[0].sequence == 0)
 			s->end = BC_OVERVIEW_SEALED; /* not made by buscapd */
 	}
-	if (rc != 0 || file->segment_count != 0 || o->table.header_count == 0)
+	if (rc != 0 || file->segment_count != 0 || o->open.table.header_count == 0)
 		return rc;
 	/* It has only a header. */
-	const struct bc_segment_header *header = &o->table.headers[0];
+	const struct bc_segment_header *header = &o->open.table.headers[0];
 	struct bc_overview_segment *s = add_segment(file);
 	if (s == NULL)
 		return -ENOMEM;
@@ -392,21 +341,23 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 {
 	int rc = 0;
 
-	if (!bc_overview_pace(o, 2 * BC_CHUNK_HEADER_MAX) || !bc_overview_open_file(o, file))
-		return o->stop; /* 0: it is reported */
-	if (fstat(o->fd, &file->st) != 0)
+	if (!bc_segment_file_pace(&o->open, 2 * BC_CHUNK_HEADER_MAX) ||
+		!bc_overview_open_file(o, file))
+		return o->open.stop; /* 0: it is reported */
+	if (fstat(o->open.table.fd, &file->st) != 0)
 		rc = -errno;
-	file->is_written = bc_segment_path_is_partial(file->path) && bc_is_being_written(o->fd);
+	file->is_written = bc_segment_path_is_partial(file->path) &&
+			   bc_is_being_written(o->open.table.fd);
 	if (rc == 0)
 		rc = scan_segments(o, file);
 	bc_overview_close_file(o);
-	rc = o->stop != 0 ? o->stop : rc;
-	if (rc == 0)
-		return 0;
-	empty_file(o, file);
-	file->st = (struct stat){.st_size = -1}; /* to be tried again */
-	report_error(o, file, rc);
-	return o->stop;
+	if (rc == -ENOMEM)
+		o->open.stop = rc;
+	if (rc != 0) {
+		forget_segments(file);
+		file->st = (struct stat){.st_size = -1}; /* to be tried again */
+	}
+	return o->open.stop;
 }
 
 static bool is_unchanged(const struct stat *a, const struct stat *b)
@@ -431,7 +382,7 @@ static int update_file(struct bc_overview *o, struct bc_overview_file *file)
 	if (stat(file->path, &st) == 0 && is_unchanged(&st, &file->st)) {
 		/* Its writer may have been killed. */
 		if (file->is_written && bc_overview_open_file(o, file))
-			file->is_written = bc_is_being_written(o->fd);
+			file->is_written = bc_is_being_written(o->open.table.fd);
 		bc_overview_close_file(o);
 		return 0;
 	}
@@ -598,91 +549,81 @@ static struct bc_segment_span span_of(const struct bc_overview_segment *s)
 		.to_ns = s->to_ns};
 }
 
-static int compare_spans(const void *x, const void *y)
-{
-	const struct bc_segment_span *a = x;
-	const struct bc_segment_span *b = y;
-	int order = compare_u64(a->tag, b->tag);
+/* A segment that is here, read or not, and what is missing before it. */
+struct place {
+	struct bc_segment_span span;
+	uint32_t recording;
+	const struct bc_overview_file *file;
+};
 
-	return order != 0 ? order : compare_u64(a->segment, b->segment);
+static int compare_places(const void *x, const void *y)
+{
+	const struct place *a = x;
+	const struct place *b = y;
+	int order = compare_u64(a->recording, b->recording);
+
+	if (order == 0)
+		order = compare_u64(a->span.segment, b->span.segment);
+	return order != 0 ? order : (int)b->span.is_read - (int)a->span.is_read;
 }
 
-/* Lists the segments, sorted, of files that have a segment's name but can't be read, or were
- * deleted after they had been listed. Returns NULL if out of memory. */
-static struct bc_segment_span *list_unread(const struct bc_overview *o, size_t *count)
+/* Makes a place of a file that can't be read, or was deleted after it had been listed. Returns
+ * false if it is of no recording that is here. */
+static bool place_unread(
+	const struct bc_overview *o, const struct bc_overview_file *file, struct place *place)
 {
-	struct bc_segment_span *unread = calloc((size_t)o->file_count + 1, sizeof(*unread));
-	struct bc_segment_name name;
-
-	*count = 0;
-	for (uint32_t i = 0; unread != NULL && i < o->file_count; i++)
-		if (o->files[i]->segment_count == 0 && !o->files[i]->is_foreign &&
-			bc_segment_name_read(&name, basename(o->files[i]->path)))
-			unread[(*count)++] = (struct bc_segment_span){
-				.tag = bc_recording_tag(name.recording), .segment = name.segment};
-	if (unread != NULL)
-		qsort(unread, *count, sizeof(*unread), compare_spans);
-	return unread;
+	*place = (struct place){.file = file};
+	if (file->segment_count != 0 || file->is_foreign ||
+		!bc_segment_path_span(&place->span, file->path))
+		return false;
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		place->recording = o->segments[i]->recording;
+		if (o->segments[i]->tag == place->span.tag)
+			return true;
+	}
+	return false;
 }
 
-static void report_hole(struct bc_overview *o, const struct bc_overview_segment *s,
-	const struct bc_segment_span *before, const struct bc_segment_span *after)
+static void add_hole(
+	struct bc_overview *o, const struct place *place, const struct bc_missing_segments *missing)
 {
-	struct bc_missing_segments missing;
 	char what[BC_MISSING_TEXT];
 
-	if (!bc_missing_between(&missing, before, after))
-		return;
-	o->recordings[s->recording].missing_segments += missing.count;
-	o->recordings[s->recording].missing += missing.records;
+	o->recordings[place->recording].missing_segments += missing->count;
+	o->recordings[place->recording].missing += missing->records;
 	if (o->hole_count == BC_OVERVIEW_DAMAGES)
 		return;
 	o->holes[o->hole_count++] = (struct bc_overview_hole){
-		.recording = s->recording, .file = s->file->name, .missing = missing};
+		.recording = place->recording, .file = place->file->name, .missing = *missing};
 	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
-					   .file = s->file->name,
-					   .what = bc_missing_write(what, &missing)});
-}
-
-/* Reports the missing segments between `last`, each unreadable segment before number `end`, and so
- * on. Returns the last unreadable one. */
-static struct bc_segment_span pass_unread(struct bc_overview *o,
-	const struct bc_overview_segment *s, struct bc_segment_span last, uint64_t end,
-	const struct bc_segment_span *unread, size_t count)
-{
-	for (size_t u = 0; u < count; u++) {
-		bool is_later = last.tag != s->tag || unread[u].segment > last.segment;
-		if (unread[u].tag != s->tag || !is_later || unread[u].segment >= end)
-			continue;
-		report_hole(o, s, &last, &unread[u]);
-		last = unread[u];
-	}
-	return last;
+					   .file = place->file->name,
+					   .what = bc_missing_write(what, missing)});
 }
 
 /* Reports the missing segments. Next to an unreadable segment, their number of records is unknown.
  */
 static int report_holes(struct bc_overview *o)
 {
-	size_t count;
-	struct bc_segment_span *unread = list_unread(o, &count);
+	size_t room = (size_t)o->segment_count + o->file_count + 1;
+	struct place *places = calloc(room, sizeof(*places));
+	struct bc_segment_span last = {.segment = UINT32_MAX};
+	struct bc_missing_segments missing;
+	size_t count = 0;
 
 	o->hole_count = 0;
-	for (uint32_t i = 0; unread != NULL && i < o->segment_count; i++) {
-		const struct bc_overview_segment *s = o->segments[i];
-		const struct bc_segment_span end = span_of(s);
-		bool is_first = i == 0 || o->segments[i - 1]->tag != s->tag;
-		struct bc_segment_span last = {.tag = ~s->tag};
-		if (!is_first)
-			last = span_of(o->segments[i - 1]);
-		if (is_first || s->hole.count != 0)
-			last = pass_unread(o, s, last, s->number, unread, count);
-		report_hole(o, s, &last, &end);
-		if (i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag)
-			pass_unread(o, s, end, UINT64_MAX, unread, count);
-	}
-	free(unread);
-	return unread != NULL ? 0 : -ENOMEM;
+	if (places == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->segment_count; i++)
+		places[count++] = (struct place){
+			span_of(o->segments[i]), o->segments[i]->recording, o->segments[i]->file};
+	for (uint32_t i = 0; i < o->file_count; i++)
+		count += place_unread(o, o->files[i], &places[count]);
+	qsort(places, count, sizeof(*places), compare_places);
+	for (size_t i = 0; i < count; i++)
+		if (bc_missing_before(&missing, &last, &places[i].span, &places[i].span))
+			add_hole(o, &places[i], &missing);
+	free(places);
+	return 0;
 }
 
 /* ---- recordings */
@@ -749,7 +690,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 
 	bc_overview_close_file(o);
 	bc_overview_clear(o);
-	o->stop = 0;
+	o->open.stop = 0;
 	if (rc == 0) {
 		if (count != 0) {
 			memcpy(names, paths, (size_t)count * sizeof(*names));
@@ -778,6 +719,11 @@ int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *i
 	if (o == NULL)
 		return -ENOMEM;
 	o->io = *io;
+	o->file_io = (struct bc_search_io){.context = o,
+		.open = io->open != NULL ? on_open : NULL,
+		.fault = on_fault,
+		.pace = on_pace};
+	o->open.io = &o->file_io;
 	o->chunk = malloc(sizeof(*o->chunk));
 	o->run = malloc(sizeof(*o->run));
 	if (o->chunk != NULL && o->run != NULL)

@@ -7,6 +7,7 @@
 
 #include "cli/overview/overview.h"
 #include "formats/bus/describe.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_name.h"
 
@@ -89,13 +90,10 @@ struct bc_overview {
 	uint32_t damage_count;
 	struct bc_overview_hole holes[BC_OVERVIEW_DAMAGES];
 	uint32_t hole_count;
-	int stop; /* -ECANCELED: by io.pace(); -ENOMEM; or 0 */
-	/* The file that is open; NULL: none. */
-	struct bc_overview_file *open;
-	int fd;
-	bool has_table;
-	struct bc_chunk_table table;
-	bool has_search; /* it was tried to open `search` */
+	struct bc_overview_file *file; /* the one that is open; NULL: none */
+	struct bc_segment_file open;
+	struct bc_search_io file_io; /* of it: lists the faults */
+	bool has_search;             /* it was tried to open `search` */
 	bool is_searchable;
 	struct bc_page_search search;
 	struct bc_chunk *chunk;
@@ -122,17 +120,15 @@ void bc_overview_close_file(struct bc_overview *overview);
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *overview, const struct bc_overview_segment *segment);
 
-/* Reads a chunk of the open file, which is in its table. Returns false if it is damaged, which is
- * reported once, or the overview is stopped. */
-bool bc_overview_read_chunk(
-	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
+/* Reads a chunk of the open file. Returns false if it is damaged, which is reported once, or the
+ * overview is stopped. */
+static inline bool bc_overview_read_chunk(
+	struct bc_overview *overview, const struct bc_chunk_row *row, struct bc_chunk *chunk)
+{
+	struct bc_segment_file *file = &overview->open;
 
-/* Reads only the header of a chunk. Same result. */
-bool bc_overview_read_header(
-	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
-
-/* Call before bytes are read. Returns false if the overview is stopped, now or earlier. */
-bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
+	return bc_segment_file_read(file, (uint32_t)(row - file->table.rows), chunk);
+}
 
 /* ---- columns: overview_columns.c */
 

@@ -295,11 +295,10 @@ static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segme
 	uint64_t lost = bc_overview_lost_in(segment, rows, at, at + 1);
 
 	add_clock_difference(s, &row->info, segment->clock_hz);
-	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
-		return -ECANCELED;
 	if (!bc_overview_read_chunk(o, row, chunk)) {
-		add_unreadable(s, &c, lost);
-		return 0;
+		if (o->open.stop == 0)
+			add_unreadable(s, &c, lost);
+		return o->open.stop;
 	}
 	bc_chunk_ticks(chunk, s->ticks);
 	for (uint32_t i = 1; i < chunk->info.records && c.is_sorted; i++)
@@ -478,14 +477,12 @@ static int list_row(
 	struct bc_chunk *chunk = o->chunk;
 	bool is_decoded = false;
 
-	if (!bc_overview_pace(o, bc_chunk_info_header_bytes(&row->info)))
-		return -ECANCELED;
-	if (!bc_overview_read_header(o, row, chunk))
-		return 0;
+	if (!bc_segment_file_read_header(&o->open, (uint32_t)(row - o->open.table.rows), chunk)) {
+		(void)bc_overview_read_chunk(o, row, chunk); /* reports it */
+		return o->open.stop;
+	}
 	if (needs_records(chunk) && l->decoded < DECODED_CHUNKS) {
 		l->decoded++;
-		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
-			return -ECANCELED;
 		is_decoded = bc_overview_read_chunk(o, row, chunk);
 		if (is_decoded)
 			bc_chunk_ticks(chunk, l->ticks);
@@ -514,7 +511,7 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 
 	if (l == NULL)
 		return -ENOMEM;
-	o->stop = 0;
+	o->open.stop = 0;
 	l->overview = o;
 	l->from_ns = from_ns;
 	l->to_ns = to_ns;
@@ -522,11 +519,11 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 	l->context = context;
 	for (uint32_t i = 0; rc == 0 && !l->is_over && i < o->segment_count; i++) {
 		const struct bc_overview_segment *s = o->segments[i];
-		if (!bc_overview_pace(o, 0))
+		if (!bc_segment_file_pace(&o->open, 0))
 			rc = -ECANCELED;
 		else if (s->has_events && s->from_ns <= to_ns && s->to_ns >= from_ns)
 			rc = list_segment(l, s);
 	}
 	free(l);
-	return o->stop != 0 ? o->stop : rc;
+	return o->open.stop != 0 ? o->open.stop : rc;
 }

@@ -21,7 +21,7 @@
 #include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/recording/recording_summary.h"
-#include "formats/segment/segment_name.h"
+#include "formats/recording/segments.h"
 
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per file or recording, each on a line"},
@@ -112,28 +112,19 @@ static enum bc_exit print_hole(
 static enum bc_exit add_spans(struct job *job, const char *path,
 	const struct bc_segment_span *first, const struct bc_segment_span *last)
 {
-	struct bc_segment_span *before = &job->before;
 	struct bc_missing_segments hole;
-	enum bc_exit code = bc_missing_between(&hole, before, first)
-				    ? print_hole(job->console, path, &hole)
-				    : BC_EXIT_OK;
 
-	if (last->tag != before->tag || last->segment > before->segment ||
-		(last->segment == before->segment && last->next > before->next)) /* a copy */
-		*before = *last;
-	return code;
+	return bc_missing_before(&hole, &job->before, first, last)
+		       ? print_hole(job->console, path, &hole)
+		       : BC_EXIT_OK;
 }
 
 /* Takes a file that can't be read for what its name says. */
 static enum bc_exit add_unread(struct job *job, const char *path)
 {
-	struct bc_segment_name name;
+	struct bc_segment_span span;
 
-	if (!bc_segment_name_read(&name, basename(path)))
-		return BC_EXIT_OK;
-	const struct bc_segment_span span = {
-		.tag = bc_recording_tag(name.recording), .segment = name.segment};
-	return add_spans(job, path, &span, &span);
+	return bc_segment_path_span(&span, path) ? add_spans(job, path, &span, &span) : BC_EXIT_OK;
 }
 
 static enum bc_exit info_segment(struct job *job, struct bc_file *file)

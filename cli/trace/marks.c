@@ -14,7 +14,7 @@
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 
 enum { OPTION_KIND = 1000 };
 
@@ -43,7 +43,7 @@ const struct bc_usage bc_marks_usage = {
 struct marks {
 	const struct bc_console *console;
 	struct bc_segment_input input;
-	struct bc_segment_files files;
+	struct bc_segments files;
 	struct bc_output output;
 	bool is_json;
 	const char *kind; /* NULL: any */
@@ -75,7 +75,7 @@ static const char *kind_name(const struct bc_event *event)
 static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t row)
 {
 	const struct bc_event *event = at->event;
-	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.table, row);
+	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.file.table, row);
 	bool is_gap = event->kind == BC_EVENT_GAP;
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
@@ -88,7 +88,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
 			{"epoch", json_integer(m->chunk.info.epoch)},
 			{"time", at->has_wall ? bc_json_time(at->wall_ns) : json_null()},
-			{"file", bc_json_text(m->files.path)},
+			{"file", bc_json_text(m->files.file.path)},
 			{"recording",
 				header != NULL ? bc_json_text(header->recording) : json_null()},
 			{"host", bc_json_text_or_null(header != NULL ? header->host : "")},
@@ -111,7 +111,7 @@ static void print_text(struct marks *m, const struct moment *at)
 	if (at->has_wall)
 		bc_rfc3339_write(wall, at->wall_ns);
 	bc_output_format(&m->output, "%10" PRIu64 "  %s  ", at->number, wall);
-	bc_output_safe(&m->output, m->files.path);
+	bc_output_safe(&m->output, m->files.file.path);
 	bc_output_format(&m->output, "  %-7s  ", kind_name(at->event));
 	if (at->event->kind == BC_EVENT_GAP)
 		bc_output_format(&m->output, "%s", bc_gap_text(text, at->event));
@@ -124,7 +124,7 @@ static void print_text(struct marks *m, const struct moment *at)
 static void print_event(struct marks *m, uint32_t row, const struct bc_event *event)
 {
 	const struct bc_chunk_info *info = &m->chunk.info;
-	uint64_t hz = bc_segment_files_clock_hz(&m->files, row);
+	uint64_t hz = bc_segment_file_clock_hz(&m->files.file, row);
 	uint32_t last = info->records != 0 ? info->records - 1 : 0;
 	uint32_t next = event->position < last ? event->position : last;
 	/* The header has the ticks of the first and last record. */
@@ -156,9 +156,9 @@ static bool is_in_time(struct marks *m, uint32_t row)
 {
 	struct bc_filter_bounds bounds;
 
-	if (!bc_filter_args_chunk(&m->args, m->console, m->files.path,
-		    &m->files.table.rows[row].info, bc_segment_files_clock_hz(&m->files, row),
-		    &bounds))
+	if (!bc_filter_args_chunk(&m->args, m->console, m->files.file.path,
+		    &m->files.file.table.rows[row].info,
+		    bc_segment_file_clock_hz(&m->files.file, row), &bounds))
 		return false;
 	m->span = bounds.ticks;
 	return true;
@@ -167,20 +167,20 @@ static bool is_in_time(struct marks *m, uint32_t row)
 /* Reads a chunk, or at least its header, which has the events. Returns false if that is damaged. */
 static bool read_chunk(struct marks *m, uint32_t row)
 {
-	m->has_records = bc_segment_files_read(&m->files, row, &m->chunk);
+	m->has_records = bc_segment_file_read(&m->files.file, row, &m->chunk);
 	if (m->has_records)
 		bc_chunk_ticks(&m->chunk, m->ticks);
-	return m->has_records || bc_segment_files_read_header(&m->files, row, &m->chunk);
+	return m->has_records || bc_segment_file_read_header(&m->files.file, row, &m->chunk);
 }
 
 static void list_files(struct marks *m)
 {
 	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
-		if (!bc_segment_files_open(&m->files, i, NULL))
+		if (!bc_segments_open(&m->files, i, NULL))
 			continue;
-		for (uint32_t row = 0; row < m->files.table.count && !bc_output_failed(&m->output);
-			row++) {
-			if (!is_in_time(m, row) || m->files.table.rows[row].info.events == 0 ||
+		for (uint32_t row = 0;
+			row < m->files.file.table.count && !bc_output_failed(&m->output); row++) {
+			if (!is_in_time(m, row) || m->files.file.table.rows[row].info.events == 0 ||
 				!read_chunk(m, row))
 				continue;
 			for (uint32_t e = 0; e < m->chunk.info.events; e++)
@@ -201,7 +201,7 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	if (code != BC_EXIT_OK)
 		goto out;
 	m->input.exit = files.exit;
-	if (!bc_segment_files_init(&m->files, &io, files.paths, files.count)) {
+	if (!bc_segments_init(&m->files, &io, files.paths, files.count)) {
 		code = bc_print_no_memory(m->console);
 		goto out;
 	}
@@ -215,7 +215,7 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	} else {
 		code = BC_EXIT_FAILED;
 	}
-	bc_segment_files_free(&m->files);
+	bc_segments_free(&m->files);
 out:
 	bc_files_free(&files);
 	bc_operands_close(&m->input.operands);

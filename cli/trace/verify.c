@@ -21,7 +21,7 @@
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"

@@ -8,6 +8,7 @@
 #include "formats/recording/recording_summary.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_index.h"
 
@@ -25,16 +27,15 @@ struct reader {
 	struct bc_recording_summary *summary;
 	const struct bc_recording *recording;
 	const struct bc_summary_io *io;
-	bool has_before;
-	struct bc_segment_span before;   /* the file before */
+	int dir_fd;
+	struct bc_search_io file_io;
+	char paths[2][BC_RECORDING_PATH_MAX]; /* of the newest file and the next one */
+	struct bc_segment_file newest;        /* so far */
+	bool is_countable;                    /* the newest one is */
+	bool has_last;
+	struct bc_segment_span last;     /* up to the newest file */
 	struct bc_segment_header header; /* of the file being read */
-	/* The newest file so far. */
-	int fd; /* -1: none */
-	bool is_partial;
-	bool is_countable;
-	int loaded;                  /* 1: not yet; 0 or a negative errno: whether `table` is */
-	struct bc_chunk_table table; /* its chunks */
-	struct bc_chunk chunk;       /* only its events */
+	struct bc_chunk chunk;           /* only its events */
 };
 
 static bool summary_goes_on(const struct reader *r)
@@ -54,26 +55,31 @@ static void report_fault(const struct reader *r, const char *path, int error)
 		r->io->fault(r->io->context, path, error);
 }
 
-static void on_damage(void *context, const struct bc_segment_damage *damage)
+static int on_open(void *context, const char *path)
+{
+	const struct reader *r = context;
+
+	return openat(r->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct reader *r = context;
 
-	if (damage->is_torn && r->is_partial) /* it is being written, or will be recovered */
-		return;
-	if (r->summary->is_counted)
+	if (fault->kind == BC_SEARCH_DAMAGED && r->summary->is_counted)
 		report_fault(r, r->summary->path, -EBADMSG);
 	r->summary->is_counted = false;
 }
 
 /* Adds the notes in a chunk to the metadata of the header, which they override, and finds the
  * recording's end. A note that is invalid or does not fit is ignored. */
-static void add_events(struct reader *r, const struct bc_chunk_row *row)
+static void add_events(struct reader *r, uint32_t row)
 {
 	struct bc_recording_summary *s = r->summary;
 	char note[BC_METADATA_MAX];
 	char err[128];
 
-	if (bc_chunk_header_load(&r->chunk, r->fd, row->offset, &row->info) != 0)
+	if (!bc_segment_file_read_header(&r->newest, row, &r->chunk))
 		return;
 	s->has_end = bc_recording_end_find(&s->end, &r->chunk) || s->has_end;
 	for (uint32_t i = 0; i < r->chunk.info.events; i++) {
@@ -91,12 +97,12 @@ static void add_events(struct reader *r, const struct bc_chunk_row *row)
 static void add_newest_rows(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
-	const struct bc_chunk_table *table = &r->table;
+	const struct bc_chunk_table *table = &r->newest.table;
 	uint64_t lost = 0;
 
 	for (uint32_t i = 0; i < table->count && summary_goes_on(r); i++)
 		if (table->rows[i].info.events != 0)
-			add_events(r, &table->rows[i]);
+			add_events(r, i);
 	if (table->count == 0)
 		return;
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
@@ -106,43 +112,16 @@ static void add_newest_rows(struct reader *r)
 	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
 }
 
-/* Lists the chunks of the newest file, once. Returns 0 or a negative errno. */
-static int load_table(struct reader *r)
-{
-	const struct bc_chunk_table_io io = {r, on_damage, on_pace};
-
-	if (r->loaded > 0)
-		r->loaded = bc_chunk_table_load(&r->table, r->fd, &io);
-	r->summary->is_counted = r->summary->is_counted && r->loaded == 0;
-	return r->loaded;
-}
-
-static void close_newest(struct reader *r)
-{
-	if (r->loaded <= 0)
-		bc_chunk_table_free(&r->table);
-	if (r->fd >= 0)
-		close(r->fd);
-	r->loaded = 1;
-	r->fd = -1;
-}
-
-/* Returns the error if it ends the summary, otherwise 0. */
-static int fatal_error(int error)
-{
-	return error == -ENOMEM || error == -ECANCELED ? error : 0;
-}
-
 /* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't
  * be read. */
-static int add_header(struct reader *r, int fd, const struct bc_recording_file *file)
+static int add_header(struct reader *r, int fd, uint32_t segment)
 {
 	struct bc_recording_summary *s = r->summary;
 	int rc = bc_segment_header_load(&r->header, fd);
 
 	if (rc != 0)
 		return rc;
-	if (strcmp(r->header.recording, r->recording->id) != 0 || r->header.segment != file->number)
+	if (strcmp(r->header.recording, r->recording->id) != 0 || r->header.segment != segment)
 		return -EXDEV;
 	if (!s->has_start && r->header.wall_ns != 0) {
 		s->has_start = true;
@@ -152,101 +131,94 @@ static int add_header(struct reader *r, int fd, const struct bc_recording_file *
 	return 0;
 }
 
-/* Finds what is missing between a file and the previous one, which is still open unless it can't be
- * read. `header` is the file's, or NULL. Returns 0, -ENOMEM, or -ECANCELED. */
-static int find_hole(struct reader *r, const struct bc_recording_file *file, const char *path,
-	const struct bc_segment_header *header)
+/* Finds what is missing between a file and the newest one so far. */
+static void find_hole(struct reader *r, const char *path, const struct bc_segment_span *span)
 {
 	struct bc_recording_summary *s = r->summary;
 	struct bc_missing_segments missing;
-	struct bc_segment_span after = {.segment = file->number, .is_read = header != NULL};
-	int rc = 0;
 
-	if (header != NULL)
-		after.first = header->first_record;
-	if (!r->has_before && header != NULL)
-		s->first_record = header->first_record;
-	if (r->has_before && bc_missing_between(&missing, &r->before, &after)) {
-		r->before.is_read = r->before.is_read && r->fd >= 0;
-		if (r->before.is_read && after.is_read) {
-			rc = load_table(r);
-			r->before.is_read = rc == 0 && r->table.count != 0;
-		}
-		if (r->before.is_read && after.is_read) {
-			const struct bc_chunk_info *last = &r->table.rows[r->table.count - 1].info;
-			r->before.next = last->first_record + last->records;
-		}
-		bc_missing_between(&missing, &r->before, &after);
-		s->missing_segments += missing.count;
-		s->missing += missing.records;
-		if (r->io->missing != NULL)
-			r->io->missing(r->io->context, path, &missing);
+	if (!r->has_last) {
+		s->first_record = span->first;
+		r->last = *span;
 	}
-	r->has_before = true;
-	r->before = after;
-	return fatal_error(rc);
+	r->has_last = true;
+	/* How many records are missing shows only where the file before ends. */
+	if (span->segment - r->last.segment > 1 && r->last.is_read && span->is_read) {
+		r->last.is_read = bc_segment_file_load(&r->newest) == 0 &&
+				  r->newest.table.count != 0;
+		if (r->last.is_read)
+			r->last = bc_segment_file_span(
+				&r->newest, r->newest.table.count - 1, r->newest.table.count - 1);
+	}
+	if (!bc_missing_before(&missing, &r->last, span, span))
+		return;
+	s->missing_segments += missing.count;
+	s->missing += missing.records;
+	if (r->io->missing != NULL)
+		r->io->missing(r->io->context, path, &missing);
 }
 
-/* Adds a file, which is open and stays so if it becomes the newest. Returns 0, -ENOMEM, or
- * -ECANCELED. */
-static int add_file(
-	struct reader *r, int fd, const struct bc_recording_file *file, const char *path)
+/* Adds a file, which is open and stays so: it is the newest. */
+static void add_file(
+	struct reader *r, struct bc_segment_file *file, const struct bc_segment_span *named)
 {
 	struct bc_recording_summary *s = r->summary;
+	struct bc_segment_span span = *named;
 	struct bc_index_head head;
 	struct stat st;
-	bool is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-	int error = is_regular ? add_header(r, fd, file) : -EXDEV;
+	bool is_regular = fstat(file->table.fd, &st) == 0 && S_ISREG(st.st_mode);
+	int error = is_regular ? add_header(r, file->table.fd, named->segment) : -EXDEV;
 
 	if (error == -EXDEV) {
 		s->foreign++;
-		report_fault(r, path, error);
-		close(fd);
-		return 0;
+		report_fault(r, file->path, error);
+		bc_segment_file_close(file);
+		return;
 	}
-	int rc = find_hole(r, file, path, error == 0 ? &r->header : NULL);
-	close_newest(r);
-	bool has_index = bc_segment_index_read_head(&head, fd) == 0;
-	r->fd = fd;
-	r->is_partial = file->is_partial;
+	span.is_read = error == 0;
+	span.first = error == 0 ? r->header.first_record : 0;
+	find_hole(r, file->path, &span);
+	bc_segment_file_close(&r->newest);
+	r->newest.path = NULL;
+	bool has_index = bc_segment_index_read_head(&head, file->table.fd) == 0;
+	bool is_partial = bc_segment_path_is_partial(file->path);
+	int stop = r->newest.stop;
+	r->newest = *file;
+	r->newest.stop = stop;
 	r->is_countable = has_index || (r->io->counts_unsealed && error == 0);
 	s->segments++;
 	s->bytes += (uint64_t)st.st_size;
 	s->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	s->is_open = s->is_open || file->is_partial;
+	s->is_open = s->is_open || is_partial;
 	s->is_counted = s->is_counted && r->is_countable;
-	snprintf(s->path, sizeof(s->path), "%s", path);
+	snprintf(s->path, sizeof(s->path), "%s", file->path);
 	if (has_index) {
 		s->records += head.records;
 		s->lost += head.lost;
-		return rc;
+		return;
 	}
 	if (error != 0) {
 		s->unread++;
-		report_fault(r, path, error);
+		report_fault(r, file->path, error);
 	}
-	if (rc != 0 || !r->is_countable)
-		return rc;
-	rc = load_table(r);
-	for (uint32_t i = 0; rc == 0 && i < r->table.count; i++)
-		s->records += r->table.rows[i].info.records;
-	return fatal_error(rc);
+	if (!r->is_countable || bc_segment_file_load(&r->newest) != 0)
+		return;
+	for (uint32_t i = 0; i < r->newest.table.count; i++)
+		s->records += r->newest.table.rows[i].info.records;
 }
 
 /* Adds what the newest segment says. */
-static int add_newest(struct reader *r)
+static void add_newest(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
-	int rc = 0;
 
 	s->to_ns = s->changed_ns;
-	if (r->is_partial)
-		s->is_written = bc_is_being_written(r->fd);
-	if (r->is_countable && (rc = load_table(r)) == 0)
+	if (bc_segment_path_is_partial(r->newest.path))
+		s->is_written = bc_is_being_written(r->newest.table.fd);
+	if (r->is_countable && bc_segment_file_load(&r->newest) == 0)
 		add_newest_rows(r);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
-	return fatal_error(rc);
 }
 
 /* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s. */
@@ -267,35 +239,29 @@ static bool parse_start(int64_t *ns, const char *id)
 	return true;
 }
 
-static int add_files(struct reader *r, int dir_fd, const struct bc_recording_list *list)
+static void add_listed(struct reader *r, const struct bc_recording_list *list,
+	const struct bc_recording_file *listed)
 {
-	const struct bc_recording *recording = r->recording;
-	char path[BC_RECORDING_PATH_MAX];
-	int rc = 0;
+	struct bc_recording_summary *s = r->summary;
+	char *path = r->paths[r->newest.path == r->paths[0]];
+	struct bc_segment_file file = {.io = &r->file_io};
+	struct bc_segment_span span;
 
-	for (uint32_t i = 0; rc == 0 && i < recording->count; i++) {
-		struct bc_recording_file file = list->files[recording->first + i];
-		if (!bc_recording_file_is_read(&file))
-			continue;
-		int fd = bc_recording_file_open(path, dir_fd, list, recording, &file);
-		if (fd >= 0) {
-			rc = add_file(r, fd, &file, path);
-		} else if (fd != -ENOENT) {
-			r->summary->segments++;
-			r->summary->unread++;
-			r->summary->is_counted = false;
-			report_fault(r, path, fd);
-			rc = find_hole(r, &file, path, NULL);
-		} else if (r->has_before) {
-			r->before = (struct bc_segment_span){.segment = file.number};
-		}
-		if (rc == 0 && !summary_goes_on(r))
-			rc = -ECANCELED;
+	bc_recording_file_path(path, list, r->recording, listed);
+	(void)!bc_segment_path_span(&span, path);
+	if (bc_segment_file_open(&file, path)) {
+		add_file(r, &file, &span);
+		return;
 	}
-	if (rc == 0 && r->fd >= 0)
-		rc = add_newest(r);
-	close_newest(r);
-	return rc;
+	int error = errno;
+	if (error != ENOENT) {
+		s->segments++;
+		s->unread++;
+		s->is_counted = false;
+		report_fault(r, path, -error);
+	}
+	if (error != ENOENT || r->has_last)
+		find_hole(r, path, &span);
 }
 
 int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
@@ -309,13 +275,23 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 		return -ENOMEM;
 	r->summary = s;
 	r->recording = recording;
-	r->has_before = false;
-	r->fd = -1;
-	r->loaded = 1;
 	r->io = io;
+	r->dir_fd = dir_fd;
+	r->file_io = (struct bc_search_io){
+		.context = r, .open = on_open, .fault = on_fault, .pace = on_pace};
+	r->newest = (struct bc_segment_file){.io = &r->file_io};
+	r->has_last = false;
 	s->is_counted = true;
 	s->has_start = parse_start(&s->started_ns, recording->id);
-	int rc = add_files(r, dir_fd, list);
+	for (uint32_t i = 0; bc_segment_file_pace(&r->newest, 0) && i < recording->count; i++) {
+		const struct bc_recording_file *file = &list->files[recording->first + i];
+		if (bc_recording_file_is_read(file))
+			add_listed(r, list, file);
+	}
+	if (r->newest.stop == 0 && r->newest.path != NULL)
+		add_newest(r);
+	int rc = r->newest.stop;
+	bc_segment_file_close(&r->newest);
 	free(r);
 	return rc;
 }

@@ -48,7 +48,7 @@ struct search {
 	bc_search_cb on_hit;
 	uint64_t matches; /* reported, or counted */
 	bool is_over;     /* enough has been found */
-	struct bc_segment_files files;
+	struct bc_segments files;
 	struct record_pos begin; /* of what is searched, by --after-mark and --before-mark */
 	struct record_pos end;
 	bool has_warned; /* about an unknown clock rate */
@@ -68,7 +68,7 @@ struct search {
 
 static bool is_stopped(const struct search *s)
 {
-	return s->is_over || s->files.is_stopped;
+	return s->is_over || s->files.file.stop != 0;
 }
 
 static bool is_before(struct record_pos a, struct record_pos b)
@@ -88,7 +88,7 @@ static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 	s->chunks[0].is_full = s->chunks[1].is_full = false;
 	s->reported = 0;
 	s->wanted = 0;
-	return bc_segment_files_open(&s->files, at, query);
+	return bc_segments_open(&s->files, at, query);
 }
 
 static bool open_file(struct search *s, int at)
@@ -104,8 +104,8 @@ static bool open_to_search(struct search *s, int at)
 	if (!s->has_query)
 		return true;
 	uint64_t bytes;
-	bc_page_search_rows(&s->files.table, &s->query, &bytes);
-	return bc_segment_files_pace(&s->files, bytes);
+	bc_page_search_rows(&s->files.file.table, &s->query, &bytes);
+	return bc_segment_file_pace(&s->files.file, bytes);
 }
 
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
@@ -117,7 +117,7 @@ static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 			return &s->chunks[i];
 		}
 	struct chunk_cache *l = &s->chunks[s->next_cache];
-	l->is_full = bc_segment_files_read(&s->files, row, &l->chunk);
+	l->is_full = bc_segment_file_read(&s->files.file, row, &l->chunk);
 	if (!l->is_full)
 		return NULL;
 	l->row = row;
@@ -131,18 +131,18 @@ static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 /* True if the chunk may contain a match. */
 static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds *bounds)
 {
-	struct bc_chunk_info info = s->files.table.rows[row].info;
+	struct bc_chunk_info info = s->files.file.table.rows[row].info;
 	const struct bc_filter *filter = &s->filter;
-	uint64_t hz = bc_segment_files_clock_hz(&s->files, row);
+	uint64_t hz = bc_segment_file_clock_hz(&s->files.file, row);
 
 	if (info.records == 0 || !is_before((struct record_pos){s->files.at, row, 0}, s->end) ||
 		!is_before(s->begin, (struct record_pos){s->files.at, row, info.records}))
 		return false;
 	if (filter->has_wall && hz == 0 && !s->has_warned) {
 		s->has_warned = true;
-		s->files.io->fault(
-			s->files.io->context, &(struct bc_search_fault){.kind = BC_SEARCH_NO_CLOCK,
-						      .file = s->files.path});
+		s->files.file.io->fault(s->files.file.io->context,
+			&(struct bc_search_fault){
+				.kind = BC_SEARCH_NO_CLOCK, .file = s->files.file.path});
 	}
 	info.events = 0; /* only records are searched */
 	return bc_filter_chunk(filter, &info, hz, bounds);
@@ -151,7 +151,7 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 /* True if the page counts rule out a match in the chunk. */
 static bool is_ruled_out(struct search *s, uint32_t row)
 {
-	const struct bc_chunk_table *t = &s->files.table;
+	const struct bc_chunk_table *t = &s->files.file.table;
 	struct chunk_cache *l = &s->chunks[s->next_cache];
 
 	if (!s->has_query || t->rows[row].is_bad)
@@ -161,7 +161,7 @@ static bool is_ruled_out(struct search *s, uint32_t row)
 	if (s->chunks[1 - s->next_cache].is_full && s->chunks[1 - s->next_cache].row == row)
 		return false;
 	l->is_full = false;
-	if (!bc_segment_files_pace(&s->files, bc_chunk_info_header_bytes(&t->rows[row].info)))
+	if (!bc_segment_file_pace(&s->files.file, bc_chunk_info_header_bytes(&t->rows[row].info)))
 		return true;
 	return !bc_page_search_chunk(t, row, &s->query, &l->chunk);
 }
@@ -209,11 +209,11 @@ static uint32_t search_row(struct search *s, uint32_t row)
 static uint32_t row_of(const struct search *s, uint64_t nth)
 {
 	uint32_t low = 0;
-	uint32_t high = s->files.table.count;
+	uint32_t high = s->files.file.table.count;
 
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
-		if (s->files.table.rows[middle].before <= nth)
+		if (s->files.file.table.rows[middle].before <= nth)
 			low = middle;
 		else
 			high = middle;
@@ -226,7 +226,7 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 {
 	uint32_t row = row_of(s, nth);
 	const struct chunk_cache *l = load_chunk(s, row);
-	struct bc_search_hit hit = {.file = s->files.path,
+	struct bc_search_hit hit = {.file = s->files.file.path,
 		.is_context = is_context,
 		.follows = s->reported == nth && nth != 0};
 
@@ -234,9 +234,9 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	if (l == NULL)
 		return;
 	const struct bc_chunk_info *info = &l->chunk.info;
-	const struct bc_segment_header *header = bc_chunk_table_header(&s->files.table, row);
-	uint32_t i = (uint32_t)(nth - s->files.table.rows[row].before);
-	uint64_t hz = bc_segment_files_clock_hz(&s->files, row);
+	const struct bc_segment_header *header = bc_chunk_table_header(&s->files.file.table, row);
+	uint32_t i = (uint32_t)(nth - s->files.file.table.rows[row].before);
+	uint64_t hz = bc_segment_file_clock_hz(&s->files.file, row);
 	bc_entry_of_record(&hit.entry, l->chunk.records + (size_t)i * BC_RECORD_BYTES,
 		info->first_record + i, l->ticks[i]);
 	hit.entry.epoch = info->epoch;
@@ -247,14 +247,16 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	hit.segment = info->segment;
 	hit.has_wall = hz != 0;
 	hit.wall_ns = bc_chunk_wall(info, l->ticks[i], hz);
-	if (!s->on_hit(s->files.io->context, &hit))
-		s->is_over = s->files.is_stopped = true;
+	if (!s->on_hit(s->files.file.io->context, &hit)) {
+		s->is_over = true;
+		s->files.file.stop = -ECANCELED;
+	}
 }
 
 /* Reports the context that follows the last match, up to the record before `end`. */
 static void report_after(struct search *s, uint64_t end)
 {
-	while (s->reported < end && s->reported < s->wanted && !s->files.is_stopped)
+	while (s->reported < end && s->reported < s->wanted && s->files.file.stop == 0)
 		report_record(s, s->reported, true);
 }
 
@@ -276,7 +278,7 @@ static void report_match(struct search *s, uint64_t nth)
 /* Reports the matches of a chunk, without the first `skip`. */
 static void report_hits(struct search *s, uint32_t row, uint32_t hits, uint64_t skip)
 {
-	uint64_t before = s->files.table.rows[row].before;
+	uint64_t before = s->files.file.table.rows[row].before;
 
 	for (uint32_t i = (uint32_t)skip; i < hits && !is_stopped(s); i++) {
 		report_match(s, before + s->hits[i]);
@@ -287,7 +289,7 @@ static void report_hits(struct search *s, uint32_t row, uint32_t hits, uint64_t 
 
 static void end_file(struct search *s)
 {
-	const struct bc_chunk_table *t = &s->files.table;
+	const struct bc_chunk_table *t = &s->files.file.table;
 
 	if (s->files.at >= 0 && t->count != 0)
 		report_after(s, t->rows[t->count - 1].before + t->rows[t->count - 1].info.records);
@@ -300,7 +302,7 @@ static void search_forward(struct search *s)
 	for (int i = 0; i < s->files.count && !is_stopped(s); i++) {
 		if (!open_to_search(s, i))
 			continue;
-		for (uint32_t row = 0; row < s->files.table.count && !is_stopped(s); row++) {
+		for (uint32_t row = 0; row < s->files.file.table.count && !is_stopped(s); row++) {
 			uint32_t hits = search_row(s, row);
 			if (s->options->is_count)
 				s->matches += hits;
@@ -333,7 +335,7 @@ static int search_backward(struct search *s, uint64_t *total)
 	for (int i = s->files.count - 1; i >= 0 && *total < last && !is_stopped(s); i--) {
 		if (!open_to_search(s, i))
 			continue;
-		for (uint32_t row = s->files.table.count; row-- != 0 && *total < last;) {
+		for (uint32_t row = s->files.file.table.count; row-- != 0 && *total < last;) {
 			uint32_t hits = search_row(s, row);
 			if (hits != 0 && !add_hit_chunk(s, row, hits))
 				return -ENOMEM;
@@ -353,7 +355,7 @@ static int report_last(struct search *s)
 		const struct hit_chunk *found = &s->hit_chunks[i];
 		if (s->files.at != found->file)
 			end_file(s);
-		if (!open_file(s, found->file) || found->row >= s->files.table.count)
+		if (!open_file(s, found->file) || found->row >= s->files.file.table.count)
 			continue;
 		uint32_t hits = search_row(s, found->row);
 		report_hits(s, found->row, hits, skip);
@@ -378,8 +380,8 @@ static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *ha
 	struct bc_chunk *chunk = &s->chunks[0].chunk;
 
 	/* If the header is damaged, reading the chunk reports that. */
-	if (!bc_segment_files_read_header(&s->files, row, chunk) &&
-		!bc_segment_files_read(&s->files, row, chunk))
+	if (!bc_segment_file_read_header(&s->files.file, row, chunk) &&
+		!bc_segment_file_read(&s->files.file, row, chunk))
 		return;
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
@@ -408,11 +410,11 @@ static const char *set_marks(struct search *s)
 	for (int i = 0; i < s->files.count; i++) {
 		if (!open_file(s, i))
 			continue;
-		for (uint32_t row = 0; row < s->files.table.count; row++)
-			if (s->files.table.rows[row].info.events != 0)
+		for (uint32_t row = 0; row < s->files.file.table.count; row++)
+			if (s->files.file.table.rows[row].info.events != 0)
 				find_marks(s, row, &has_begin, &has_end);
 	}
-	if (s->files.is_stopped)
+	if (s->files.file.stop != 0)
 		return NULL;
 	return !has_begin ? o->after_mark : !has_end ? o->before_mark : NULL;
 }
@@ -422,8 +424,8 @@ static void set_start(struct search *s)
 {
 	for (int i = 0;
 		i < s->files.count && (s->filter.from_is_relative || s->filter.to_is_relative); i++)
-		if (open_file(s, i) && s->files.table.count != 0)
-			bc_filter_start(&s->filter, s->files.table.rows[0].info.wall_ns);
+		if (open_file(s, i) && s->files.file.table.count != 0)
+			bc_filter_start(&s->filter, s->files.file.table.rows[0].info.wall_ns);
 }
 
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
@@ -435,7 +437,7 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 
 	*matches = 0;
 	*missing = NULL;
-	if (s == NULL || chunks == NULL || !bc_segment_files_init(&s->files, io, paths, count))
+	if (s == NULL || chunks == NULL || !bc_segments_init(&s->files, io, paths, count))
 		goto out;
 	s->options = options;
 	s->filter = options->filter;
@@ -454,8 +456,10 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 		rc = report_last(s);
 	else if (rc == 0)
 		search_forward(s);
+	if (rc == 0 && s->files.file.stop == -ENOMEM)
+		rc = -ENOMEM;
 	*matches = s->matches;
-	bc_segment_files_free(&s->files);
+	bc_segments_free(&s->files);
 	free(s->hit_chunks);
 out:
 	free(chunks);

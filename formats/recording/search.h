@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/recording/segment_files.h"
+#include "formats/recording/segments.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/filter.h"
 

@@ -37,6 +37,17 @@ bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_seg
 	return missing->count != 0;
 }
 
+bool bc_missing_before(struct bc_missing_segments *missing, struct bc_segment_span *last,
+	const struct bc_segment_span *begin, const struct bc_segment_span *end)
+{
+	bool is_missing = bc_missing_between(missing, last, begin);
+
+	if (end->tag != last->tag || end->segment > last->segment ||
+		(end->segment == last->segment && end->next > last->next))
+		*last = *end;
+	return is_missing;
+}
+
 const char *bc_missing_write(char out[BC_MISSING_TEXT], const struct bc_missing_segments *m)
 {
 	int n = 0;

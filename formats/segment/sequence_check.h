@@ -55,6 +55,12 @@ struct bc_segment_span {
 bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_segment_span *before,
 	const struct bc_segment_span *after);
 
+/* Follows segments in order, also those of which only the name is known: `last` is the last one so
+ * far, `begin` and `end` the first and last segment of the next file. Returns true if segments are
+ * missing before it; sets *missing. A copy of what was before changes nothing. */
+bool bc_missing_before(struct bc_missing_segments *missing, struct bc_segment_span *last,
+	const struct bc_segment_span *begin, const struct bc_segment_span *end);
+
 /* Writes "2,446,668 records missing: segment 3 is not here", "segments 3 to 5 are not here" or
  * "4,096 records missing from record 8192 on". Returns `out`. */
 #define BC_MISSING_TEXT 112
