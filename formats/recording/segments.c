@@ -235,6 +235,7 @@ struct bc_segments_item {
 	enum given given;             /* once it has been opened */
 	bool is_reported;             /* damage has been reported */
 	bool is_known;                /* `first` and `last` are set */
+	bool is_foreign;              /* not here: it has the header of another segment */
 	bool has_hole;                /* between it and the one before, which has been reported */
 	struct bc_segment_span first; /* two only in a concatenation */
 	struct bc_segment_span last;
@@ -277,18 +278,28 @@ static bool is_wanted(const struct bc_segments *r, const struct bc_missing_segme
 		       missing->from + missing->records > r->first_record);
 }
 
+/* The next file in a direction that is here; -1: none. */
+static int neighbour(const struct bc_segments *r, int at, int step)
+{
+	for (at += step; at >= 0 && at < r->count; at += step)
+		if (!r->items[at].is_foreign)
+			return at;
+	return -1;
+}
+
 /* Reports the segments that are missing before a file, if it and the one before it are known. Only
  * these two are opened, so what a search does not reach is not reported. */
 static void report_hole(struct bc_segments *r, int at)
 {
 	struct bc_missing_segments missing;
 	char what[BC_MISSING_TEXT];
+	int before = at >= 0 ? neighbour(r, at, -1) : -1;
 
-	if (at <= 0 || at >= r->count)
+	if (before < 0)
 		return;
 	struct bc_segments_item *item = &r->items[at];
-	if (item->has_hole || !item->is_known || !item[-1].is_known ||
-		!bc_missing_between(&missing, &item[-1].last, &item->first) ||
+	if (item->has_hole || !item->is_known || !r->items[before].is_known ||
+		!bc_missing_between(&missing, &r->items[before].last, &item->first) ||
 		!is_wanted(r, &missing))
 		return;
 	item->has_hole = true;
@@ -301,7 +312,7 @@ static void set_known(struct bc_segments *r, int at)
 {
 	r->items[at].is_known = true;
 	report_hole(r, at);
-	report_hole(r, at + 1);
+	report_hole(r, neighbour(r, at, 1));
 }
 
 /* Takes a file that can't be read for what its name says. */
@@ -395,7 +406,10 @@ bool bc_segments_open(struct bc_segments *r, int at, const struct bc_page_query 
 		(void)bc_segments_open(r, at - 1, query);
 	close_item(r);
 	if (!bc_segment_file_open(&r->file, item->path)) {
-		if (errno != ENOENT && errno != EXDEV)
+		item->is_foreign = errno == EXDEV;
+		if (item->is_foreign)
+			report_hole(r, neighbour(r, at, 1));
+		else
 			know_by_name(r, at);
 		return false;
 	}
