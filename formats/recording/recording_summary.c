@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "formats/base/atomic_file.h"
@@ -221,24 +220,6 @@ static void add_newest(struct reader *r)
 		s->to_ns = s->end.ended_ns;
 }
 
-/* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s. */
-static bool parse_start(int64_t *ns, const char *id)
-{
-	struct tm tm = {.tm_year = 0};
-	unsigned fraction;
-	int end = 0;
-
-	if (strlen(id) < 23 ||
-		sscanf(id, "%4d%2d%2dT%2d%2d%2dZ-%3x%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-			&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &fraction, &end) != 7 ||
-		end != 20)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	*ns = (int64_t)timegm(&tm) * 1000000000 + (int64_t)fraction * 1000000000 / 4096;
-	return true;
-}
-
 static void add_listed(struct reader *r, const struct bc_recording_list *list,
 	const struct bc_recording_file *listed)
 {
@@ -282,7 +263,7 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	r->newest = (struct bc_segment_file){.io = &r->file_io};
 	r->has_last = false;
 	s->is_counted = true;
-	s->has_start = parse_start(&s->started_ns, recording->id);
+	s->has_start = bc_recording_id_start(&s->started_ns, recording->id);
 	for (uint32_t i = 0; bc_segment_file_pace(&r->newest, 0) && i < recording->count; i++) {
 		const struct bc_recording_file *file = &list->files[recording->first + i];
 		if (bc_recording_file_is_read(file))

@@ -6,7 +6,10 @@
  * in the order of the files, each record once: `reported` is the first that has not been, `wanted`
  * the end of the last match's context.
  *
- * Backwards, the chunks with the last matches are collected first, then reported forwards. */
+ * Backwards, the last matches are collected first, then reported forwards. Recordings may overlap
+ * in time, so the last ones are those with the latest times: each recording is a lane, and the lane
+ * that may have the latest record is searched next. What is not opened yet is bounded by the time
+ * when its file was last changed. */
 #include "formats/recording/search.h"
 
 #include <errno.h>
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
@@ -28,11 +32,21 @@ struct chunk_cache {
 	uint64_t ticks[BC_CHUNK_RECORDS];
 };
 
-/* A chunk with matches. */
-struct hit_chunk {
+/* A match, from the end: its position, and its time, which is not above that of a later record of
+ * its recording. */
+struct last_hit {
+	int64_t ns;
 	int file;
 	uint32_t row;
-	uint32_t hits;
+	uint32_t at;
+};
+
+/* The files of a recording, from the end: `begin` to `end` - 1 have not been searched. No record in
+ * them is later than `latest_ns`. */
+struct lane {
+	int begin;
+	int end;
+	int64_t latest_ns;
 };
 
 /* A position between two records. */
@@ -60,10 +74,13 @@ struct search {
 	uint64_t reported; /* records before this one, by their place in the file, are reported */
 	uint64_t wanted;   /* those before this one are context of the last match */
 	uint32_t hits[BC_CHUNK_RECORDS];
-	/* Backwards: the chunks with matches, the last one first. */
-	struct hit_chunk *hit_chunks;
-	size_t hit_chunk_count;
-	size_t hit_chunk_capacity;
+	/* Backwards: */
+	struct lane *lanes;
+	int lane_count;
+	struct last_hit *last; /* more than options->last only until keep_last() */
+	size_t last_count;
+	size_t last_capacity;
+	int64_t enough_ns; /* that many matches are at or after it */
 };
 
 static bool is_stopped(const struct search *s)
@@ -313,52 +330,146 @@ static void search_forward(struct search *s)
 	}
 }
 
-static bool add_hit_chunk(struct search *s, uint32_t row, uint32_t hits)
-{
-	struct hit_chunk *found = bc_grow(
-		s->hit_chunks, &s->hit_chunk_capacity, s->hit_chunk_count, sizeof(*found));
+/* A file's time of change may be by the clock of a file server. */
+#define CLOCK_SLACK_NS INT64_C(60000000000)
 
-	if (found == NULL)
-		return false;
-	s->hit_chunks = found;
-	s->hit_chunks[s->hit_chunk_count++] = (struct hit_chunk){s->files.at, row, hits};
-	return true;
+/* No record in the first `end` files of a lane is later than this. A time of change before the
+ * start of the recording was not kept when the file was copied, so it tells nothing. */
+static int64_t changed_ns(const struct search *s, int end)
+{
+	struct stat st;
+	int64_t start_ns;
+
+	if (end == 0 || bc_segments_stat(&s->files, end - 1, &st) != 0 ||
+		!bc_segments_start(&s->files, end - 1, &start_ns))
+		return INT64_MAX;
+	int64_t ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + CLOCK_SLACK_NS;
+	return ns > start_ns ? ns : INT64_MAX;
 }
 
-/* Collects the chunks with the last matches. Sets *total to the number of their matches. Returns 0
- * or -ENOMEM. */
-static int search_backward(struct search *s, uint64_t *total)
+static int make_lanes(struct search *s)
+{
+	s->lanes = calloc((size_t)s->files.count + 1, sizeof(*s->lanes));
+	if (s->lanes == NULL)
+		return -ENOMEM;
+	for (int i = 0; i < s->files.count; i++) {
+		if (!bc_segments_follows(&s->files, i))
+			s->lanes[s->lane_count++].begin = i;
+		s->lanes[s->lane_count - 1].end = i + 1;
+	}
+	for (int i = 0; i < s->lane_count && s->lane_count != 1; i++)
+		s->lanes[i].latest_ns = changed_ns(s, s->lanes[i].end);
+	if (s->lane_count == 1)
+		s->lanes[0].latest_ns = INT64_MAX;
+	return 0;
+}
+
+/* The lane that may have the latest record; NULL if none can have one of the last matches. */
+static struct lane *latest_lane(struct search *s)
+{
+	struct lane *latest = NULL;
+
+	for (int i = s->lane_count - 1; i >= 0; i--)
+		if (s->lanes[i].begin != s->lanes[i].end &&
+			(latest == NULL || s->lanes[i].latest_ns > latest->latest_ns))
+			latest = &s->lanes[i];
+	return latest != NULL && latest->latest_ns > s->enough_ns ? latest : NULL;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct last_hit *x = a;
+	const struct last_hit *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The latest first. */
+static int compare_times(const void *a, const void *b)
+{
+	const struct last_hit *x = a;
+	const struct last_hit *y = b;
+
+	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : compare_places(b, a);
+}
+
+/* Forgets matches that are not among the last ones. */
+static void keep_last(struct search *s)
 {
 	uint64_t last = s->options->last;
 
-	*total = 0;
-	for (int i = s->files.count - 1; i >= 0 && *total < last && !is_stopped(s); i--) {
-		if (!open_to_search(s, i))
-			continue;
-		for (uint32_t row = s->files.file.table.count; row-- != 0 && *total < last;) {
-			uint32_t hits = search_row(s, row);
-			if (hits != 0 && !add_hit_chunk(s, row, hits))
-				return -ENOMEM;
-			*total += hits;
-		}
+	if (s->last_count < last)
+		return;
+	qsort(s->last, s->last_count, sizeof(*s->last), compare_times);
+	s->last_count = last;
+	s->enough_ns = s->last[last - 1].ns;
+}
+
+/* Collects the matches of a chunk of a lane, from the end. */
+static int collect_row(struct search *s, struct lane *lane, uint32_t row)
+{
+	const struct bc_chunk_info *info = &s->files.file.table.rows[row].info;
+	uint64_t hz = bc_segment_file_clock_hz(&s->files.file, row);
+	uint64_t last = s->options->last;
+	uint32_t hits = search_row(s, row);
+	uint32_t first = hits > last ? hits - (uint32_t)last : 0;
+	const uint64_t *ticks = hits != 0 ? load_chunk(s, row)->ticks : NULL;
+
+	for (uint32_t i = first; i < hits; i++) {
+		struct last_hit *grown = bc_grow(
+			s->last, &s->last_capacity, s->last_count, sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		s->last = grown;
+		int64_t ns = bc_chunk_wall(info, ticks[s->hits[i]], hz);
+		s->last[s->last_count++] = (struct last_hit){
+			ns < lane->latest_ns ? ns : lane->latest_ns, s->files.at, row, s->hits[i]};
 	}
+	if (info->wall_ns < lane->latest_ns)
+		lane->latest_ns = info->wall_ns;
+	if (s->enough_ns == INT64_MIN || s->last_count / 2 >= last)
+		keep_last(s);
 	return 0;
+}
+
+/* Collects the last matches. Returns 0 or -ENOMEM. */
+static int search_backward(struct search *s)
+{
+	struct lane *lane;
+	int rc = make_lanes(s);
+
+	s->enough_ns = INT64_MIN;
+	while (rc == 0 && !is_stopped(s) && (lane = latest_lane(s)) != NULL) {
+		bool is_open = open_to_search(s, --lane->end);
+		uint32_t row = is_open ? s->files.file.table.count : 0;
+		while (rc == 0 && row-- != 0 && lane->latest_ns > s->enough_ns && !is_stopped(s))
+			rc = collect_row(s, lane, row);
+		int64_t changed = lane->begin != lane->end && s->lane_count != 1
+					  ? changed_ns(s, lane->end)
+					  : INT64_MAX;
+		if (changed < lane->latest_ns)
+			lane->latest_ns = changed;
+	}
+	keep_last(s);
+	return rc;
 }
 
 static int report_last(struct search *s)
 {
-	uint64_t total;
-	int rc = search_backward(s, &total);
-	uint64_t skip = total > s->options->last ? total - s->options->last : 0;
+	int rc = search_backward(s);
 
-	for (size_t i = s->hit_chunk_count; rc == 0 && i-- != 0; skip = 0) {
-		const struct hit_chunk *found = &s->hit_chunks[i];
-		if (s->files.at != found->file)
+	if (rc == 0 && s->last_count != 0)
+		qsort(s->last, s->last_count, sizeof(*s->last), compare_places);
+	for (size_t i = 0; rc == 0 && i < s->last_count && !is_stopped(s); i++) {
+		const struct last_hit *hit = &s->last[i];
+		if (s->files.at != hit->file)
 			end_file(s);
-		if (!open_file(s, found->file) || found->row >= s->files.file.table.count)
-			continue;
-		uint32_t hits = search_row(s, found->row);
-		report_hits(s, found->row, hits, skip);
+		if (open_file(s, hit->file) && hit->row < s->files.file.table.count)
+			report_match(s, s->files.file.table.rows[hit->row].before + hit->at);
 	}
 	end_file(s);
 	return rc;
@@ -460,7 +571,8 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 		rc = -ENOMEM;
 	*matches = s->matches;
 	bc_segments_free(&s->files);
-	free(s->hit_chunks);
+	free(s->lanes);
+	free(s->last);
 out:
 	free(chunks);
 	free(s);

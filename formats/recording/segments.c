@@ -429,3 +429,21 @@ bool bc_segments_open(struct bc_segments *r, int at, const struct bc_page_query 
 	close_item(r);
 	return false;
 }
+
+bool bc_segments_follows(const struct bc_segments *r, int at)
+{
+	return named_step(r, at) >= 0;
+}
+
+int bc_segments_stat(const struct bc_segments *r, int at, struct stat *st)
+{
+	return bc_segment_path_find(r->items[at].path) ? stat(r->items[at].path, st) : -1;
+}
+
+bool bc_segments_start(const struct bc_segments *r, int at, int64_t *ns)
+{
+	struct bc_segment_name name;
+
+	return bc_segment_name_read(&name, basename(r->items[at].path)) &&
+	       bc_recording_id_start(ns, name.recording);
+}

@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "formats/base/must_check.h"
 #include "formats/bus/page_counts.h"
@@ -149,5 +150,14 @@ void bc_segments_free(struct bc_segments *segments);
  * anything); or if the file is stopped. Reports the holes on either side of it, as soon as the
  * other neighbour is known too. */
 bool bc_segments_open(struct bc_segments *segments, int at, const struct bc_page_query *query);
+
+/* True if a file and the one before it are of the same recording, by their names. */
+bool bc_segments_follows(const struct bc_segments *recordings, int at);
+
+/* The start of a file's recording, by its name. Returns false if its name does not have it. */
+bool bc_segments_start(const struct bc_segments *recordings, int at, int64_t *ns);
+
+/* stat() of a file, without opening it. */
+int bc_segments_stat(const struct bc_segments *recordings, int at, struct stat *st) BC_MUST_CHECK;
 
 #endif

@@ -128,3 +128,20 @@ int bc_segment_name_compare(const void *a, const void *b)
 		return x->segment < y->segment ? -1 : 1;
 	return (int)rank_of(x) - (int)rank_of(y);
 }
+
+bool bc_recording_id_start(int64_t *ns, const char *id)
+{
+	struct tm tm = {.tm_year = 0};
+	unsigned fraction;
+	int end = 0;
+
+	if (strlen(id) < 23 ||
+		sscanf(id, "%4d%2d%2dT%2d%2d%2dZ-%3x%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+			&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &fraction, &end) != 7 ||
+		end != 20)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*ns = (int64_t)timegm(&tm) * 1000000000 + (int64_t)fraction * 1000000000 / 4096;
+	return true;
+}

@@ -51,4 +51,8 @@ bool bc_segment_name_read(struct bc_segment_name *name, const char *file);
 /* For qsort(): orders by recording, then segment, then sealed, partial, damaged. */
 int bc_segment_name_compare(const void *a, const void *b);
 
+/* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s.
+ * Returns false if the id does not begin with it. */
+bool bc_recording_id_start(int64_t *ns, const char *id);
+
 #endif

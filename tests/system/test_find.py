@@ -350,3 +350,28 @@ def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
         out, err = buscap("find", "--count", "0-", *paths, code=3)
         equal(out, b"10000\n", paths)
         assert f"{torn}: the same segment again; skipped" in err, err
+
+
+@pytest.mark.parametrize("changed", ["kept", "copied", "lost"])
+def test_the_last_matches_are_the_latest_of_recordings_that_overlap(tmp, changed):
+    """The times when the files were changed only save opening some: whatever they are, the answer is the same."""
+    out = tmp / "rec"
+    out.mkdir()
+    # The first one, which has the lower id, ends last; the third lies in the middle of both.
+    for ticks, count in ((1000, 30), (700, 30), (250, 20)):
+        stream = tmp / "stream"
+        stream.write_bytes(b"".join(struct.pack("<I4BI", 8 * i, 1, 4, 0, 0, ticks) for i in range(count)))
+        equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream},format=byu,clock_hz=1000", "-o", out,
+                  "-b", "duration:5s").returncode, 0)
+    paths = harness.segments(out)
+    assert len(paths) > 9, paths
+    for path in paths if changed != "kept" else ():
+        os.utime(path, None if changed == "copied" else (0, 0))
+    hits = [json.loads(line) for line in buscap("find", "--json", "0-", out)[0].splitlines()]
+    equal(len(hits), 80)
+    by_time = sorted(range(80), key=lambda i: (hits[i]["time"], i))
+    assert len({hits[i]["recording"] for i in by_time[-10:]}) == 2 and hits[by_time[-1]]["recording"] == hits[0]["recording"]
+    for last in (1, 2, 5, 12, 40, 79, 80, 100):
+        wanted = [hits[i] for i in sorted(by_time[-last:])]
+        found_last = [json.loads(line) for line in buscap("find", "--json", "--last", last, "0-", out)[0].splitlines()]
+        equal(found_last, wanted, last)

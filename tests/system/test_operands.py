@@ -152,6 +152,7 @@ def test_what_can_not_be_read_is_said_and_the_rest_is_read(command, lab, tmp):
     foreign[0].unlink()
     equal(buscap(command, tmp), wanted)
     foreign[1].write_text("text")
+    os.utime(foreign[1], (1767229200, 1767229200))  # an hour after its name
     done = run(need(BUSCAP), command.split()[0], *COMMANDS[command], tmp)
     if command == "find --json":  # it doesn't get that far back
         equal(done.returncode, 0, done.stderr.decode())
