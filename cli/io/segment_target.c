@@ -287,20 +287,18 @@ static int create_file(struct bc_segment_target *t)
 static int finish_chunk(struct bc_segment_target *t)
 {
 	size_t header_bytes;
-	uint64_t gaps;
-	uint64_t lost;
 
 	if (!bc_chunk_is_empty(&t->chunk)) {
 		int rc = t->is_created ? 0 : create_file(t);
 		if (rc == 0) {
 			t->chunk.info.recording_tag = t->tag;
-			bc_chunk_gaps(&t->chunk, &gaps, &lost);
+			const struct bc_loss loss = bc_chunk_loss(&t->chunk);
 			bc_chunk_add_lost(&t->chunk, t->lost);
 			memcpy(t->chunk.info.lost, t->lost, sizeof(t->lost));
 			bc_chunk_encode(
 				t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &t->pages, &header_bytes);
 			rc = bc_segment_append(&t->writer, t->encoded, header_bytes, &t->chunk.info,
-				gaps, lost, &t->pages.counts);
+				&loss, &t->pages.counts);
 		}
 		if (rc != 0)
 			return t->error = rc;

@@ -63,6 +63,25 @@ const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exac
 	return out;
 }
 
+const char *bc_loss_cell(char out[BC_HUMANIZE_MAX], struct bc_loss loss)
+{
+	char count[BC_HUMANIZE_MAX];
+
+	if (loss.lost == 0 && loss.inexact != 0)
+		return "unknown";
+	snprintf(out, BC_HUMANIZE_MAX, "%s%s", loss.inexact != 0 ? ">= " : "",
+		bc_humanize_count(count, loss.lost));
+	return out;
+}
+
+const char *bc_lost_cell(char out[BC_HUMANIZE_MAX], const json_t *r)
+{
+	if (!json_is_number(bc_json_path(r, "lost")))
+		return "-";
+	return bc_loss_cell(out, (struct bc_loss){.lost = bc_json_path_count(r, "lost"),
+					 .inexact = bc_json_path_count(r, "inexact_gaps")});
+}
+
 const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap)
 {
 	const char *name = bc_gap_cause_name(gap->cause);

@@ -10,8 +10,11 @@
 
 #include "cli/io/file.h"
 #include "cli/term/console.h"
+#include "cli/term/json_path.h"
+#include "cli/term/text.h"
 #include "formats/base/format_id.h"
 #include "formats/bus/chunk.h"
+#include "formats/bus/loss.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
@@ -44,6 +47,11 @@ void bc_print_faults_left(const struct bc_console *console, const char *file, ui
 /* Returns "an unknown number of samples lost", or `out` with "at least 250 samples lost" or
  * "250 samples lost". `lost` is a minimum unless it is exact; if that is 0, it is unknown. */
 const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact);
+
+/* The samples lost in a recording, for a column or a line: "1,234", ">= 1,234", "unknown", or "-"
+ * if they were not counted. `recording` is the JSON of bc_recording_summary_json(). */
+const char *bc_loss_cell(char out[BC_HUMANIZE_MAX], struct bc_loss loss);
+const char *bc_lost_cell(char out[BC_HUMANIZE_MAX], const json_t *recording);
 
 /* Writes "at least 250 samples lost (buffer, 0.001200 s)". Returns `out`. */
 const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/trace.h"
 #include "cli/live/status.h"
 #include "cli/term/json_path.h"
 #include "cli/term/text.h"
@@ -61,7 +62,7 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 	const char *reason = bc_json_path_text(r, "reason");
 	const char *state = bc_json_path_text(r, "state");
 	bool is_running = state != NULL && strcmp(state, "recording") == 0;
-	bool is_recovered = state != NULL && strcmp(state, "recovered") == 0;
+	char cell[BC_HUMANIZE_MAX];
 	bool is_empty = json_is_null(bc_json_path(r, "ended")) &&
 			(bc_json_path_count(r, "segments") | bc_json_path_count(r, "records") |
 				bc_json_path_count(r, "lost")) == 0;
@@ -84,10 +85,7 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 			"[  on disk     {bytes B}\n]",
 			r);
 	if (!is_empty)
-		bc_template_print(o,
-			is_recovered ? "[  lost        {lost #} or more\n]"
-				     : "[  lost        {lost #}\n]",
-			r);
+		bc_status_line(o, "lost", "%s", bc_lost_cell(cell, r));
 	bc_template_print(o, "[  newest file {path}\n]", r);
 	bc_notes_print(o, bc_json_path(r, "metadata"), "  note        ", "\n");
 	return true;
@@ -112,12 +110,13 @@ bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 	json_array_foreach(recordings, i, r)
 	{
 		char size[BC_HUMANIZE_MAX] = "-";
+		char lost[BC_HUMANIZE_MAX];
 		bc_column_text(o, width, r, "id");
 		bc_column_text(o, 9, r, "state");
 		bc_column_time(o, r, "started");
 		bc_column_count(o, 8, r, "segments");
 		bc_column_count(o, 17, r, "records");
-		bc_column_count(o, 12, r, "lost");
+		bc_output_format(o, "%12s  ", bc_lost_cell(lost, r));
 		if (json_is_number(bc_json_path(r, "bytes")))
 			bc_humanize_bytes(size, (double)bc_json_path_count(r, "bytes"));
 		bc_output_format(o, "%8s  ", size);

@@ -116,15 +116,12 @@ static const struct bc_page_counts *chunk_counts(
 	struct bc_chunk *chunk = o->chunk;
 	struct bc_page_counts *counts = &o->pages.counts;
 	bool is_unit = d->level == LEVEL_CHUNKS && !d->is_second;
-	uint64_t gaps;
-	uint64_t lost;
 
 	if (!bc_segment_file_read_header(&o->open, (uint32_t)(row - o->open.table.rows), chunk)) {
 		c->has_gaps = c->has_gaps && (!is_unit || row->info.events == 0);
 		return NULL;
 	}
-	bc_chunk_gaps(chunk, &gaps, &lost);
-	c->gaps += is_unit ? gaps : 0;
+	c->gaps += is_unit ? bc_chunk_loss(chunk).gaps : 0;
 	*counts = (struct bc_page_counts){
 		.capacity = BC_CHUNK_REGIONS, .regions = o->pages.regions};
 	bool is_known = chunk->info.records == row->info.records &&

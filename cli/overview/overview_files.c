@@ -275,8 +275,6 @@ static int add_row(
 	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
 	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
 	bool is_skipped = has_index && row != 0 && row + 1 != o->open.table.count;
-	uint64_t gaps;
-	uint64_t lost;
 	int rc = 0;
 
 	if (is_new) {
@@ -293,10 +291,10 @@ static int add_row(
 	if (info->events == 0 || is_skipped ||
 		bc_chunk_header_load(o->chunk, o->open.table.fd, r->offset, info) != 0)
 		return rc;
-	bc_chunk_gaps(o->chunk, &gaps, &lost);
-	s->gaps += gaps;
+	const struct bc_loss loss = bc_chunk_loss(o->chunk);
+	s->gaps += loss.gaps;
 	if (is_new) /* subtract the samples that the first chunk itself lost */
-		s->lost_before -= lost < s->lost_before ? lost : s->lost_before;
+		s->lost_before -= loss.lost < s->lost_before ? loss.lost : s->lost_before;
 	set_end(s, o->chunk);
 	return rc;
 }
@@ -316,7 +314,7 @@ static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 		struct bc_overview_segment *s = &file->segments[0];
 		s->bytes = (uint64_t)file->st.st_size;
 		s->is_sealed = has_index;
-		s->gaps = has_index ? head.gaps : s->gaps;
+		s->gaps = has_index ? head.loss.gaps : s->gaps;
 		if (has_index && s->end == BC_OVERVIEW_OPEN &&
 			o->open.table.headers[0].sequence == 0)
 			s->end = BC_OVERVIEW_SEALED; /* not made by buscapd */

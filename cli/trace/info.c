@@ -304,7 +304,7 @@ struct printer {
 	uint64_t count;
 	uint64_t segments;
 	uint64_t records;
-	uint64_t lost;
+	struct bc_loss loss;
 	uint64_t bytes;
 	struct bc_recording_summary summary;
 };
@@ -372,7 +372,7 @@ static void print_row(const struct printer *p, const json_t *row)
 	bc_output_format(p->output, "%10s  ", text);
 	bc_column_count(p->output, 8, row, "segments");
 	bc_column_count(p->output, 17, row, "records");
-	bc_column_count(p->output, 12, row, "lost");
+	bc_output_format(p->output, "%*s  ", 12, bc_lost_cell(text, row));
 	bc_output_format(p->output, "%8s  ", bc_humanize_bytes(text, (double)s->bytes));
 	bc_output_safe(p->output, s->header.host[0] != '\0' ? s->header.host : "-");
 	if (s->first_record != 0)
@@ -393,8 +393,7 @@ static void print_total(const struct printer *p)
 	bc_output_format(p->output, "%-*s  %8s  %17s  %12s  %8s\n",
 		p->id_width + 2 + 9 + 2 + BC_COLUMN_TIME + 2 + 10, "total",
 		bc_humanize_count(texts[0], p->segments), bc_humanize_count(texts[1], p->records),
-		bc_humanize_count(texts[2], p->lost),
-		bc_humanize_bytes(texts[3], (double)p->bytes));
+		bc_loss_cell(texts[2], p->loss), bc_humanize_bytes(texts[3], (double)p->bytes));
 }
 
 /* The members that only this command prints. */
@@ -416,7 +415,7 @@ static bool print_recording(struct printer *p, const char *id)
 	p->count++;
 	p->segments += s->segments;
 	p->records += s->records;
-	p->lost += s->lost;
+	bc_loss_add(&p->loss, s->loss);
 	p->bytes += s->bytes;
 	if (p->is_json)
 		return bc_output_json_value(p->output, bc_json_merge(row, more_json(s)));

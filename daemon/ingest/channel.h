@@ -25,9 +25,9 @@
 #include <uv.h>
 
 #include "daemon/ingest/overwrite_ring.h"
-#include "daemon/store/losses.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
+#include "formats/bus/loss.h"
 
 struct bc_counts;
 struct bc_trigger_match;

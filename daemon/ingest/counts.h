@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/store/losses.h"
+#include "formats/bus/loss.h"
 
 struct bc_counts {
 	uint64_t received;         /* in valid frames, including invalid cycles */

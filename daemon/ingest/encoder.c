@@ -35,7 +35,7 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_le
 	out->is_last = slot->is_last;
 	out->state = BC_ENCODED_CHUNK;
 	out->bytes = 0;
-	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
+	out->loss = bc_chunk_loss(&slot->chunk);
 	memset(&out->losses, 0, sizeof(out->losses));
 	bc_losses_add_chunk(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))

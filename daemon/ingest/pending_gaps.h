@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/store/losses.h"
 #include "formats/bus/chunk.h"
+#include "formats/bus/loss.h"
 
 /* By cause. Initially all zeros: none. */
 struct bc_pending_gaps {

@@ -190,7 +190,7 @@ static void write_recording(char *out, size_t size, const struct bc_status *s, c
 {
 	const struct bc_buffer_state *buffer = &s->buffer;
 	const struct bc_status_progress progress = bc_status_progress(s);
-	struct bc_loss_sum sum = bc_losses_sum(&s->counts->losses);
+	struct bc_loss sum = bc_losses_sum(&s->counts->losses);
 	char amount[32];
 	char lost[40] = "an unknown number";
 

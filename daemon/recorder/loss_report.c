@@ -145,7 +145,7 @@ void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, ui
 /* Writes the losses of a whole recording, including those of unknown size; "" if there are none. */
 static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
 {
-	struct bc_loss_sum sum = bc_losses_sum(losses);
+	struct bc_loss sum = bc_losses_sum(losses);
 
 	write_losses(out, losses);
 	size_t used = strlen(out);

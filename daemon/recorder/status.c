@@ -240,7 +240,7 @@ json_t *bc_status_json(const struct bc_status *s)
 	const struct bc_status_flight *f = &s->flight;
 	const struct bc_counts *c = s->counts;
 	const struct bc_writer_stats *w = s->stats;
-	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
+	const struct bc_loss lost = bc_losses_sum(&c->losses);
 	const struct bc_space_forecast space = bc_status_space(s);
 	const struct bc_status_progress progress = bc_status_progress(s);
 	char board_id[16];

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/losses.h"
 #include "daemon/store/recording_info.h"
+#include "formats/bus/loss.h"
 #include "formats/segment/segment.h"
 
 /* Set by the writer, for retries: nothing is written twice. */
@@ -24,8 +24,7 @@ struct bc_encoded {
 	bool is_last;
 	enum bc_encoded_state state;
 	struct bc_chunk_info info;
-	uint64_t gaps;           /* gap events */
-	uint64_t lost;           /* samples lost in them */
+	struct bc_loss loss;     /* of its gaps */
 	struct bc_losses losses; /* gaps and lost samples, by cause */
 	size_t header_bytes;
 	size_t bytes; /* 0: an empty chunk */

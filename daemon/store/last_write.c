@@ -78,7 +78,7 @@ static void must_fit(bool is_added)
 static void encode_note(struct bc_last_write *l, struct bc_encoded *e)
 {
 	bc_chunk_add_lost(l->note, l->note->info.lost);
-	bc_chunk_gaps(l->note, &e->gaps, &e->lost);
+	e->loss = bc_chunk_loss(l->note);
 	e->bytes = bc_chunk_encode(e->data, l->note, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
 	e->info = l->note->info;
 	e->state = BC_ENCODED_END;

@@ -246,8 +246,8 @@ static struct bc_writer_notice file_notice(
 		.records = writer->records,
 		.bytes = writer->file.bytes,
 		.chunks = writer->chunks,
-		.gaps = writer->gaps,
-		.lost = writer->lost,
+		.gaps = writer->loss.gaps,
+		.lost = writer->loss.lost,
 	};
 
 	snprintf(notice.file, sizeof(notice.file), "%.*s", (int)sizeof(notice.file) - 1,
@@ -629,8 +629,8 @@ static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (!segment_has_room(r, e))
 		return -EFBIG;
-	int rc = bc_segment_append(&r->segment, e->data, e->header_bytes, &e->info, e->gaps,
-		e->lost, &e->pages.counts);
+	int rc = bc_segment_append(
+		&r->segment, e->data, e->header_bytes, &e->info, &e->loss, &e->pages.counts);
 	if (rc != 0)
 		return rc;
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes", r->stats.file,
@@ -759,16 +759,16 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 		if (is_out_of_space(-rc) && !bc_reserve_release(r->dir_fd))
 			break;
 	}
-	if (e->gaps == 0)
+	if (e->loss.gaps == 0)
 		return; /* recovery adds the end if it is missing */
 	if (rc == 0)
 		bc_log(BC_LOG_WARNING | BC_LOG_LOST,
 			"%s/%s: ends with a gap: %s samples could not be written", r->dir,
-			r->stats.file, BC_GROUPED(e->lost));
+			r->stats.file, BC_GROUPED(e->loss.lost));
 	else
 		bc_log(BC_LOG_ERROR | BC_LOG_LOST,
 			"%s: %s samples could not be written, and no file reports the loss",
-			e->recording->header.recording, BC_GROUPED(e->lost));
+			e->recording->header.recording, BC_GROUPED(e->loss.lost));
 }
 
 /* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */

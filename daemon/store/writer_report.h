@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "daemon/store/losses.h"
 #include "formats/base/atomic_file.h"
+#include "formats/bus/loss.h"
 #include "formats/segment/segment_name.h"
 
 struct bc_recording_info;

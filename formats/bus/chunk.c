@@ -50,18 +50,6 @@ uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)
 	return missing;
 }
 
-void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
-{
-	*gaps = 0;
-	*lost = 0;
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		if (chunk->events[i].kind != BC_EVENT_GAP)
-			continue;
-		*gaps += 1;
-		*lost += chunk->events[i].value;
-	}
-}
-
 void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES])
 {
 	for (uint32_t i = 0; i < chunk->info.events; i++) {

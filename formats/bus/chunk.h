@@ -126,9 +126,6 @@ static inline uint8_t *bc_chunk_record(struct bc_chunk *chunk, uint32_t n)
  * whose loss is already recorded by a gap with cause BC_GAP_DAMAGED at position 0 don't count. */
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected);
 
-/* Counts the chunk's gap events and the samples lost in them, at least. */
-void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost);
-
 /* Adds the samples lost in the chunk's gaps to `lost`, by cause. */
 void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES]);
 

@@ -31,6 +31,7 @@ struct reader {
 	char paths[2][BC_RECORDING_PATH_MAX]; /* of the newest file and the next one */
 	struct bc_segment_file newest;        /* so far */
 	bool is_countable;                    /* the newest one is */
+	bool has_index;
 	bool has_last;
 	struct bc_segment_span last;     /* up to the newest file */
 	struct bc_segment_header header; /* of the file being read */
@@ -81,6 +82,8 @@ static void add_events(struct reader *r, uint32_t row)
 	if (!bc_segment_file_read_header(&r->newest, row, &r->chunk))
 		return;
 	s->has_end = bc_recording_end_find(&s->end, &r->chunk) || s->has_end;
+	if (!r->has_index)
+		bc_loss_add(&s->loss, bc_chunk_loss(&r->chunk));
 	for (uint32_t i = 0; i < r->chunk.info.events; i++) {
 		const struct bc_event *event = &r->chunk.events[i];
 		if (event->kind != BC_EVENT_NOTE || event->text_bytes >= sizeof(note))
@@ -107,7 +110,10 @@ static void add_newest_rows(struct reader *r)
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		lost += last->lost[cause];
-	s->lost = lost > s->lost ? lost : s->lost;
+	if (lost > s->loss.lost) {
+		s->loss.lost = lost;
+		s->loss.inexact += s->loss.inexact == 0; /* their gaps may not be exact */
+	}
 	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
 }
 
@@ -184,6 +190,7 @@ static void add_file(
 	int stop = r->newest.stop;
 	r->newest = *file;
 	r->newest.stop = stop;
+	r->has_index = has_index;
 	r->is_countable = has_index || (r->io->counts_unsealed && error == 0);
 	s->segments++;
 	s->bytes += (uint64_t)st.st_size;
@@ -193,7 +200,7 @@ static void add_file(
 	snprintf(s->path, sizeof(s->path), "%s", file->path);
 	if (has_index) {
 		s->records += head.records;
-		s->lost += head.lost;
+		bc_loss_add(&s->loss, head.loss);
 		return;
 	}
 	if (error != 0) {
@@ -306,7 +313,9 @@ json_t *bc_recording_summary_json(
 		{"segments", bc_json_u64(s->segments)},
 		{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
 		{"bytes", bc_json_u64(s->bytes)},
-		{"lost", s->is_counted ? bc_json_u64(s->lost) : json_null()},
+		{"lost", s->is_counted ? bc_json_u64(s->loss.lost) : json_null()},
+		{"gaps", bc_json_u64(s->loss.gaps)},
+		{"inexact_gaps", bc_json_u64(s->loss.inexact)},
 		{"metadata", bc_metadata_parse(s->header.metadata)},
 		{"path", bc_json_text(path)},
 		{"missing_segments", bc_json_u64(s->missing_segments)},

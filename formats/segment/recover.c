@@ -329,12 +329,10 @@ struct added {
 static int append_encoded(struct recovery *r, struct bc_segment_writer *writer,
 	const struct bc_chunk *chunk, size_t header_bytes)
 {
-	uint64_t gaps;
-	uint64_t lost;
-
-	bc_chunk_gaps(chunk, &gaps, &lost);
+	const struct bc_loss loss = bc_chunk_loss(chunk);
 	int rc = bc_segment_append(
-		writer, r->encoded, header_bytes, &chunk->info, gaps, lost, &r->pages->counts);
+		writer, r->encoded, header_bytes, &chunk->info, &loss, &r->pages->counts);
+
 	r->result->chunks += rc == 0;
 	r->result->records += rc == 0 ? chunk->info.records : 0;
 	return rc;

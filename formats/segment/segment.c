@@ -428,8 +428,9 @@ void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index
 	bc_write_le32(out + 8, BC_SEGMENT_VERSION);
 	bc_write_le32(out + 12, head->rows);
 	bc_write_le64(out + 16, head->records);
-	bc_write_le64(out + 24, head->gaps);
-	bc_write_le64(out + 32, head->lost);
+	bc_write_le32(out + 24, (uint32_t)head->loss.gaps);
+	bc_write_le32(out + 28, (uint32_t)head->loss.inexact);
+	bc_write_le64(out + 32, head->loss.lost);
 	bc_write_le64(out + 40, head->offset);
 	bc_write_le64(out + 48, head->pages);
 	bc_checksum_write(out + 56, out);
@@ -442,8 +443,9 @@ bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HE
 		return false;
 	head->rows = bc_le32(in + 12);
 	head->records = bc_le64(in + 16);
-	head->gaps = bc_le64(in + 24);
-	head->lost = bc_le64(in + 32);
+	head->loss.gaps = bc_le32(in + 24);
+	head->loss.inexact = bc_le32(in + 28);
+	head->loss.lost = bc_le64(in + 32);
 	head->offset = bc_le64(in + 40);
 	head->pages = bc_le64(in + 48);
 	return head->rows <= BC_SEGMENT_CHUNKS &&

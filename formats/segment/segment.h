@@ -23,6 +23,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/describe.h"
+#include "formats/bus/loss.h"
 #include "formats/segment/record_encoder.h"
 
 /* ---- frames
@@ -149,8 +150,7 @@ uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info);
 struct bc_index_head {
 	uint32_t rows;
 	uint64_t records;
-	uint64_t gaps;   /* gap events */
-	uint64_t lost;   /* samples lost in them, at least */
+	struct bc_loss loss;
 	uint64_t offset; /* of the index in the segment */
 	uint64_t pages;  /* offset of the page summary; 0: none */
 };

@@ -56,7 +56,7 @@ static int reserve_row(struct bc_segment_writer *w)
 }
 
 int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t header_bytes,
-	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost,
+	const struct bc_chunk_info *info, const struct bc_loss *loss,
 	const struct bc_page_counts *pages)
 {
 	if (w->chunks == BC_SEGMENT_CHUNKS)
@@ -74,8 +74,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	bc_page_summary_add(&w->pages, pages, bytes);
 	w->chunks++;
 	w->records += info->records;
-	w->gaps += gaps;
-	w->lost += lost;
+	bc_loss_add(&w->loss, *loss);
 	return 0;
 }
 
@@ -98,8 +97,7 @@ static int write_index(struct bc_segment_writer *w)
 	bc_index_head_write(head, &(struct bc_index_head){
 					  .rows = w->chunks,
 					  .records = w->records,
-					  .gaps = w->gaps,
-					  .lost = w->lost,
+					  .loss = w->loss,
 					  .offset = offset,
 					  .pages = has_summary ? w->file.bytes : 0,
 				  });

@@ -15,6 +15,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/must_check.h"
+#include "formats/bus/loss.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
@@ -26,8 +27,7 @@ struct bc_segment_writer {
 	uint64_t first_record;
 	int64_t wall_ns; /* time of day when that record arrived */
 	uint64_t records;
-	uint64_t gaps;
-	uint64_t lost;
+	struct bc_loss loss;
 	uint32_t chunks;
 	size_t rows_capacity;
 	uint8_t *rows; /* the index: one row per chunk */
@@ -46,12 +46,12 @@ int bc_segment_create_copy(struct bc_segment_writer *writer, int dir_fd, const c
 	const json_t *json) BC_MUST_CHECK;
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
- * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(), `pages` from bc_chunk_encode() or
+ * the chunk's, `loss` is from bc_chunk_loss(), `pages` from bc_chunk_encode() or
  * bc_chunk_count() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the
  * segment already has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with
  * the partial chunk truncated. */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
-	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost,
+	const struct bc_chunk_info *info, const struct bc_loss *loss,
 	const struct bc_page_counts *pages) BC_MUST_CHECK;
 
 /* The length of the page summary and index after `more` further chunks, at most. */

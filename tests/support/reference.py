@@ -648,13 +648,14 @@ def _parse_header(data, at, length):
 
 def _parse_index(data, at, length, segment):
     where = f"{segment.path.name}: index"
-    _, _, version, rows, records, gaps, lost, offset, summary, head_hash = struct.unpack_from("<4I5QQ", data, at)
+    _, _, version, rows, records, gaps, inexact, lost, offset, summary, head_hash = struct.unpack_from("<4IQ2I4Q", data, at)
     check_hash(data[at : at + 56], head_hash, where)
     assert (version, summary, offset) == (3, segment.summary_at, at), f"{where}: version {version}, offset {offset}"
     assert rows == len(segment.chunks) and length == 96 + CHUNK_FIXED * rows, f"{where}: {rows} rows"
     assert records == sum(chunk.info["records"] for chunk in segment.chunks), f"{where}: {records} records"
     all_gaps = [e for chunk in segment.chunks for e in chunk.events if e.kind == "gap"]
     assert gaps == len(all_gaps), f"{where}: {gaps} gaps, the chunks have {len(all_gaps)}"
+    assert inexact == sum(not e.exact for e in all_gaps), f"{where}: {inexact} inexact gaps"
     assert lost == sum(e.value for e in all_gaps), f"{where}: {lost} lost"
     first = at + 64
     for i, chunk in enumerate(segment.chunks):

@@ -15,10 +15,13 @@ static inline size_t segment_append(
 	static uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 	static struct bc_chunk_pages pages;
 	size_t header_bytes;
+	struct bc_loss loss = bc_chunk_loss(chunk);
 
+	loss.gaps = gaps;
+	loss.lost = lost;
 	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &pages, &header_bytes);
-	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, gaps, lost,
-				 &pages.counts),
+	assert_int_equal(bc_segment_append(
+				 writer, encoded, header_bytes, &chunk->info, &loss, &pages.counts),
 		0);
 	return header_bytes;
 }

@@ -121,7 +121,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "path", expected);
 	assert_member(r, "reason", "null");
 	assert_true(json_is_string(json_object_get(r, "ended")));
-	assert_int_equal(json_object_size(r), 16);
+	assert_int_equal(json_object_size(r), 18);
 }
 
 TEST_F(recordings_are_listed_oldest_first)

@@ -122,7 +122,7 @@ static struct bc_encoded *encode_chunk(
 	for (; f->marks != 0; f->marks--)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
-	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
+	e->loss = bc_chunk_loss(chunk);
 	bc_losses_add_chunk(&e->losses, chunk);
 	e->bytes = bc_chunk_encode(
 		e->data, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &e->header_bytes);

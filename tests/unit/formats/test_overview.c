@@ -183,11 +183,9 @@ static void add_gap(struct fixture *f, uint64_t lost)
 static void append_chunk(struct fixture *f)
 {
 	size_t header_bytes;
-	uint64_t gaps;
-	uint64_t lost;
 
 	f->chunk->info.lost[BC_GAP_BOARD] = f->lost;
-	bc_chunk_gaps(f->chunk, &gaps, &lost);
+	const struct bc_loss loss = bc_chunk_loss(f->chunk);
 	bc_chunk_encode(f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	if (f->is_uncounted) {
 		size_t before = header_bytes;
@@ -196,7 +194,7 @@ static void append_chunk(struct fixture *f)
 		memmove(f->encoded + header_bytes, f->encoded + before, f->chunk->info.frame_bytes);
 	}
 	assert_int_equal(bc_segment_append(&f->writer, f->encoded, header_bytes, &f->chunk->info,
-				 gaps, lost, f->has_pages ? &chunk_pages.counts : NULL),
+				 &loss, f->has_pages ? &chunk_pages.counts : NULL),
 		0);
 }
 

@@ -134,7 +134,8 @@ static void append_chunk(
 		f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	assert_int_equal(
 		bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
-			plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0, &chunk_pages.counts),
+			&(struct bc_loss){plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0, 0},
+			&chunk_pages.counts),
 		0);
 	assert_int_equal(writer->file.bytes, bytes + n);
 }
@@ -389,8 +390,8 @@ TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 		gaps += plan[i].events != 0;
 		lost += plan[i].events != 0 ? 10 + i : 0;
 	}
-	assert_int_equal(index.head.gaps, gaps);
-	assert_int_equal(index.head.lost, lost);
+	assert_int_equal(index.head.loss.gaps, gaps);
+	assert_int_equal(index.head.loss.lost, lost);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_int_equal(index.head.offset, bc_segment_reader_offset(r.reader));
 	bc_segment_index_free(&index);
@@ -696,7 +697,7 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
 			int rc = bc_segment_append(&writer, f->encoded, header_bytes,
-				&f->chunk.info, 1, 1, &chunk_pages.counts);
+				&f->chunk.info, &(struct bc_loss){1, 1, 0}, &chunk_pages.counts);
 			set_file_limit(RLIM_INFINITY);
 			assert_int_equal(rc, -EFBIG);
 			assert_int_equal(writer.file.bytes, bytes);
@@ -763,10 +764,10 @@ TEST_F(a_segment_has_at_most_65536_chunks)
 	bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
 		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
-					 &f->chunk.info, 0, 0, &chunk_pages.counts),
+					 &f->chunk.info, &(struct bc_loss){0}, &chunk_pages.counts),
 			0);
-	assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0,
-				 &chunk_pages.counts),
+	assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info,
+				 &(struct bc_loss){0}, &chunk_pages.counts),
 		-EFBIG);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	struct reading r = start_reading(f, NAME);

@@ -129,8 +129,8 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		failing_heap_start(allocations, false);
 		while (appended < CHUNKS && rc == 0) {
-			rc = bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0,
-				0, &chunk_pages.counts);
+			rc = bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info,
+				&(struct bc_loss){0}, &chunk_pages.counts);
 			appended += rc == 0;
 		}
 		failing_heap_stop();

@@ -1,8 +1,8 @@
-#include "daemon/store/losses.h"
+#include "formats/bus/loss.h"
 
-struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses)
+struct bc_loss bc_losses_sum(const struct bc_losses *losses)
 {
-	struct bc_loss_sum sum = {.gaps = 0};
+	struct bc_loss sum = {.gaps = 0};
 
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		sum.gaps += losses->gaps[cause];
@@ -14,7 +14,7 @@ struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses)
 
 bool bc_losses_has_any(const struct bc_losses *losses)
 {
-	struct bc_loss_sum sum = bc_losses_sum(losses);
+	struct bc_loss sum = bc_losses_sum(losses);
 
 	return sum.lost != 0 || sum.inexact != 0;
 }
@@ -54,4 +54,19 @@ struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_lo
 		since.inexact[cause] -= before->inexact[cause];
 	}
 	return since;
+}
+
+struct bc_loss bc_chunk_loss(const struct bc_chunk *chunk)
+{
+	struct bc_losses losses = {.gaps = {0}};
+
+	bc_losses_add_chunk(&losses, chunk);
+	return bc_losses_sum(&losses);
+}
+
+void bc_loss_add(struct bc_loss *loss, struct bc_loss more)
+{
+	loss->gaps += more.gaps;
+	loss->lost += more.lost;
+	loss->inexact += more.inexact;
 }

@@ -1,7 +1,8 @@
-/* Gaps and the samples lost in them, by cause: the one form in which losses are counted, from the
- * channel to the status. */
-#ifndef BC_DAEMON_STORE_LOSSES_H
-#define BC_DAEMON_STORE_LOSSES_H
+/* Gaps and the samples lost in them: the one form in which losses are counted, from the channel to
+ * the files, the status and every command. A number of lost samples is never passed on without its
+ * exactness. */
+#ifndef BC_FORMATS_BUS_LOSS_H
+#define BC_FORMATS_BUS_LOSS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,12 +16,18 @@ struct bc_losses {
 };
 
 /* Sums over all causes. */
-struct bc_loss_sum {
+struct bc_loss {
 	uint64_t gaps;
-	uint64_t lost;
-	uint64_t inexact;
+	uint64_t lost;    /* at least, if `inexact` is not 0 */
+	uint64_t inexact; /* gaps in which more samples may be missing */
 };
-struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses);
+
+/* The gaps of a chunk. */
+struct bc_loss bc_chunk_loss(const struct bc_chunk *chunk);
+
+void bc_loss_add(struct bc_loss *loss, struct bc_loss more);
+
+struct bc_loss bc_losses_sum(const struct bc_losses *losses);
 
 /* Returns whether samples are missing, even an unknown number. */
 bool bc_losses_has_any(const struct bc_losses *losses);
