@@ -6,7 +6,8 @@
 
 A module is NAME.c, NAME.h and NAME_internal.h in one room. Violations are: a module outside all rooms; an include of
 another room that is not in the table's row, or not of a door; a door that no other room includes; a library that the
-layer may not use; a cycle between rooms or between modules.
+layer may not use; a cycle between rooms or between modules; a room with more lines than the table grants it. A commit that
+raises that number says why.
 """
 
 import collections
@@ -88,7 +89,10 @@ def main():
             print(f"{room}: doors {' '.join(sorted(doors[room]))}; includes {' '.join(sorted(rooms[room]))}")
         return 0
 
-    table = {names(room)[0]: (set(names(door)), set(names(may))) for room, _, door, may in rows("| room |")}
+    table, budgets = {}, {}
+    for room, _, door, may, lines in rows("| room |"):
+        table[names(room)[0]] = set(names(door)), set(names(may))
+        budgets[names(room)[0]] = int(lines.replace(",", ""))
     libraries = {name: names(may) for layer, may in rows("| layer |") for name in names(layer)}
     bad = []
     for stem, (ours, theirs) in sorted(modules.items()):
@@ -114,6 +118,10 @@ def main():
             bad.append(f"{room}: in the table, but not in the tree")
         bad.extend(f"{room}: door {one} is not included by any other room" for one in sorted(door - doors[room]))
         bad.extend(f"{room}: may include {one}, but does not" for one in sorted(table[room][1] - rooms[room]))
+    for room, budget in sorted(budgets.items()):
+        lines = sum(path.read_text().count("\n") for path in (ROOT / room).glob("*.[ch]"))
+        if lines > budget:
+            bad.append(f"{room}: {lines:,} lines, {lines - budget:,} more than its budget of {budget:,}")
     for what, graph in (("rooms", rooms), ("modules", {s: {h[:-2] for h in ours} for s, (ours, _) in modules.items()})):
         if cycle := find_cycle(graph):
             bad.append(f"cycle of {what}: {' -> '.join(cycle)}")
