@@ -225,46 +225,6 @@ void bc_interval_stats_records(
 	add_records_after(c, records + BC_RECORD_BYTES, n - 1, tick);
 }
 
-void bc_interval_stats_chunk(struct bc_interval_stats *c, const struct bc_chunk *chunk)
-{
-	const struct bc_chunk_info *info = &chunk->info;
-	uint64_t tick =
-		info->first_tick; /* of record `next` if has_tick, otherwise of the previous one */
-	bool has_tick = true;
-	bool has_anchor = false;
-	uint32_t event = 0;
-
-	for (uint32_t next = 0; next < info->records;) {
-		const uint8_t *records = chunk->records + (size_t)next * BC_RECORD_BYTES;
-		uint32_t time = bc_le32(records + 8);
-		uint32_t end = info->records;
-		for (; event < info->events && chunk->events[event].position <= next; event++) {
-			const struct bc_event *e = &chunk->events[event];
-			bool is_anchor = e->kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE;
-			if (is_anchor) {
-				tick = next != 0 ? e->value : tick;
-				has_tick = has_anchor = true;
-			}
-			if (e->kind == BC_EVENT_GAP || (is_anchor && !e->exact))
-				bc_interval_stats_break(c);
-		}
-		if (event < info->events && chunk->events[event].position < end)
-			end = chunk->events[event].position;
-		if (time == BC_TIME_NONE && !has_anchor)
-			bc_interval_stats_break(c);
-		else if (!has_tick)
-			tick += time;
-		bc_interval_stats_tick(c, tick);
-		tick = add_records_after(c, records + BC_RECORD_BYTES, end - next - 1, tick);
-		has_tick = has_anchor = false;
-		next = end;
-	}
-	/* Gaps after the last record. */
-	for (; event < info->events; event++)
-		if (chunk->events[event].kind == BC_EVENT_GAP)
-			bc_interval_stats_break(c);
-}
-
 void bc_interval_stats_skip(
 	struct bc_interval_stats *c, uint64_t first_tick, uint64_t last_tick, uint64_t n)
 {

@@ -83,9 +83,6 @@ void bc_interval_stats_tick(struct bc_interval_stats *stats, uint64_t tick);
 void bc_interval_stats_records(
 	struct bc_interval_stats *stats, const uint8_t *records, size_t n, uint64_t tick);
 
-/* Adds a whole chunk, with its gaps and anchors. */
-void bc_interval_stats_chunk(struct bc_interval_stats *stats, const struct bc_chunk *chunk);
-
 /* Adds n references of which only the first and last tick are used. Intervals and windows are not
  * counted. */
 void bc_interval_stats_skip(

@@ -123,51 +123,6 @@ static void set_unit(struct bc_stats *s, uint8_t unit)
 	s->unit = unit;
 }
 
-/* Continues the clock from the previous chunk of the recording, also across files; starts a new one
- * for a new recording or epoch. */
-static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
-{
-	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
-		bc_interval_stats_start(&s->intervals);
-	else if (info->first_record != s->next_record)
-		bc_interval_stats_break(&s->intervals);
-	s->has_clock = true;
-	s->tag = info->recording_tag;
-	s->epoch = info->epoch;
-	s->next_record = info->first_record + info->records;
-}
-
-/* Adds the pair of host time and tick of the chunk's first record, unless that tick is only a lower
- * bound (inexact anchor). */
-static void add_drift(struct bc_stats *s, const struct bc_chunk *chunk)
-{
-	const struct bc_chunk_info *info = &chunk->info;
-
-	for (uint32_t i = 0; i < info->events && chunk->events[i].position == 0; i++)
-		if (chunk->events[i].kind == BC_EVENT_ANCHOR && !chunk->events[i].exact)
-			return;
-	bc_drift_add(&s->drift, info->recording_tag, info->epoch, s->clock_hz, info->first_tick,
-		info->wall_ns);
-}
-
-static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk)
-{
-	const struct bc_chunk_info *info = &chunk->info;
-
-	if (info->records != 0) {
-		set_hz(s);
-		follow_chunk(s, info);
-		add_drift(s, chunk);
-	}
-	if (s->options.is_totals)
-		bc_interval_stats_skip(
-			&s->intervals, info->first_tick, info->last_tick, info->records);
-	else
-		bc_interval_stats_chunk(&s->intervals, chunk);
-	for (uint32_t i = 0; i < info->events; i++)
-		bc_entry_counts_event(&s->counts, &chunk->events[i]);
-}
-
 static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 {
 	uint32_t time = bc_le32(batch->run.records + 8);
@@ -202,9 +157,7 @@ static void add_records(struct bc_stats *s, const struct bc_batch *batch)
 
 	if (!s->options.is_totals && batch->run.count != 0)
 		second_thread_start(s->second, count_footprint, &work);
-	if (batch->chunk != NULL)
-		add_chunk(s, batch->chunk);
-	else if (batch->run.count != 0)
+	if (batch->run.count != 0)
 		add_plain(s, batch);
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
 	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
@@ -319,7 +272,7 @@ static int select_batch(
 	return 0;
 }
 
-/* Reads the trace to its end, or what is selected of it; `selection` NULL: all. Returns 0 or
+/* Reads the trace to its end, or what is selected of it. Returns 0 or
  * -ENOMEM. Other errors are in trace->exit. */
 static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_selection *selection)
 {
@@ -334,8 +287,7 @@ static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_sel
 			s->has_clock = false;
 		}
 		s->file = trace->next;
-		int rc = selection != NULL ? select_batch(s, selection, &batch)
-					   : add_batch(s, &batch);
+		int rc = select_batch(s, selection, &batch);
 		if (rc != 0)
 			return rc;
 	}
@@ -551,7 +503,7 @@ static enum bc_exit print_stats(
 static enum bc_exit count_and_print(
 	const struct bc_console *console, struct stats_args *w, struct bc_trace *trace)
 {
-	struct bc_selection *selection = w->selection.args.given != 0 ? &w->selection : NULL;
+	struct bc_selection *selection = &w->selection;
 	struct second_thread second;
 	struct bc_stats *s = calloc(1, sizeof(*s)); /* too large for the stack */
 	enum bc_exit code;
@@ -589,8 +541,7 @@ static void prepare_selection(
 	selection->to = BC_FORMAT_SEGMENT; /* holds all deltas */
 	selection->add = add_selected;
 	selection->add_run = add_selected_run;
-	if (selection->args.given != 0)
-		bc_selection_read(selection, &w->reader);
+	bc_selection_read(selection, &w->reader);
 }
 
 static enum bc_exit run_stats(
@@ -646,9 +597,7 @@ static enum bc_exit read_and_run(
 enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 {
 	struct stats_args w = {
-		.reader = {.format = bc_format_options_default(),
-			.as_records = true,
-			.index_fd = -1},
+		.reader = {.format = bc_format_options_default(), .index_fd = -1},
 		.stats = {.footprint = {.line_bytes = 32,
 				  .page_bytes = 4096,
 				  .memory_bytes = 1000000000},

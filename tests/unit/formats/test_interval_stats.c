@@ -226,56 +226,6 @@ TEST(records_and_ticks_count_the_same)
 	}
 }
 
-static struct bc_chunk *make_chunk(const uint32_t *times, uint32_t n, uint64_t first_tick)
-{
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-
-	assert_non_null(chunk);
-	bc_chunk_reset(chunk, 0, 0);
-	write_times(chunk->records, times, n);
-	chunk->info.records = n;
-	chunk->info.first_tick = first_tick;
-	return chunk;
-}
-
-static void add_event(
-	struct bc_chunk *chunk, uint32_t position, uint8_t kind, bool exact, uint64_t value)
-{
-	struct bc_event event = {.position = position,
-		.kind = kind,
-		.cause = kind == BC_EVENT_GAP ? BC_GAP_BOARD : 0,
-		.exact = exact,
-		.value = value};
-
-	assert_true(bc_chunk_add_event(chunk, &event, NULL));
-}
-
-TEST(anchors_and_gaps_of_a_chunk_are_applied)
-{
-	static const uint32_t times[] = {BC_TIME_NONE, 7, BC_TIME_NONE, 5, 900, BC_TIME_NONE, 2, 3};
-	struct bc_chunk *chunk = make_chunk(times, 8, 1000);
-	struct bc_interval_stats c;
-
-	add_event(chunk, 0, BC_EVENT_ANCHOR, true, 1000);
-	add_event(chunk, 2, BC_EVENT_ANCHOR, true, 5000000000); /* a long idle, known exactly */
-	add_event(chunk, 3, BC_EVENT_MARK, false, 0);
-	add_event(chunk, 4, BC_EVENT_GAP, true, 17);
-	add_event(chunk, 5, BC_EVENT_ANCHOR, false, 9000000000); /* a lower bound */
-	add_event(chunk, 8, BC_EVENT_GAP, true, 1);
-	bc_interval_stats_init(&c, IDLE, BURST);
-	bc_interval_stats_chunk(&c, chunk);
-	assert_int_equal(c.span.last_tick, 9000000005);
-	bc_interval_stats_tick(&c, 9000000006); /* after the gap at the end */
-	bc_interval_stats_start(&c);
-	assert_int_equal(c.references, 9);
-	assert_int_equal(c.ticks, 9000000006 - 1000);
-	assert_int_equal(c.intervals, 5); /* 7, to the anchor, 5, 2, 3 */
-	assert_int_equal(c.idles, 1);
-	assert_int_equal(c.interval_max, 5000000000 - 1007);
-	assert_int_equal(c.interval_ticks, 7 + 5000000000 - 1007 + 5 + 2 + 3);
-	free(chunk);
-}
-
 TEST(skipping_gives_the_same_duration)
 {
 	struct bc_interval_stats c;
