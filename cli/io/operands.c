@@ -833,38 +833,38 @@ static int on_search_open(void *context, const char *path)
 }
 
 static enum bc_exit print_fault(
-	const struct bc_console *console, const struct bc_search_fault *fault)
+	const struct bc_console *console, const struct bc_segment_fault *fault)
 {
 	struct bc_file file = {.name = fault->file};
 
 	switch (fault->kind) {
-	case BC_SEARCH_DAMAGED:
+	case BC_SEGMENT_DAMAGED:
 		bc_print_damage(console, fault->file, fault->offset, fault->bytes, fault->what);
 		return BC_EXIT_DAMAGED;
-	case BC_SEARCH_UNREADABLE:
+	case BC_SEGMENT_UNREADABLE:
 		return bc_print_read_error(console, &file, fault->error);
-	case BC_SEARCH_MISSING:
+	case BC_SEGMENT_MISSING:
 		bc_print_error(console, fault->file, "%s", fault->what);
 		return BC_EXIT_DAMAGED;
-	case BC_SEARCH_REPEATED:
+	case BC_SEGMENT_REPEATED:
 		bc_print_error(console, fault->file, "the same segment again; skipped");
 		return BC_EXIT_OK;
-	case BC_SEARCH_NO_CLOCK:
+	case BC_SEGMENT_NO_CLOCK:
 		bc_print_error(console, fault->file, BC_NO_CLOCK_TEXT);
 		return BC_EXIT_OK;
 	}
 	return BC_EXIT_OK;
 }
 
-static void on_search_fault(void *context, const struct bc_search_fault *fault)
+static void on_search_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct bc_segment_input *input = context;
 
 	input->exit = bc_exit_worse(input->exit, print_fault(input->operands.console, fault));
 }
 
-struct bc_search_io bc_segment_input_io(struct bc_segment_input *input)
+struct bc_segment_io bc_segment_input_io(struct bc_segment_input *input)
 {
-	return (struct bc_search_io){
+	return (struct bc_segment_io){
 		.context = input, .open = on_search_open, .fault = on_search_fault};
 }

@@ -105,6 +105,6 @@ struct bc_segment_input {
 
 /* Returns functions that open segment files and print faults. Their context is `input`, which may
  * be the first member of the caller's state. */
-struct bc_search_io bc_segment_input_io(struct bc_segment_input *input);
+struct bc_segment_io bc_segment_input_io(struct bc_segment_input *input);
 
 #endif

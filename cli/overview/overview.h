@@ -45,7 +45,7 @@ struct bc_overview;
 /* `io` is copied. If its open() returns -1, it also sets errno: EBADMSG or EXDEV if the file is not
  * this segment, ENOENT if it was deleted. Damage that is listed in the contents is reported once,
  * and again if its file changes. Returns 0 or -ENOMEM. */
-int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
+int bc_overview_open(struct bc_overview **overview, const struct bc_segment_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
 
 /* Sets the files, in any order, and reads those that are new or have changed. A file that is gone

@@ -68,7 +68,7 @@ static void add_damage(
 {
 	if (!list_damage(o, name, offset, bytes, what))
 		return;
-	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
+	o->io.fault(o->io.context, &(struct bc_segment_fault){.kind = BC_SEGMENT_DAMAGED,
 					   .file = name,
 					   .offset = offset,
 					   .bytes = bytes,
@@ -83,13 +83,13 @@ static void list_unreadable(struct bc_overview *o, const struct bc_overview_file
 }
 
 /* A file's fault, from formats/recording: it is listed, under the name that was given. */
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct bc_overview *o = context;
-	struct bc_search_fault named = *fault;
+	struct bc_segment_fault named = *fault;
 
 	named.file = o->file->name;
-	if (fault->kind == BC_SEARCH_DAMAGED) {
+	if (fault->kind == BC_SEGMENT_DAMAGED) {
 		add_damage(o, named.file, fault->offset, fault->bytes, fault->what);
 		return;
 	}
@@ -503,9 +503,9 @@ static int collect_segments(struct bc_overview *o)
 			continue;
 		}
 		if (!s->file->is_repeated)
-			o->io.fault(
-				o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_REPEATED,
-						       .file = s->file->name});
+			o->io.fault(o->io.context,
+				&(struct bc_segment_fault){
+					.kind = BC_SEGMENT_REPEATED, .file = s->file->name});
 		s->file->is_repeated = true;
 	}
 	o->segment_count = kept;
@@ -593,7 +593,7 @@ static void add_hole(
 		return;
 	o->holes[o->hole_count++] = (struct bc_overview_hole){
 		.recording = place->recording, .file = place->file->name, .missing = *missing};
-	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
+	o->io.fault(o->io.context, &(struct bc_segment_fault){.kind = BC_SEGMENT_MISSING,
 					   .file = place->file->name,
 					   .what = bc_missing_write(what, missing)});
 }
@@ -709,7 +709,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 
 /* ---- open and close */
 
-int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io)
+int bc_overview_open(struct bc_overview **overview, const struct bc_segment_io *io)
 {
 	struct bc_overview *o = calloc(1, sizeof(*o));
 
@@ -717,7 +717,7 @@ int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *i
 	if (o == NULL)
 		return -ENOMEM;
 	o->io = *io;
-	o->file_io = (struct bc_search_io){.context = o,
+	o->file_io = (struct bc_segment_io){.context = o,
 		.open = io->open != NULL ? on_open : NULL,
 		.fault = on_fault,
 		.pace = on_pace};

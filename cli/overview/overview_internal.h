@@ -76,7 +76,7 @@ struct bc_overview_places {
 };
 
 struct bc_overview {
-	struct bc_search_io io;
+	struct bc_segment_io io;
 	struct bc_overview_file **files; /* by name */
 	uint32_t file_count;
 	atomic_uint files_read;                /* by the update that runs or ran last */
@@ -92,8 +92,8 @@ struct bc_overview {
 	uint32_t hole_count;
 	struct bc_overview_file *file; /* the one that is open; NULL: none */
 	struct bc_segment_file open;
-	struct bc_search_io file_io; /* of it: lists the faults */
-	bool has_search;             /* it was tried to open `search` */
+	struct bc_segment_io file_io; /* of it: lists the faults */
+	bool has_search;              /* it was tried to open `search` */
 	bool is_searchable;
 	struct bc_page_search search;
 	struct bc_chunk *chunk;

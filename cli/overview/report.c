@@ -390,7 +390,7 @@ out:
 
 static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 {
-	const struct bc_search_io io = bc_segment_input_io(&s->input);
+	const struct bc_segment_io io = bc_segment_input_io(&s->input);
 	struct bc_files files;
 
 	if (s->args.has_tick)

@@ -96,7 +96,7 @@ static enum bc_exit check_dirs(struct web *w)
 static enum bc_exit check_files(struct web *w)
 {
 	struct bc_segment_input input = {.operands = w->operands};
-	const struct bc_search_io io = bc_segment_input_io(&input);
+	const struct bc_segment_io io = bc_segment_input_io(&input);
 	bool is_any = w->word_count == 0;
 
 	for (int i = 0; i < w->operands.count; i++) {

@@ -45,7 +45,7 @@ static bool still_waits(const struct bc_web_client *client)
 /* ---- pictures */
 
 /* The overview lists them. */
-static void on_overview_fault(void *context, const struct bc_search_fault *fault)
+static void on_overview_fault(void *context, const struct bc_segment_fault *fault)
 {
 	(void)context;
 	(void)fault;
@@ -145,7 +145,7 @@ static bool add_line(struct search *s, json_t *object, size_t max)
 	return ok;
 }
 
-static json_t *fault_json(const struct bc_search_fault *fault)
+static json_t *fault_json(const struct bc_segment_fault *fault)
 {
 	const char *what = fault->what != NULL ? fault->what : strerror(-fault->error);
 	json_t *damage = bc_json_object((struct bc_json_member[]){
@@ -183,11 +183,11 @@ static bool on_search_hit(void *context, const struct bc_search_hit *hit)
 	return add_line(s, bc_search_hit_json(hit, name), s->text->max - END_BYTES);
 }
 
-static void on_search_fault(void *context, const struct bc_search_fault *fault)
+static void on_search_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct search *s = context;
 
-	if (fault->kind == BC_SEARCH_REPEATED || fault->kind == BC_SEARCH_NO_CLOCK)
+	if (fault->kind == BC_SEGMENT_REPEATED || fault->kind == BC_SEGMENT_NO_CLOCK)
 		return; /* the results are complete */
 	s->damaged_places++;
 	add_line(s, fault_json(fault), s->text->max - END_BYTES);
@@ -207,7 +207,7 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	const struct bc_search_options *options, struct bc_byte_buffer *text)
 {
 	struct search s = {.data = data, .client = client, .text = text};
-	const struct bc_search_io io = {
+	const struct bc_segment_io io = {
 		.context = &s, .fault = on_search_fault, .pace = on_search_pace};
 	struct bc_files files;
 	uint64_t matches = 0;
@@ -236,7 +236,7 @@ int bc_web_data_open(struct bc_web_data **out, const struct bc_operands *operand
 	*out = NULL;
 	if (data == NULL)
 		return -ENOMEM;
-	const struct bc_search_io io = {
+	const struct bc_segment_io io = {
 		.context = data, .fault = on_overview_fault, .pace = on_overview_pace};
 	data->operands = operands;
 	data->names = names;

@@ -183,7 +183,7 @@ static bool on_segment_hit(void *context, const struct bc_search_hit *hit)
  * only these are read: in order, or from the end for the last matches. */
 static void find_in_segments(struct find *f, char *const *paths, int count)
 {
-	const struct bc_search_io io = bc_segment_input_io(&f->input);
+	const struct bc_segment_io io = bc_segment_input_io(&f->input);
 	const char *missing;
 
 	f->options.filter = f->args.filter;

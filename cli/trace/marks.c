@@ -191,7 +191,7 @@ static void list_files(struct marks *m)
 
 static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 {
-	const struct bc_search_io io = bc_segment_input_io(&m->input);
+	const struct bc_segment_io io = bc_segment_input_io(&m->input);
 	struct bc_files files;
 	enum bc_exit code = bc_operands_read(&m->input.operands, &files, m->console,
 		(const char *const *)argv + optind, argc - optind, BC_FILES_SORTED);

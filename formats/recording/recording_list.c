@@ -281,19 +281,3 @@ void bc_recording_file_path(char out[BC_RECORDING_PATH_MAX], const struct bc_rec
 
 	write_path(out, list->dirs[file->dir].name, &name);
 }
-
-int bc_recording_file_open(char path[BC_RECORDING_PATH_MAX], int dir_fd,
-	const struct bc_recording_list *list, const struct bc_recording *recording,
-	struct bc_recording_file *file)
-{
-	bc_recording_file_path(path, list, recording, file);
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0)
-		return fd;
-	int error = errno;
-	if (error != ENOENT || file->state != BC_FILE_UNSEALED)
-		return -error;
-	file->is_partial = false;
-	file->state = BC_FILE_SEALED;
-	return bc_recording_file_open(path, dir_fd, list, recording, file);
-}

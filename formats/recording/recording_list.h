@@ -83,11 +83,4 @@ struct bc_segment_name bc_recording_file_name(
 void bc_recording_file_path(char out[BC_RECORDING_PATH_MAX], const struct bc_recording_list *list,
 	const struct bc_recording *recording, const struct bc_recording_file *file);
 
-/* Opens a file for reading, in the directory `dir_fd`. If it was sealed since it was listed, `file`
- * becomes sealed. Doesn't follow links, nor wait for a pipe. Writes its path, as it is now. Returns
- * a descriptor, or a negative errno: -ENOENT if it was deleted. */
-int bc_recording_file_open(char path[BC_RECORDING_PATH_MAX], int dir_fd,
-	const struct bc_recording_list *list, const struct bc_recording *recording,
-	struct bc_recording_file *file) BC_MUST_CHECK;
-
 #endif

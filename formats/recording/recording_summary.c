@@ -27,7 +27,7 @@ struct reader {
 	const struct bc_recording *recording;
 	const struct bc_summary_io *io;
 	int dir_fd;
-	struct bc_search_io file_io;
+	struct bc_segment_io file_io;
 	char paths[2][BC_RECORDING_PATH_MAX]; /* of the newest file and the next one */
 	struct bc_segment_file newest;        /* so far */
 	bool is_countable;                    /* the newest one is */
@@ -62,11 +62,11 @@ static int on_open(void *context, const char *path)
 	return openat(r->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct reader *r = context;
 
-	if (fault->kind == BC_SEARCH_DAMAGED && r->summary->is_counted)
+	if (fault->kind == BC_SEGMENT_DAMAGED && r->summary->is_counted)
 		report_fault(r, r->summary->path, -EBADMSG);
 	r->summary->is_counted = false;
 }
@@ -265,7 +265,7 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	r->recording = recording;
 	r->io = io;
 	r->dir_fd = dir_fd;
-	r->file_io = (struct bc_search_io){
+	r->file_io = (struct bc_segment_io){
 		.context = r, .open = on_open, .fault = on_fault, .pace = on_pace};
 	r->newest = (struct bc_segment_file){.io = &r->file_io};
 	r->has_last = false;

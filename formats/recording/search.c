@@ -158,8 +158,8 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 	if (filter->has_wall && hz == 0 && !s->has_warned) {
 		s->has_warned = true;
 		s->files.file.io->fault(s->files.file.io->context,
-			&(struct bc_search_fault){
-				.kind = BC_SEARCH_NO_CLOCK, .file = s->files.file.path});
+			&(struct bc_segment_fault){
+				.kind = BC_SEGMENT_NO_CLOCK, .file = s->files.file.path});
 	}
 	info.events = 0; /* only records are searched */
 	return bc_filter_chunk(filter, &info, hz, bounds);
@@ -540,7 +540,8 @@ static void set_start(struct search *s)
 }
 
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
-	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches, const char **missing)
+	const struct bc_segment_io *io, bc_search_cb on_hit, uint64_t *matches,
+	const char **missing)
 {
 	struct search *s = calloc(1, sizeof(*s));
 	struct chunk_cache *chunks = calloc(2, sizeof(*chunks));

@@ -45,7 +45,7 @@ typedef bool (*bc_search_cb)(void *context, const struct bc_search_hit *hit);
  * the same context. Sets *matches to the number of matches reported, or counted. Returns 0;
  * -ENOMEM; or -ENOENT with *missing set to the text of a mark that was not found. */
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
-	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches,
+	const struct bc_segment_io *io, bc_search_cb on_hit, uint64_t *matches,
 	const char **missing) BC_MUST_CHECK;
 
 /* What a search finds, as JSON; docs/find.md lists the members. Returns an object, or NULL if out

@@ -62,9 +62,9 @@ bool bc_segment_path_span(struct bc_segment_span *span, const char *path)
 /* ---- a file */
 
 static void report(
-	const struct bc_search_io *io, const char *path, const struct bc_search_fault *fault)
+	const struct bc_segment_io *io, const char *path, const struct bc_segment_fault *fault)
 {
-	struct bc_search_fault reported = *fault;
+	struct bc_segment_fault reported = *fault;
 
 	reported.file = path;
 	io->fault(io->context, &reported);
@@ -77,7 +77,7 @@ static int report_error(struct bc_segment_file *f, int error)
 		f->stop = f->stop != 0 ? f->stop : error;
 	else
 		report(f->io, f->path,
-			&(struct bc_search_fault){.kind = BC_SEARCH_UNREADABLE, .error = error});
+			&(struct bc_segment_fault){.kind = BC_SEGMENT_UNREADABLE, .error = error});
 	return error;
 }
 
@@ -85,8 +85,10 @@ static void report_damage(
 	const struct bc_segment_file *f, uint64_t offset, uint64_t bytes, const char *what)
 {
 	report(f->io, f->path,
-		&(struct bc_search_fault){
-			.kind = BC_SEARCH_DAMAGED, .offset = offset, .bytes = bytes, .what = what});
+		&(struct bc_segment_fault){.kind = BC_SEGMENT_DAMAGED,
+			.offset = offset,
+			.bytes = bytes,
+			.what = what});
 }
 
 bool bc_segment_file_pace(struct bc_segment_file *f, uint64_t bytes)
@@ -96,7 +98,7 @@ bool bc_segment_file_pace(struct bc_segment_file *f, uint64_t bytes)
 	return f->stop == 0;
 }
 
-static int open_regular(const struct bc_search_io *io, const char *path)
+static int open_regular(const struct bc_segment_io *io, const char *path)
 {
 	struct stat st = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -108,12 +110,12 @@ static int open_regular(const struct bc_search_io *io, const char *path)
 		close(fd);
 	if (error != ENOENT)
 		report(io, path,
-			&(struct bc_search_fault){.kind = BC_SEARCH_UNREADABLE, .error = -error});
+			&(struct bc_segment_fault){.kind = BC_SEGMENT_UNREADABLE, .error = -error});
 	errno = error;
 	return -1;
 }
 
-static int open_path(const struct bc_search_io *io, const char *path)
+static int open_path(const struct bc_segment_io *io, const char *path)
 {
 	return io->open != NULL ? io->open(io->context, path) : open_regular(io, path);
 }
@@ -242,7 +244,7 @@ struct bc_segments_item {
 };
 
 bool bc_segments_init(
-	struct bc_segments *r, const struct bc_search_io *io, char *const *paths, int count)
+	struct bc_segments *r, const struct bc_segment_io *io, char *const *paths, int count)
 {
 	*r = (struct bc_segments){.file = {.io = io},
 		.items = calloc((size_t)count + 1, sizeof(*r->items)),
@@ -304,8 +306,8 @@ static void report_hole(struct bc_segments *r, int at)
 		return;
 	item->has_hole = true;
 	report(r->file.io, item->path,
-		&(struct bc_search_fault){
-			.kind = BC_SEARCH_MISSING, .what = bc_missing_write(what, &missing)});
+		&(struct bc_segment_fault){
+			.kind = BC_SEGMENT_MISSING, .what = bc_missing_write(what, &missing)});
 }
 
 static void set_known(struct bc_segments *r, int at)
@@ -359,7 +361,7 @@ static bool is_copy(struct bc_segments *r)
 	}
 	if (item->given == GIVEN_BEFORE)
 		report(r->file.io, item->path,
-			&(struct bc_search_fault){.kind = BC_SEARCH_REPEATED});
+			&(struct bc_segment_fault){.kind = BC_SEGMENT_REPEATED});
 	return item->given == GIVEN_BEFORE;
 }
 

@@ -32,17 +32,17 @@
 
 /* ---- faults */
 
-enum bc_search_fault_kind {
-	BC_SEARCH_DAMAGED,    /* `bytes` at `offset`: `what` */
-	BC_SEARCH_UNREADABLE, /* `error`, a negative errno */
-	BC_SEARCH_MISSING,    /* segments are missing before this one: `what` */
-	BC_SEARCH_REPEATED,   /* the same segment as its neighbour; it is skipped */
-	BC_SEARCH_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
+enum bc_segment_fault_kind {
+	BC_SEGMENT_DAMAGED,    /* `bytes` at `offset`: `what` */
+	BC_SEGMENT_UNREADABLE, /* `error`, a negative errno */
+	BC_SEGMENT_MISSING,    /* segments are missing before this one: `what` */
+	BC_SEGMENT_REPEATED,   /* the same segment as its neighbour; it is skipped */
+	BC_SEGMENT_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
 };
 
 /* What is wrong with a file. Each is reported once. */
-struct bc_search_fault {
-	enum bc_search_fault_kind kind;
+struct bc_segment_fault {
+	enum bc_segment_fault_kind kind;
 	const char *file;
 	uint64_t offset;
 	uint64_t bytes;
@@ -51,7 +51,7 @@ struct bc_search_fault {
 };
 
 /* What the user of recordings provides. */
-struct bc_search_io {
+struct bc_segment_io {
 	void *context;
 
 	/* Opens a file that has segments and can be read at any offset. Returns a descriptor that
@@ -59,7 +59,7 @@ struct bc_search_io {
 	 * open regular files, without following links. */
 	int (*open)(void *context, const char *path);
 
-	void (*fault)(void *context, const struct bc_search_fault *fault);
+	void (*fault)(void *context, const struct bc_segment_fault *fault);
 
 	/* About to read this many bytes, or has just read them. Returns false to stop. NULL: go on.
 	 */
@@ -78,7 +78,7 @@ bool bc_segment_path_find(char *path);
 /* ---- a file */
 
 struct bc_segment_file {
-	const struct bc_search_io *io;
+	const struct bc_segment_io *io;
 	const char *path; /* NULL: none is open */
 	bool is_quiet;    /* damage that listing the chunks finds has been reported before */
 	bool has_table;
@@ -137,10 +137,10 @@ struct bc_segments {
 	uint64_t last_record;
 };
 
-/* Makes a list of files in the order of their recordings and segments. Opens none. The paths are
- * the caller's; ".partial" is removed from one that was sealed meanwhile. Returns false if out of
- * memory. */
-bool bc_segments_init(struct bc_segments *segments, const struct bc_search_io *io,
+/* Makes a list of files, given in the order of their recordings and segments. Opens none. The paths
+ * are the caller's; ".partial" is removed from one that was sealed meanwhile. Returns false if out
+ * of memory. */
+bool bc_segments_init(struct bc_segments *segments, const struct bc_segment_io *io,
 	char *const *paths, int count) BC_MUST_CHECK;
 void bc_segments_free(struct bc_segments *segments);
 
@@ -152,12 +152,12 @@ void bc_segments_free(struct bc_segments *segments);
 bool bc_segments_open(struct bc_segments *segments, int at, const struct bc_page_query *query);
 
 /* True if a file and the one before it are of the same recording, by their names. */
-bool bc_segments_follows(const struct bc_segments *recordings, int at);
+bool bc_segments_follows(const struct bc_segments *segments, int at);
 
 /* The start of a file's recording, by its name. Returns false if its name does not have it. */
-bool bc_segments_start(const struct bc_segments *recordings, int at, int64_t *ns);
+bool bc_segments_start(const struct bc_segments *segments, int at, int64_t *ns);
 
 /* stat() of a file, without opening it. */
-int bc_segments_stat(const struct bc_segments *recordings, int at, struct stat *st) BC_MUST_CHECK;
+int bc_segments_stat(const struct bc_segments *segments, int at, struct stat *st) BC_MUST_CHECK;
 
 #endif

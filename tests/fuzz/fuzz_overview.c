@@ -21,7 +21,7 @@ static int on_open(void *context, const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_fault(void *context, const struct bc_segment_fault *fault)
 {
 	(void)context;
 	(void)fault;
@@ -92,7 +92,7 @@ static void draw_zooms(struct bc_overview *o)
 /* The first byte is the share of the others that are in the first file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct bc_search_io io = {.open = on_open, .fault = on_fault};
+	const struct bc_segment_io io = {.open = on_open, .fault = on_fault};
 	char names[2][32];
 	char *paths[] = {names[0], names[1]};
 	struct bc_overview *o;

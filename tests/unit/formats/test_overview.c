@@ -68,12 +68,12 @@ static int on_open(void *context, const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct fixture *f = context;
 
-	f->damages += fault->kind == BC_SEARCH_DAMAGED;
-	f->repeats += fault->kind == BC_SEARCH_REPEATED;
+	f->damages += fault->kind == BC_SEGMENT_DAMAGED;
+	f->repeats += fault->kind == BC_SEGMENT_REPEATED;
 }
 
 static bool on_pace(void *context, uint64_t bytes)
@@ -86,7 +86,7 @@ static bool on_pace(void *context, uint64_t bytes)
 
 static void set_up(struct fixture *f)
 {
-	struct bc_search_io io = {
+	struct bc_segment_io io = {
 		.context = f, .open = on_open, .fault = on_fault, .pace = on_pace};
 
 	temp_dir_make(&f->dir);
@@ -1349,7 +1349,7 @@ struct attempt {
 
 static int step_open(struct attempt *a)
 {
-	const struct bc_search_io io = {.context = a->f, .open = on_open, .fault = on_fault};
+	const struct bc_segment_io io = {.context = a->f, .open = on_open, .fault = on_fault};
 
 	return bc_overview_open(&a->overview, &io);
 }

@@ -50,7 +50,7 @@ static int on_open(void *context, const char *path)
 	return fd;
 }
 
-static void on_fault(void *context, const struct bc_search_fault *fault)
+static void on_fault(void *context, const struct bc_segment_fault *fault)
 {
 	struct fixture *f = context;
 
@@ -61,7 +61,7 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 /* Returns the number of records found in the segment, which is listed as one being written. */
 static uint64_t count(struct fixture *f)
 {
-	const struct bc_search_io io = {
+	const struct bc_segment_io io = {
 		.context = f, .open = f->opens_itself ? NULL : on_open, .fault = on_fault};
 	struct bc_search_options options = {.is_count = true};
 	char path[sizeof(f->partial)];
