@@ -185,6 +185,17 @@ def test_next_to_an_unreadable_segment_the_number_is_unknown(tmp, removed, unrea
         equal(sum(column["is_hole"] for column in overview["columns"]), unread not in (0, 7))
 
 
+def test_a_file_of_another_segment_does_not_hide_a_hole(tmp):
+    directory, firsts = prepare(tmp, [], None)
+    harness.segments(directory)[3].write_bytes(other().read_bytes())
+    for command, operands in COMMANDS.items():
+        words = {"{}": directory, "OTHER": other(), "SAME": directory}
+        done = run(BUSCAP, command, *(words.get(word, word) for word in operands))
+        found = said(done.stdout.decode() if command == "verify" else "", done.stderr.decode())
+        equal(found, [hole(firsts, 3, 3)] * (2 if command == "diff" else 1), (command, done.stderr.decode()))
+        assert b"by its header it is" in done.stderr and done.returncode in (1, 2, 3), (command, done)
+
+
 def test_a_search_names_only_the_holes_that_it_reached(tmp):
     directory, firsts = prepare(tmp, [3], None)
     tell = [hole(firsts, 3, 3)]

@@ -127,3 +127,68 @@ TEST(only_regular_files_are_opened)
 	assert_int_equal(f.faults, 2);
 	tear_down(&f);
 }
+
+/* What may be the matter with a segment between two others. */
+enum middle { HERE, GONE, FOREIGN, TEXT, ONLY_HEADER, MIDDLES };
+
+struct three {
+	enum middle middle;
+	unsigned opened;
+	unsigned holes;
+};
+
+static int open_one_of_three(void *context, const char *path)
+{
+	struct three *t = context;
+
+	if (t->opened++ == 1 && t->middle == FOREIGN) {
+		errno = EXDEV;
+		return -1;
+	}
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void on_fault_of_three(void *context, const struct bc_segment_fault *fault)
+{
+	struct three *t = context;
+
+	t->holes += fault->kind == BC_SEGMENT_MISSING;
+}
+
+TEST(only_a_foreign_file_between_two_segments_leaves_a_hole)
+{
+	for (enum middle middle = HERE; middle < MIDDLES; middle++) {
+		struct three t = {.middle = middle};
+		const struct bc_segment_io io = {
+			.context = &t, .open = open_one_of_three, .fault = on_fault_of_three};
+		struct bc_search_options options = {.is_count = true};
+		struct small_segment segments[3];
+		struct temp_dir dir;
+		char *paths[3];
+		const char *missing;
+		uint64_t matches;
+
+		temp_dir_make(&dir);
+		for (unsigned i = 0; i < 3; i++) {
+			small_make(&segments[i], &dir, i, i * SMALL_RECORDS);
+			assert_true(asprintf(&paths[i], "%s/%s", dir.path, segments[i].name) > 0);
+		}
+		if (middle == GONE)
+			assert_int_equal(unlink(paths[1]), 0);
+		if (middle == TEXT)
+			temp_write(&dir, segments[1].name, "text", 4);
+		if (middle == ONLY_HEADER) /* its list of chunks is empty */
+			temp_write(&dir, segments[1].name, segments[1].bytes,
+				segments[1].chunks[0].begin);
+		bc_filter_init(&options.filter);
+		assert_int_equal(
+			bc_search_run(&options, paths, 3, &io, NULL, &matches, &missing), 0);
+		assert_int_equal(matches, (middle == HERE ? 3 : 2) * SMALL_RECORDS);
+		assert_int_equal(t.holes, middle == FOREIGN);
+		for (unsigned i = 0; i < 3; i++) {
+			free(segments[i].bytes);
+			free(paths[i]);
+		}
+		temp_dir_remove(&dir);
+	}
+}
