@@ -307,7 +307,8 @@ static size_t count_batch(
 	size_t i;
 
 	for (i = 0; i < n; i++, p += BC_RECORD_BYTES) {
-		uint64_t line = (bc_le32(p) & kinds->addr_mask[p[5]]) >> line_shift;
+		uint64_t addr = bc_le32(p) & kinds->addr_mask[p[5]];
+		uint64_t line = addr >> line_shift;
 		homes[i] = &slots[home_of(table_shift, line, 0)];
 		__builtin_prefetch(homes[i], 1);
 	}

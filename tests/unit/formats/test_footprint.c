@@ -260,14 +260,15 @@ static void check_set(unsigned pattern, unsigned line_shift, unsigned page_shift
 		static const unsigned ways[] = {BC_TOUCH_FETCH, BC_TOUCH_READ, BC_TOUCH_WRITE};
 		static const uint8_t sizes[] = {0, 1, 4, 8, 16, 32};
 		unsigned type = dice_below(&dice, 3);
-		uint32_t addr = addr_of(pattern, i, &dice);
+		uint64_t addr = addr_of(pattern, i, &dice);
 		/* A byte per line takes a list that is too long. */
 		uint8_t size = line_shift == 0 ? 1 : sizes[dice_below(&dice, 6)];
-		struct bc_record record = {.addr = addr, .reqtype = types[type], .size = size};
+		struct bc_record record = {
+			.addr = (uint32_t)addr, .reqtype = types[type], .size = size};
 		bc_record_store(records + i * BC_RECORD_BYTES, &record);
 		if (size >= 16)
 			addr -= addr % size;
-		uint64_t last = (uint64_t)addr + (size > 1 ? size - 1 : 0);
+		uint64_t last = addr + (size > 1 ? size - 1 : 0);
 		for (uint64_t line = addr >> line_shift; line <= last >> line_shift; line++) {
 			uint64_t before = set_touch(&lines, line, ways[type], i + 1);
 			unsigned bucket = 0;
@@ -290,10 +291,13 @@ static void check_set(unsigned pattern, unsigned line_shift, unsigned page_shift
 
 TEST(footprint_and_reuse_match_a_list_of_blocks)
 {
-	for (unsigned pattern = 0; pattern < PATTERNS; pattern++)
+	for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
+		check_set(pattern, 32, 32); /* longer than the address space */
+		check_set(pattern, 33, 63);
 		for (unsigned line = 0; line <= 12; line += line < 4 ? 4 : 1)
 			for (unsigned page = line; page <= 31; page += 9)
 				check_set(pattern, line, page);
+	}
 }
 
 TEST(records_beyond_the_last_number_of_a_touch_are_untracked)
