@@ -172,7 +172,7 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
 
 def test_the_commit_is_that_of_git_or_of_the_tarball(tmp):
     def commit():
-        done = run("make", "-s", "-C", tmp, "build/commit")
+        done = run("make", "-s", "-C", tmp, "BUILD=build", "build/commit")
         equal(done.returncode, 0, done.stderr.decode())
         return (tmp / "build/commit").read_text().strip()
 
