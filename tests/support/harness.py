@@ -91,8 +91,11 @@ _commands = collections.Counter()  # that each test has started
 
 def _looks_for_leaks(argv):
     """Returns whether this program should, with AddressSanitizer. That takes longer than most commands do, so only one
-    in five of a test's commands does, beginning with the first; the daemon always does, and all do at night."""
-    if argv[0] != BUSCAP or NIGHTLY:
+    in five of a test's commands does, beginning with the first; the daemon always does, and all do at night. A traced
+    program can't."""
+    if argv[0] == "strace":
+        return False
+    if argv[0] != BUSCAP or LEVEL == "nightly":
         return True
     test = os.environ.get("PYTEST_CURRENT_TEST")
     _commands[test] += 1
