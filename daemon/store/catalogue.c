@@ -72,7 +72,7 @@
 /* A listing that took longer is worth a line in the log. */
 #define LONG_NS UINT64_C(1000000000)
 
-#define STOP_SECONDS 2
+#define STOP_NS UINT64_C(2000000000)
 
 /* No recorder counts this far: a header with such a number says nothing about the next one. */
 #define SEQUENCE_END (UINT64_C(1) << 63)
@@ -105,7 +105,7 @@ struct bc_catalogue {
 	int last_error;
 	struct bc_log_limits limits;
 
-	pthread_mutex_t lock; /* for the members up to is_stopping */
+	pthread_mutex_t lock; /* for the members up to has_ended */
 	pthread_cond_t changed;
 	struct recording **by_id;
 	struct recording **by_order;
@@ -122,6 +122,7 @@ struct bc_catalogue {
 	uint64_t needed;  /* after an overflow: number of the listing to wait for */
 	bool has_failed;  /* the last listing */
 	bool is_stopping;
+	bool has_ended; /* the thread */
 
 	int notify_fd; /* the writer's; -1: none */
 
@@ -816,6 +817,10 @@ static void *catalogue_thread(void *context)
 		was_complete = bc_catalogue_sums(c).is_complete;
 		log_listing(c, bc_catalogue_refresh(c), was_complete);
 	} while (rest(c));
+	pthread_mutex_lock(&c->lock);
+	c->has_ended = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -896,17 +901,23 @@ static void free_catalogue(struct bc_catalogue *c)
 
 void bc_catalogue_stop(struct bc_catalogue *c)
 {
-	struct timespec until = time_at((uint64_t)bc_wall_ns());
+	struct timespec until = time_at(bc_now_ns() + STOP_NS);
+	int rc = 0;
 
 	if (c == NULL)
 		return;
 	pthread_mutex_lock(&c->lock);
 	c->is_stopping = true;
 	pthread_cond_broadcast(&c->changed);
+	while (c->has_thread && !c->has_ended && rc == 0)
+		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
+	bool is_leaked = c->has_thread && !c->has_ended;
 	pthread_mutex_unlock(&c->lock);
-	until.tv_sec += STOP_SECONDS;
-	if (!c->has_thread || pthread_timedjoin_np(c->thread, NULL, &until) == 0)
-		free_catalogue(c);
+	if (is_leaked)
+		return;
+	if (c->has_thread)
+		pthread_join(c->thread, NULL);
+	free_catalogue(c);
 }
 
 int bc_catalogue_set_dir(struct bc_catalogue *c, int dir_fd)
