@@ -303,12 +303,11 @@ def slow_end(directory):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    # More than it writes, under sanitizers too.
-    argv = ("--source", endless(1_500_000), "-o", out)
-    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+    with Daemon("--source", endless(1_500_000), "-o", out, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
-        faults.set("pwrite:slow")
+        faults.set("pwrite:hold")  # until the buffer is full, however slow the source is
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
+        faults.set("pwrite:slow")
         start = time.monotonic()
         code = daemon.stop()
     assert time.monotonic() - start > 12, "the disk was too fast for this test"
