@@ -230,11 +230,4 @@ int bc_overview_json(const struct bc_overview *overview, const struct bc_name_ma
 int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	uint32_t max, struct bc_byte_buffer *text) BC_MUST_CHECK;
 
-/* The name of a row: "VGA graphics"; or the names of its first and last address, "BIOS data area
- * ... option ROMs", of which one may be missing. Names of more than 63 bytes are cut off. Writes it
- * to `out`, and returns it; NULL if both are missing. */
-#define BC_ROW_NAME_MAX 136
-const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
-	const struct bc_overview_row *row);
-
 #endif

@@ -17,6 +17,7 @@
 #include "formats/segment/segment_header.h"
 
 #define NAME_BYTES_MAX 63u
+#define ROW_NAME_MAX   136
 
 struct writer {
 	struct bc_byte_buffer *text;
@@ -154,14 +155,52 @@ static json_t *hole_json(const struct bc_overview_hole *hole)
 	});
 }
 
+/* Returns the name of the first or last address of a place, or NULL. */
+static const char *find_name(const struct bc_name_map *names, uint32_t place, bool is_end)
+{
+	struct bc_name name;
+	bool is_port = place >= BC_PORT_0;
+	uint64_t addr = is_port ? place - BC_PORT_0
+				: (uint64_t)place * BC_PAGE_BYTES +
+					  (is_end ? BC_PAGE_BYTES - 1 : 0);
+
+	return bc_name_map_find(names, is_port, addr, &name) ? name.text : NULL;
+}
+
+static int name_bytes(const char *name)
+{
+	return name != NULL ? (int)bc_utf8_fit(name, NAME_BYTES_MAX) : 0;
+}
+
+/* The name of a row: "VGA graphics"; or the names of its first and last address, "BIOS data area
+ * ... option ROMs", of which one may be missing. Long names are cut off. Writes it to `out`, and
+ * returns it; NULL if both are missing. */
+static const char *write_row_name(
+	char out[ROW_NAME_MAX], const struct bc_name_map *names, const struct bc_overview_row *row)
+{
+	if (names == NULL)
+		return NULL;
+	const char *first = find_name(names, row->place, false);
+	const char *last = find_name(names, row->place + row->count - 1, true);
+	if (first == NULL && last == NULL)
+		return NULL;
+	if (first != NULL && last != NULL && strcmp(first, last) == 0)
+		snprintf(out, ROW_NAME_MAX, "%.*s", name_bytes(first), first);
+	else
+		snprintf(out, ROW_NAME_MAX, "%.*s%s...%s%.*s", name_bytes(first),
+			first != NULL ? first : "", first != NULL ? " " : "",
+			last != NULL ? " " : "", name_bytes(last), last != NULL ? last : "");
+	return out;
+}
+
 static json_t *row_json(const struct bc_overview_row *row, const struct bc_name_map *names)
 {
-	char name[BC_ROW_NAME_MAX];
+	char name[ROW_NAME_MAX];
 
 	return bc_json_object((struct bc_json_member[]){
 		{"place", json_integer(row->place)},
 		{"count", json_integer(row->count)},
-		{"name", bc_json_text(bc_overview_row_name(name, names, row))},
+		{"name", bc_json_text(write_row_name(name, names, row))},
 		{NULL, NULL},
 	});
 }
@@ -325,41 +364,4 @@ int bc_overview_events_json(struct bc_overview *o, int64_t from_ns, int64_t to_n
 	write_member(w, "cut_off", json_boolean(e.is_cut_off));
 	write_text(w, "}");
 	return rc != 0 ? rc : w->rc;
-}
-
-/* ---- names */
-
-/* Returns the name of the first or last address of a place, or NULL. */
-static const char *find_name(const struct bc_name_map *names, uint32_t place, bool is_end)
-{
-	struct bc_name name;
-	bool is_port = place >= BC_PORT_0;
-	uint64_t addr = is_port ? place - BC_PORT_0
-				: (uint64_t)place * BC_PAGE_BYTES +
-					  (is_end ? BC_PAGE_BYTES - 1 : 0);
-
-	return bc_name_map_find(names, is_port, addr, &name) ? name.text : NULL;
-}
-
-static int name_bytes(const char *name)
-{
-	return name != NULL ? (int)bc_utf8_fit(name, NAME_BYTES_MAX) : 0;
-}
-
-const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
-	const struct bc_overview_row *row)
-{
-	if (names == NULL)
-		return NULL;
-	const char *first = find_name(names, row->place, false);
-	const char *last = find_name(names, row->place + row->count - 1, true);
-	if (first == NULL && last == NULL)
-		return NULL;
-	if (first != NULL && last != NULL && strcmp(first, last) == 0)
-		snprintf(out, BC_ROW_NAME_MAX, "%.*s", name_bytes(first), first);
-	else
-		snprintf(out, BC_ROW_NAME_MAX, "%.*s%s...%s%.*s", name_bytes(first),
-			first != NULL ? first : "", first != NULL ? " " : "",
-			last != NULL ? " " : "", name_bytes(last), last != NULL ? last : "");
-	return out;
 }

@@ -1,5 +1,5 @@
-/* `buscap report`: a picture of recordings as a page, as JSON or as text for a terminal. The page
- * is the page of `buscap web` with the JSON in it.
+/* `buscap report`: a picture of recordings as a page or as JSON. The page is the page of
+ * `buscap web` with the JSON in it.
  *
  * The report is made in memory first. If it is longer than --max-size, the resolution is halved and
  * it is made again. Only a report that fits, and has records, replaces a file. */
@@ -7,19 +7,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/ioctl.h>
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
+#include "cli/overview/overview.h"
 #include "cli/overview/page.h"
-#include "cli/overview/report_plain.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/text.h"
@@ -28,7 +25,6 @@
 #include "formats/base/text.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
-#define WIDTH_MAX         500u
 
 /* The minimum resolution. */
 #define COLUMNS_MIN 16u
@@ -36,17 +32,15 @@
 #define EVENTS_MIN  50u
 
 enum {
-	OPTION_TEXT = 1000,
-	OPTION_COLUMNS,
+	OPTION_COLUMNS = 1000,
 	OPTION_ROWS,
 	OPTION_MAX_SIZE,
 };
 
-enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON, KIND_HTML };
+enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML };
 
 static const struct bc_usage_option options[] = {
 	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
-	{OPTION_TEXT, "text", NULL, NULL, "text for a terminal (default without -o)"},
 	{'j', "json", NULL, NULL, "the data of the picture"},
 	BC_FILTER_OPTIONS_TIME,
 	{OPTION_COLUMNS, "columns", "N", "number", "columns of time, at most 512"},
@@ -67,7 +61,7 @@ const struct bc_usage bc_report_usage = {
 		"directory. It reads the page counts in the segments; records are decoded only if "
 		"there are few.",
 	.options = options,
-	.more = "FILE ends in .html (a page for a browser, which can be printed), .json or .txt.",
+	.more = "FILE ends in .html (a page for a browser, which can be printed) or .json.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn, "
 		 "6 can't reach the daemon.",
 	.example = "buscap report -o run.html --map pc *.byu.lz4",
@@ -83,22 +77,12 @@ struct report_command {
 	uint64_t columns; /* 0: default */
 	uint64_t rows;
 	uint64_t max_bytes;
-	struct bc_report report;
-	char reduced[160];
+	struct bc_overview *overview;
+	uint32_t max_events;
+	char reduced[160]; /* why the resolution is lower than requested; "": it is not */
 };
 
 /* ---- options */
-
-static bool set_kind(struct report_command *s, enum kind kind)
-{
-	if (s->kind != KIND_UNKNOWN && s->kind != kind) {
-		s->input.exit = bc_print_usage_error(
-			s->console, "--json excludes --text; give one");
-		return false;
-	}
-	s->kind = kind;
-	return true;
-}
 
 static bool read_report_option(struct report_command *s, int letter)
 {
@@ -106,10 +90,9 @@ static bool read_report_option(struct report_command *s, int letter)
 	case 'o':
 		s->output = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;
-	case OPTION_TEXT:
-		return set_kind(s, KIND_TEXT);
 	case 'j':
-		return set_kind(s, KIND_JSON);
+		s->kind = KIND_JSON;
+		return true;
 	case OPTION_COLUMNS:
 		return bc_option_count(
 			s->console, "--columns", 2, BC_OVERVIEW_COLUMNS, &s->columns);
@@ -133,8 +116,7 @@ static enum kind kind_of(const char *path)
 	static const struct {
 		const char *suffix;
 		enum kind kind;
-	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON},
-		{".txt", KIND_TEXT}};
+	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON}};
 	size_t bytes = strlen(path);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -147,22 +129,23 @@ static enum kind kind_of(const char *path)
 
 static bool choose_kind(struct report_command *s)
 {
-	enum kind named = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
+	enum kind named = s->output != NULL ? kind_of(s->output) : KIND_UNKNOWN;
 
 	if (s->kind == KIND_UNKNOWN)
 		s->kind = named;
-	if (s->output != NULL && named != KIND_UNKNOWN && s->kind != named) {
+	if (s->kind == KIND_UNKNOWN && s->output == NULL)
+		bc_print_usage_error(s->console,
+			"no type of report given; use -o with FILE.html or FILE.json, or --json");
+	else if (s->kind == KIND_UNKNOWN)
 		bc_print_error(s->console, s->output,
-			"named for another type of report than %s; omit the option, or name it %s",
-			s->kind == KIND_JSON ? "--json" : "--text",
-			s->kind == KIND_JSON ? ".json" : ".txt");
-		return false;
-	}
-	if (s->kind != KIND_UNKNOWN)
+			"unknown type of report; write FILE.html (for a picture, print the page) "
+			"or FILE.json");
+	else if (named != KIND_UNKNOWN && s->kind != named)
+		bc_print_error(s->console, s->output,
+			"named for another type of report than --json; omit the option, or name "
+			"it .json");
+	else
 		return true;
-	bc_print_error(s->console, s->output,
-		"unknown type of report; write FILE.html (for a picture, print the page), "
-		"FILE.json or FILE.txt");
 	return false;
 }
 
@@ -193,24 +176,25 @@ static int add_value(struct bc_byte_buffer *t, const char *name, json_t *value)
 	return rc;
 }
 
-static int write_json(struct bc_report *r, struct bc_byte_buffer *t)
+static int write_json(struct report_command *s, struct bc_byte_buffer *t)
 {
-	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	const struct bc_overview_picture *p = bc_overview_picture(s->overview);
 	int64_t now = bc_wall_ns();
 	char made[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(made, now - now % 1000000000);
 	add_text(t, "{\"overview\":");
-	int rc = bc_overview_json(r->overview, r->names, t);
+	int rc = bc_overview_json(s->overview, s->names, t);
 	add_text(t, ",\"events\":");
 	if (rc == 0)
-		rc = bc_overview_events_json(r->overview, p->from_ns, p->to_ns, r->max_events, t);
+		rc = bc_overview_events_json(s->overview, p->from_ns, p->to_ns, s->max_events, t);
 	if (rc == 0)
 		rc = add_value(t, ",\"made\":", json_string(made));
 	if (rc == 0)
 		rc = add_value(t, ",\"program\":", json_string("buscap " BC_VERSION));
 	if (rc == 0)
-		rc = add_value(t, ",\"reduced\":", bc_json_text(r->reduced));
+		rc = add_value(t, ",\"reduced\":",
+			s->reduced[0] != 0 ? json_string(s->reduced) : json_null());
 	add_text(t, "}\n");
 	return rc;
 }
@@ -234,7 +218,7 @@ static void add_escaped(struct bc_byte_buffer *t, const char *text, size_t bytes
 	}
 }
 
-static int write_html(struct bc_report *r, struct bc_byte_buffer *t)
+static int write_html(struct report_command *s, struct bc_byte_buffer *t)
 {
 	struct bc_byte_buffer json = {.max = t->max};
 	const char *at = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
@@ -242,7 +226,7 @@ static int write_html(struct bc_report *r, struct bc_byte_buffer *t)
 	assert(at != NULL);
 	at += sizeof(element) - 1;
 	bc_byte_buffer_add(t, bc_page_html, (size_t)(at - bc_page_html));
-	int rc = text_result(&json, write_json(r, &json));
+	int rc = text_result(&json, write_json(s, &json));
 	if (rc == 0)
 		add_escaped(t, json.bytes, json.used - 1); /* without the end of the line */
 	free(json.bytes);
@@ -254,11 +238,10 @@ static int write_html(struct bc_report *r, struct bc_byte_buffer *t)
 
 /* How each kind is made, and its resolution if none is given. */
 static const struct {
-	int (*write)(struct bc_report *report, struct bc_byte_buffer *text);
+	int (*write)(struct report_command *s, struct bc_byte_buffer *text);
 	unsigned columns;
 	unsigned rows;
 } kinds[] = {
-	[KIND_TEXT] = {bc_report_plain, 256, 32},
 	[KIND_JSON] = {write_json, 256, 200},
 	[KIND_HTML] = {write_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
 };
@@ -276,13 +259,13 @@ static enum bc_exit print_failure(struct report_command *s, int rc)
 static int try_report(
 	struct report_command *s, struct bc_overview_options *picture, struct bc_byte_buffer *text)
 {
-	int rc = bc_overview_draw(s->report.overview, picture);
+	int rc = bc_overview_draw(s->overview, picture);
 
 	text->used = 0;
 	text->is_too_long = false;
 	if (rc != 0)
 		return rc;
-	return text_result(text, kinds[s->kind].write(&s->report, text));
+	return text_result(text, kinds[s->kind].write(s, text));
 }
 
 /* Half of a number, but not below `min`. */
@@ -303,20 +286,19 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
-	s->report.max_events = BC_OVERVIEW_EVENTS;
+	s->max_events = BC_OVERVIEW_EVENTS;
 	text->max = s->max_bytes;
 	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
 		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN ||
-			s->report.max_events > EVENTS_MIN)) {
+			s->max_events > EVENTS_MIN)) {
 		picture.columns = halve(picture.columns, COLUMNS_MIN);
 		picture.rows = halve(picture.rows, ROWS_MIN);
-		s->report.max_events = halve(s->report.max_events, EVENTS_MIN);
+		s->max_events = halve(s->max_events, EVENTS_MIN);
 		snprintf(s->reduced, sizeof(s->reduced),
 			"Reduced to at most %u columns, %u rows and %u events, so that it has at "
 			"most %s.",
-			picture.columns, picture.rows, s->report.max_events,
+			picture.columns, picture.rows, s->max_events,
 			bc_humanize_bytes(size, (double)s->max_bytes));
-		s->report.reduced = s->reduced;
 	}
 	if (rc == -EFBIG) {
 		bc_print_error(s->console, NULL,
@@ -329,12 +311,12 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 /* Without records, the picture would be blank. */
 static enum bc_exit check_records(const struct report_command *s)
 {
-	const struct bc_overview_contents c = bc_overview_contents(s->report.overview);
+	const struct bc_overview_contents c = bc_overview_contents(s->overview);
 	char from[BC_RFC3339_BYTES];
 	char to[BC_RFC3339_BYTES];
 	uint64_t records = 0;
 
-	if (bc_overview_picture(s->report.overview)->column_count != 0)
+	if (bc_overview_picture(s->overview)->column_count != 0)
 		return BC_EXIT_OK;
 	for (uint32_t i = 0; i < c.recording_count; i++)
 		records += c.recordings[i].records;
@@ -348,17 +330,6 @@ static enum bc_exit check_records(const struct report_command *s)
 			"without a zone is UTC)",
 			from, to);
 	return BC_EXIT_FAILED;
-}
-
-static unsigned terminal_width(const struct bc_console *console)
-{
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-	long width = columns != NULL ? strtol(columns, NULL, 10) : 0;
-
-	if (width <= 0 && ioctl(console->out, TIOCGWINSZ, &size) == 0)
-		width = size.ws_col;
-	return width <= 0 ? 100 : width < (long)WIDTH_MAX ? (unsigned)width : WIDTH_MAX;
 }
 
 /* Makes the report, then its file. */
@@ -404,24 +375,21 @@ static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
 		code = bc_print_usage_error(s->console, "give files, not a pipe");
 	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? files.exit : code);
-	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
+	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
-		rc = bc_overview_update(s->report.overview, files.paths, files.count);
+		rc = bc_overview_update(s->overview, files.paths, files.count);
 	if (rc != 0)
 		code = print_failure(s, rc);
 	else if (code == BC_EXIT_OK)
-		recordings = bc_overview_contents(s->report.overview).recording_count;
+		recordings = bc_overview_contents(s->overview).recording_count;
 	if (recordings != 0 && s->input.exit != BC_EXIT_OK)
 		s->input.exit = BC_EXIT_DAMAGED; /* the other files are drawn */
 	if (code == BC_EXIT_OK && s->input.exit != BC_EXIT_FAILED &&
 		s->input.exit != BC_EXIT_USAGE) {
-		bc_filter_start(&s->args.filter, bc_overview_contents(s->report.overview).from_ns);
-		s->report.names = s->names;
-		s->report.width = terminal_width(s->console);
-		s->report.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+		bc_filter_start(&s->args.filter, bc_overview_contents(s->overview).from_ns);
 		code = write_report(s, &files);
 	}
-	bc_overview_close(s->report.overview);
+	bc_overview_close(s->overview);
 	bc_files_free(&files);
 	bc_operands_close(&s->input.operands);
 	return bc_exit_worse(code, s->input.exit);
@@ -434,7 +402,6 @@ enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **ar
 	enum bc_exit code;
 	int letter;
 
-	setlocale(LC_CTYPE, "");
 	bc_filter_args_init(&s.args);
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_report_option(&s, letter))

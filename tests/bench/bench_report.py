@@ -91,7 +91,6 @@ def main():
         for what, part in (("1/16", span // 16), ("1/256", span // 256), ("one chunk", 10_000_000)):
             measure(what, directory, "x.json", "--from", utc(middle), "--to", utc(middle + part))
         measure("all, 512 columns and 1,024 rows", directory, "x.json", "--columns", "512", "--rows", "1024")
-        measure("text", directory, "x.txt")
         measure("HTML", directory, "x.html")
         measure_web(directory)
 

@@ -313,7 +313,7 @@ def test_only_chunks_that_can_match_are_read(tmp):
     assert 0.9 * everything < all_chunks < 1.1 * everything, f"{all_chunks} of {everything} bytes"
 
 
-@pytest.mark.parametrize("argv", [("find", "--count", "0-"), ("marks",), ("report",), ("verify",), ("info",), ("stats",), ("dump",),
+@pytest.mark.parametrize("argv", [("find", "--count", "0-"), ("marks",), ("report", "--json"), ("verify",), ("info",), ("stats",), ("dump",),
                                   ("convert", "-o", "/dev/null", "-O", "din"), ("cut", "--records", "0-5", "-O", "byu", "-o", "/dev/null")])
 def test_reading_gives_way_to_a_running_recorder(tmp, argv):
     need("strace")

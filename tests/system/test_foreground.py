@@ -158,8 +158,8 @@ def test_an_ordinary_user_needs_no_options():
             equal(process.returncode, 0, err)
         assert harness.segments(out), list(home.rglob("*"))
         # Without the daemon, the recordings are found where it would record.
-        for command in ("info", "verify", "marks", "report"):
-            done = tool(command)
+        for command, *argv in (["info"], ["verify"], ["marks"], ["report", "--json"]):
+            done = tool(command, *argv)
             equal((done.returncode, done.stderr.splitlines()[0]),
                   (0, f"buscap {command}: can't reach a daemon; reading {out}".encode()), command)
         equal(tool("info", harness.segments(out)[0].name[:16]).returncode, 0, "an id")

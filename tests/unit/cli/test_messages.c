@@ -381,11 +381,12 @@ static const struct failure wrong_options[] = {
 	{"report --columns x .", "--columns"},
 	{"report --rows 1025 .", "must be 2 to 1024"},
 	{"report --from @5 .", "need a time of day"},
-	{"report --json --text .", "give one"},
-	{"report -o out.html --text .", "name it .txt"},
+	{"report .", "no type of report given; use -o with FILE.html or FILE.json, or --json"},
+	{"report --text .", "unknown option --text"},
+	{"report -o out.txt .", "write FILE.html (for a picture, print the page) or FILE.json"},
 	{"report --json -o out.html .", "name it .json"},
-	{"report hello", "not a segment"},
-	{"report - <x.byu.lz4", "give files, not a pipe"},
+	{"report --json hello", "not a segment"},
+	{"report --json - <x.byu.lz4", "give files, not a pipe"},
 	/* merge */
 	{"merge", "two files"},
 	{"merge x.xdin", "two files"},
@@ -823,7 +824,8 @@ TEST_CASES(options_may_precede_the_command_and_the_verb, options_first)
 	assert_int_equal(strncmp(r.err, c->words, strlen(c->words)), 0);
 }
 
-static const char *const without_files[] = {"info", "verify", "find 10", "marks", "report", "web"};
+static const char *const without_files[] = {
+	"info", "verify", "find 10", "marks", "report --json", "web"};
 
 TEST_CASES(the_directory_of_the_daemon_is_read_if_there_is_one, without_files)
 {
