@@ -335,7 +335,6 @@ static void on_reordered(void *context, bool is_a, const struct bc_entry *entry)
 static void start_side(struct bc_diff_side *side)
 {
 	side->count = 0;
-	side->moved = 0;
 	side->has_gap = false;
 	side->has_previous = side->has_last;
 	side->previous = side->last;
@@ -452,20 +451,6 @@ static void on_shifted(void *context, int64_t ticks)
 	struct bc_diff *d = context;
 
 	d->shifted = (int64_t)((uint64_t)d->shifted + (uint64_t)ticks);
-}
-
-static void on_moved(
-	void *context, bool is_a, const struct bc_entry *first, uint64_t other, size_t n)
-{
-	struct bc_diff *d = context;
-	struct bc_diff_side *side = is_a ? &d->a : &d->b;
-
-	if (side->moved == 0) {
-		side->moved_first = first->number;
-		side->moved_from = other;
-	}
-	side->moved += n;
-	d->moved += n;
 }
 
 static void on_lost(void *context, bool can_retry)
@@ -610,7 +595,6 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 		.skip = on_skip,
 		.reordered = on_reordered,
 		.differ = on_differ,
-		.moved = on_moved,
 		.shifted = on_shifted,
 		.lost = on_lost};
 

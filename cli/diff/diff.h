@@ -57,9 +57,6 @@ struct bc_diff_side {
 	bool has_previous;
 	uint64_t previous;          /* number of the entry before it */
 	struct bc_diff_line *lines; /* its first entries, up to `show` */
-	uint64_t moved;             /* entries that the other side has elsewhere */
-	uint64_t moved_first;       /* number of the first of them */
-	uint64_t moved_from;        /* where the other side has it */
 	bool has_gap;               /* samples were lost here: */
 	struct bc_diff_line gap;
 };
@@ -89,7 +86,6 @@ struct bc_diff {
 	uint64_t changed; /* pairs of entries that differ */
 	uint64_t only_a;
 	uint64_t only_b;
-	uint64_t moved;
 	uint64_t differences;
 	bool is_stopped; /* at the limit */
 	/* The current difference. */

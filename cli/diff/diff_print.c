@@ -99,21 +99,6 @@ static void put_gap(struct bc_diff *d, const struct bc_diff_side *side)
 			side->gap.text);
 }
 
-static void put_moved(struct bc_diff *d, const struct bc_diff_side *side)
-{
-	const struct bc_diff_side *other = side == &d->a ? &d->b : &d->a;
-	char first[BC_PLACE_TEXT_MAX];
-	char from[BC_PLACE_TEXT_MAX];
-
-	if (side->moved != 0)
-		bc_output_format(&d->output,
-			"# moved: %c has %" PRIu64
-			" of these elsewhere: the first, %s, is its %s\n",
-			side == &d->a ? 'B' : 'A', side->moved,
-			bc_trace_place(&side->trace, side->moved_first, first),
-			bc_trace_place(&other->trace, side->moved_from, from));
-}
-
 static void print_difference(struct bc_diff *d)
 {
 	put_head(d);
@@ -130,8 +115,6 @@ static void print_difference(struct bc_diff *d)
 	put_more(d, '+', &d->b);
 	put_gap(d, &d->a);
 	put_gap(d, &d->b);
-	put_moved(d, &d->a);
-	put_moved(d, &d->b);
 	if (d->is_lost)
 		bc_output_format(&d->output,
 			"# no match found within %zu entries (--lookahead)%s\n", d->how.lookahead,
@@ -181,8 +164,6 @@ static void print_summary(struct bc_diff *d, bool is_whole)
 		" only in B",
 		d->a.entries, d->b.entries, d->same, d->reordered, d->changed,
 		d->only_a + d->a.filtered, d->only_b + d->b.filtered);
-	if (d->moved != 0)
-		bc_output_format(&d->output, " (%" PRIu64 " moved)", d->moved);
 	bc_output_format(&d->output, "\n");
 	put_left_out(d, &d->a);
 	put_left_out(d, &d->b);
@@ -231,11 +212,6 @@ static json_t *json_side(const struct bc_diff *d, const struct bc_diff_side *sid
 	}
 	if (side->has_gap)
 		object = with(object, "gap", bc_json_text(side->gap.text));
-	if (side->moved != 0) {
-		object = with(object, "moved", bc_json_u64(side->moved));
-		object = with(object, "moved_first", bc_json_u64(side->moved_first));
-		object = with(object, "moved_from", bc_json_u64(side->moved_from));
-	}
 	if (side->has_previous)
 		object = with(object, "behind", bc_json_u64(side->previous));
 	for (size_t i = 0; i < d->show && i < side->count; i++) {
@@ -313,7 +289,6 @@ static bool json_summary(struct bc_diff *d, bool is_whole)
 				    {"changed", bc_json_u64(d->changed)},
 				    {"only_a", bc_json_u64(d->only_a + d->a.filtered)},
 				    {"only_b", bc_json_u64(d->only_b + d->b.filtered)},
-				    {"moved", bc_json_u64(d->moved)},
 				    {"a", json_trace(&d->a)},
 				    {"b", json_trace(&d->b)},
 				    {"fields", json_fields(d->how.fields)},

@@ -16,82 +16,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* ---- moved blocks: entries that are missing in one place and extra in another. The last entries
- * of each trace without a counterpart are remembered, and found by the hash of MOVED_MIN of them.
- */
-
-/* The shortest block that is recognized. */
-#define MOVED_MIN 8u
-
-/* Entries remembered of each trace. */
-#define MOVED_KEPT 65536u
-
-#define MOVED_SLOTS (2 * MOVED_KEPT)
-
-struct moved_trace {
-	uint64_t count; /* entries added; the last MOVED_KEPT are at [i % MOVED_KEPT] */
-	uint64_t keys[MOVED_KEPT];
-	uint64_t positions[MOVED_KEPT];
-	uint64_t numbers[MOVED_KEPT];
-	/* Where a run of MOVED_MIN begins, plus 1, by its hash. */
-	uint64_t begins[MOVED_SLOTS];
-};
-
-struct moved {
-	struct moved_trace traces[2];
-};
-
-static size_t hash_key(size_t hash, uint64_t key)
-{
-	return (hash ^ key) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
-}
-
-/* Remembers an entry of trace 0 or 1 without a counterpart. Positions must increase; `number` is
- * the one to report. */
-static void add_moved(
-	struct moved *moved, unsigned trace, uint64_t position, uint64_t number, uint64_t key)
-{
-	struct moved_trace *t = &moved->traces[trace];
-	uint64_t end = ++t->count;
-	size_t hash = 0;
-
-	t->keys[(end - 1) % MOVED_KEPT] = key;
-	t->positions[(end - 1) % MOVED_KEPT] = position;
-	t->numbers[(end - 1) % MOVED_KEPT] = number;
-	if (end < MOVED_MIN ||
-		t->positions[(end - MOVED_MIN) % MOVED_KEPT] != position - (MOVED_MIN - 1))
-		return;
-	for (uint64_t i = end - MOVED_MIN; i < end; i++)
-		hash = hash_key(hash, t->keys[i % MOVED_KEPT]);
-	t->begins[hash % MOVED_SLOTS] = end - MOVED_MIN + 1;
-}
-
-/* Searches the other trace's entries for keys[0, n). Returns how many of the first keys were found
- * in a row, at least MOVED_MIN, and sets *number to the first entry there; or returns 0. */
-static size_t find_moved(
-	const struct moved *moved, unsigned trace, const uint64_t *keys, size_t n, uint64_t *number)
-{
-	const struct moved_trace *t = &moved->traces[1 - trace];
-	size_t hash = 0;
-	size_t same = 0;
-
-	if (n < MOVED_MIN)
-		return 0;
-	for (size_t i = 0; i < MOVED_MIN; i++)
-		hash = hash_key(hash, keys[i]);
-	uint64_t begin = t->begins[hash % MOVED_SLOTS];
-	if (begin == 0 || begin - 1 + MOVED_KEPT < t->count)
-		return 0;
-	begin--;
-	while (same < n && begin + same < t->count &&
-		t->keys[(begin + same) % MOVED_KEPT] == keys[same] &&
-		t->positions[(begin + same) % MOVED_KEPT] ==
-			t->positions[begin % MOVED_KEPT] + same)
-		same++;
-	*number = t->numbers[begin % MOVED_KEPT];
-	return same >= MOVED_MIN ? same : 0;
-}
-
 /* ---- equal entries at about the same time in a different order */
 
 /* The unmatched entries of a window, as indices from its begin. */
@@ -191,7 +115,6 @@ struct bc_match {
 	struct bc_plan plan;
 	struct leftover a_left;
 	struct leftover b_left;
-	struct moved *moved;
 	uint64_t reread_entries; /* read again so far */
 	bool is_pipe;            /* a trace can be read only once */
 };
@@ -214,8 +137,7 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	if (m->a_left.at != NULL && m->b_left.at != NULL &&
 		bc_window_init(&m->a, a, options->fields, items) == 0 &&
 		bc_window_init(&m->b, b, options->fields, items) == 0 &&
-		bc_plan_init(&m->plan, &m->options, &m->a, &m->b) == 0 &&
-		(m->moved = calloc(1, sizeof(*m->moved))) != NULL)
+		bc_plan_init(&m->plan, &m->options, &m->a, &m->b) == 0)
 		return 0;
 	bc_match_close(m);
 	*match = NULL;
@@ -226,7 +148,6 @@ void bc_match_close(struct bc_match *m)
 {
 	if (m == NULL)
 		return;
-	free(m->moved);
 	bc_plan_free(&m->plan);
 	bc_window_free(&m->a);
 	bc_window_free(&m->b);
@@ -310,27 +231,6 @@ static bool accept_new_skew(struct bc_match *m, size_t x, size_t y)
 
 /* ---- reporting */
 
-/* Reports which parts of a hunk of A or B were moved, and remembers the hunk. */
-static void report_moves(
-	struct bc_match *m, const struct bc_window *w, bool is_a, size_t first, size_t n)
-{
-	const uint64_t *keys = w->keys + w->begin + first;
-	const struct bc_entry *entries = w->entries + w->begin + first;
-	uint64_t other;
-
-	if (m->sink.moved == NULL || m->options.is_same_clock)
-		return;
-	for (size_t i = 0; i < n;) {
-		size_t found = find_moved(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
-		if (found != 0)
-			m->sink.moved(m->sink.context, is_a, &entries[i], other, found);
-		i += found != 0 ? found : 1;
-	}
-	for (size_t i = 0; i < n; i++)
-		add_moved(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
-			keys[i]);
-}
-
 static bool report_different(
 	struct bc_match *m, bool is_a, const struct bc_entry *entries, size_t n)
 {
@@ -376,12 +276,8 @@ static bool report_hunk(struct bc_match *m, size_t x, size_t n, size_t y, size_t
 		       report_each(m, true, x, n, false) && report_each(m, false, y, k, false);
 	}
 	m->has_differed = true;
-	if (!m->sink.differ(m->sink.context, &m->a.entries[m->a.begin + x], n,
-		    &m->b.entries[m->b.begin + y], k))
-		return false;
-	report_moves(m, &m->a, true, x, n);
-	report_moves(m, &m->b, false, y, k);
-	return true;
+	return m->sink.differ(m->sink.context, &m->a.entries[m->a.begin + x], n,
+		&m->b.entries[m->b.begin + y], k);
 }
 
 /* Reports a block, in which keys are equal, but perhaps not times. */
@@ -491,7 +387,6 @@ static int report_rest(struct bc_match *m, bool is_a, uint64_t position)
 		m->has_differed = true;
 		if (!report_different(m, is_a, entries, part))
 			return 1;
-		report_moves(m, w, is_a, 0, part);
 		bc_window_pass(w, part);
 	}
 	return 0;

@@ -60,11 +60,6 @@ struct bc_match_sink {
 	 * one difference. */
 	bool (*differ)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
-	/* Of the entries last reported as different, `n` of A (or B), from this one on, equal those
-	 * from entry number `other` on of the other trace, which were reported as different before.
-	 * NULL: not of interest. */
-	void (*moved)(
-		void *context, bool is_a, const struct bc_entry *first, uint64_t other, size_t n);
 	/* From here on, the clock of B is ahead of A's by this number of ticks more than before
 	 * (less, if negative). */
 	void (*shifted)(void *context, int64_t ticks);

@@ -27,9 +27,8 @@
  * whether 5 runs. 5 skips entries, and then 1 starts again with the smallest window.
  *
  * Other steps do not change how much is believed: join_gaps() makes one difference of two, and
- * match.c pairs entries in a different order, follows the offset between the clocks and recognizes
- * moved blocks. On the same clock, none of this applies: bc_plan_align_by_time() merges the windows
- * by their times. */
+ * match.c pairs entries in a different order and follows the offset between the clocks. On the same
+ * clock, none of this applies: bc_plan_align_by_time() merges the windows by their times. */
 
 #include "cli/diff/match_internal.h"
 
