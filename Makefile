@@ -36,9 +36,9 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 FORMATS_PKGS := liblz4 zlib libzstd liblzma libxxhash libdeflate jansson libelf
 # Loaded when needed: formats/base/late_library.h. AddressSanitizer's check for leaks may crash with such libraries, so
 # there the programs are linked with them.
-LATE_PKGS    := libcurl libmicrohttpd libsystemd
+LATE_PKGS    := libmicrohttpd libsystemd
 ASAN_PKGS    := $(if $(IS_ASAN),$(LATE_PKGS))
-DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 $(filter-out libcurl,$(ASAN_PKGS))
+DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 $(ASAN_PKGS)
 CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(filter-out libsystemd,$(ASAN_PKGS))
 PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
 

@@ -26,7 +26,6 @@ BUILD_LIBRARIES := \
 	inih:libinih-dev \
 	libmicrohttpd:libmicrohttpd-dev \
 	libusb-1.0:libusb-1.0-0-dev \
-	libcurl:libcurl4-gnutls-dev \
 	ncursesw:libncurses-dev \
 	libsystemd:libsystemd-dev \
 	$(D3):node-d3

@@ -1,18 +1,31 @@
-/* Calls block in libcurl's easy interface; the stream is one transfer of its multi interface,
- * driven by bc_client_wait(). libcurl is loaded when a client is opened
- * (formats/base/late_library.h), because most commands don't need it.
+/* Each request has a connection of its own: a struct exchange, which a call waits for, and which
+ * the stream reads in bc_client_wait(). cli/io/http_response.h takes the response apart.
  *
- * libcurl reports little about a Unix socket and accepts a truncated head. So a failed connection
- * is probed for the reason, and the head's last line is watched. Whatever the daemon sends is
- * limited in length and escaped before it is printed. */
+ * Whatever the daemon sends is limited in length and escaped before it is printed. A step of an
+ * exchange reads once, so a daemon that never stops sending delays neither timeouts nor the
+ * caller's other descriptors. */
 #include "cli/io/client.h"
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "cli/io/http_response.h"
+#include "cli/term/json_path.h"
+#include "cli/term/text.h"
+#include "formats/base/clock.h"
 #include "formats/base/grow.h"
+#include "formats/base/json.h"
 
 bool bc_byte_buffer_add(struct bc_byte_buffer *b, const char *bytes, size_t n)
 {
@@ -38,32 +51,11 @@ void bc_byte_buffer_free(struct bc_byte_buffer *b)
 	*b = (struct bc_byte_buffer){0};
 }
 
-#define CURL_DISABLE_TYPECHECK /* its macros call functions by name */
-#include <curl/curl.h>
-#include <errno.h>
-#include <grp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <unistd.h>
+/* ---- connecting, and why that failed */
 
-#include "cli/term/json_path.h"
-#include "cli/term/text.h"
-#include "formats/base/clock.h"
-#include "formats/base/json.h"
-#include "formats/base/late_library.h"
-
-/* ---- Why the daemon's socket can't be connected to. libcurl only reports that it failed, and
- * does not wait while the socket's queue is full. */
-
-/* Connects to the Unix socket at `path` and closes the connection. Waits up to timeout_ms for space
- * in the socket's queue. Returns 0 or a negative errno; -EAGAIN is a timeout. */
-static int probe_socket(const char *path, long timeout_ms)
+/* Connects to the Unix socket at `path`. Waits up to timeout_ms for space in the socket's queue.
+ * Returns a descriptor or a negative errno; -EAGAIN is a timeout. */
+static int connect_to(const char *path, long timeout_ms)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	struct timeval time = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
@@ -79,12 +71,14 @@ static int probe_socket(const char *path, long timeout_ms)
 	int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 	if (rc == 0)
 		rc = connect(fd, (struct sockaddr *)&name, sizeof(name));
-	rc = rc == 0 ? 0 : -errno;
+	if (rc == 0)
+		return fd;
+	rc = -errno;
 	close(fd);
 	return rc;
 }
 
-/* True if nothing listens there, by a result of probe_socket(). */
+/* True if nothing listens there, by a result of connect_to(). */
 static bool is_vacant(int rc)
 {
 	return rc == -ENOENT || rc == -ENOTDIR || rc == -ECONNREFUSED;
@@ -115,16 +109,13 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 /* Some commands have --socket, too. */
 #define ANOTHER_SOCKET "set $BUSCAP_SOCKET to its socket"
 
-/* Writes the error text for `error`, a result of probe_socket(), and what to do. */
+/* Writes the error text for `error`, a result of connect_to(), and what to do. */
 static void write_connect_error(
 	char *err, size_t errlen, const char *path, int error, long timeout_ms)
 {
 	struct stat st;
 
 	switch (-error) {
-	case 0:
-		snprintf(err, errlen, "connection lost; try again");
-		break;
 	case ENOENT:
 	case ENOTDIR:
 		snprintf(err, errlen,
@@ -157,48 +148,28 @@ static void write_connect_error(
 
 #define FDS_MAX 8
 
+/* The longest wait without looking at the time. */
+#define WAIT_MS 60000
+
 #define BAD_RESPONSE "unexpected response from the daemon; is it buscapd " BC_VERSION "?"
 
-/* libcurl, built with either library for TLS. */
-#define CURL_FUNCTIONS(F)           \
-	F(curl_easy_cleanup)        \
-	F(curl_easy_getinfo)        \
-	F(curl_easy_init)           \
-	F(curl_easy_perform)        \
-	F(curl_easy_reset)          \
-	F(curl_easy_setopt)         \
-	F(curl_easy_strerror)       \
-	F(curl_global_cleanup)      \
-	F(curl_global_init)         \
-	F(curl_multi_add_handle)    \
-	F(curl_multi_cleanup)       \
-	F(curl_multi_info_read)     \
-	F(curl_multi_init)          \
-	F(curl_multi_perform)       \
-	F(curl_multi_poll)          \
-	F(curl_multi_remove_handle) \
-	F(curl_slist_append)        \
-	F(curl_slist_free_all)
-
-static struct {
-	CURL_FUNCTIONS(BC_LATE_POINTER)
-} lib;
-static struct bc_late_library curl_library = {
-	.names = {"libcurl-gnutls.so.4", "libcurl.so.4"},
-	.package = "libcurl3-gnutls",
-	.functions = (const char *const[]){CURL_FUNCTIONS(BC_LATE_NAME) NULL},
-	.pointers = &lib,
+/* A request and its response. */
+struct exchange {
+	int fd; /* -1: not connected */
+	char *request;
+	size_t request_bytes;
+	size_t sent;
+	uint64_t deadline_ns;
+	struct bc_http_response response;
 };
 
 struct stream {
-	CURL *curl; /* NULL: no stream */
+	bool is_open;
+	struct exchange exchange; /* its deadline is that of the status */
 	bool (*line)(void *context, char *text, size_t bytes);
 	void *context;
 	struct bc_byte_buffer partial; /* line without an end so far, or body of an error */
-	uint64_t deadline_ns;          /* until has_status */
-	bool has_status;
-	bool is_head_complete;
-	bool is_stopped; /* line() returned false */
+	bool is_stopped;               /* line() returned false */
 	uint64_t lines;
 };
 
@@ -208,12 +179,8 @@ struct bc_client {
 	char user[BC_SOCKET_PATH_MAX];           /* the user's own, or empty */
 	const char *path;                        /* the one in use */
 	char tried[2 * BC_SOCKET_PATH_MAX + 16]; /* all, if none has a daemon; else empty */
-	CURLM *multi;
-	CURL *call;
-	struct curl_slist *json_header;
 	struct stream stream;
 	long timeout_ms;
-	bool is_head_complete; /* of the last call's response */
 	char err[1200];
 };
 
@@ -230,48 +197,49 @@ static enum bc_exit fail(struct bc_client *c, enum bc_exit code, const char *for
 	return code;
 }
 
-static enum bc_exit fail_connect(struct bc_client *c)
+/* Connects to the given socket; or to the user's own if a daemon has it, else to the system's: each
+ * request chooses, as daemons come and go. Returns a descriptor, or -1 after an error. */
+static int connect_client(struct bc_client *c)
 {
-	int rc = probe_socket(c->path, c->timeout_ms);
+	bool has_user = c->given == NULL && c->user[0] != '\0';
+	int fd = has_user ? connect_to(c->user, c->timeout_ms) : -ENOENT;
 
-	if (c->given == NULL && c->user[0] != '\0' && c->path != c->user && is_vacant(rc))
-		snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, c->path);
-	write_connect_error(c->err, sizeof(c->err), c->path, rc, c->timeout_ms);
-	return BC_EXIT_UNREACHABLE;
+	c->err[0] = c->tried[0] = '\0';
+	c->path = c->user;
+	if (!has_user || is_vacant(fd)) {
+		c->path = c->given != NULL ? c->given : BC_SYSTEM_SOCKET;
+		fd = connect_to(c->path, c->timeout_ms);
+		if (has_user && is_vacant(fd))
+			snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, c->path);
+	}
+	if (fd >= 0)
+		return fd;
+	write_connect_error(c->err, sizeof(c->err), c->path, fd, c->timeout_ms);
+	return -1;
 }
 
-static enum bc_exit fail_timeout(struct bc_client *c)
+/* Writes the error text of a failed exchange: `body` could not take what was received, or `error`
+ * is from exchange_step(), or a timeout. */
+static enum bc_exit fail_exchange(struct bc_client *c, int error, const struct bc_byte_buffer *body)
 {
-	return fail(c, BC_EXIT_UNREACHABLE,
-		"no response within %ld s; if this persists, see journalctl -u buscapd",
-		c->timeout_ms / 1000);
-}
-
-/* Translates libcurl's code of a failed request. */
-static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_byte_buffer *body)
-{
-	if (body->is_out_of_memory || code == CURLE_OUT_OF_MEMORY)
+	if (body->is_out_of_memory)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (body->is_too_long)
 		return fail(c, BC_EXIT_FAILED, "response from the daemon exceeds %zu MiB; ignored",
 			body->max >> 20);
-	switch (code) {
-	case CURLE_COULDNT_RESOLVE_HOST: /* path too long */
-	case CURLE_COULDNT_CONNECT:
-	case CURLE_SEND_ERROR: /* can mean that the socket's queue is full */
-		return fail_connect(c);
-	case CURLE_OPERATION_TIMEDOUT:
-		return fail_timeout(c);
-	case CURLE_GOT_NOTHING:
-	case CURLE_RECV_ERROR:
+	switch (error) {
+	case -ETIMEDOUT:
+		return fail(c, BC_EXIT_UNREACHABLE,
+			"no response within %ld s; if this persists, see journalctl -u buscapd",
+			c->timeout_ms / 1000);
+	case -ECONNRESET:
 		return fail(c, BC_EXIT_UNREACHABLE,
 			"connection closed without a response: buscapd has stopped or has too "
 			"many clients; try again, or see journalctl -u buscapd");
-	case CURLE_PARTIAL_FILE:
+	case -EPIPE:
 		return fail(c, BC_EXIT_FAILED, "incomplete response from the daemon");
 	default:
-		return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: %s",
-			lib.curl_easy_strerror(code));
+		return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: not HTTP");
 	}
 }
 
@@ -289,86 +257,92 @@ static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t 
 
 /* ---- requests */
 
-/* libcurl does not report a truncated head: remember whether its last line, an empty one, came. */
-static size_t on_header(char *bytes, size_t one, size_t n, void *context)
+/* Connects and prepares the request. Close the exchange, whatever is returned. */
+static enum bc_exit exchange_open(struct bc_client *c, struct exchange *e, const char *method,
+	const char *path, const char *body)
 {
-	bool *is_head_complete = context;
+	const char *type = body != NULL ? "Content-Type: application/json\r\n" : "";
+	char length[48] = "";
 
-	*is_head_complete = one * n == 2 && memcmp(bytes, "\r\n", 2) == 0;
-	return one * n;
+	e->deadline_ns = bc_now_ns() + (uint64_t)c->timeout_ms * 1000000;
+	if (body != NULL)
+		snprintf(length, sizeof(length), "Content-Length: %zu\r\n", strlen(body));
+	int n = asprintf(&e->request,
+		"%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: buscap/" BC_VERSION
+		"\r\nConnection: close\r\n%s%s\r\n%s",
+		method, path, type, length, body != NULL ? body : "");
+	if (n < 0) {
+		e->request = NULL;
+		return fail(c, BC_EXIT_FAILED, "out of memory");
+	}
+	e->request_bytes = (size_t)n;
+	e->fd = connect_client(c);
+	return e->fd >= 0 ? BC_EXIT_OK : BC_EXIT_UNREACHABLE;
 }
 
-/* Chooses between the default sockets at each request: daemons come and go. */
-static void choose_socket(struct bc_client *c)
+static void exchange_close(struct exchange *e)
 {
-	bool has_user = c->given == NULL && c->user[0] != '\0' &&
-			!is_vacant(probe_socket(c->user, 1));
-
-	c->tried[0] = '\0';
-	c->path = has_user ? c->user : c->given != NULL ? c->given : BC_SYSTEM_SOCKET;
+	if (e->fd >= 0)
+		close(e->fd);
+	free(e->request);
 }
 
-/* Sets the URL and the options that all requests share. */
-static bool set_common_options(
-	struct bc_client *c, CURL *curl, const char *path, bool *is_head_complete)
+static void send_request(struct exchange *e)
 {
-	char *url;
+	ssize_t n = send(e->fd, e->request + e->sent, e->request_bytes - e->sent,
+		MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	if (asprintf(&url, "http://localhost%s", path) < 0)
-		return false;
-	choose_socket(c);
-	lib.curl_easy_reset(curl);
-	bool ok = lib.curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, c->path) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
-			  CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_USERAGENT, "buscap/" BC_VERSION) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_HEADERDATA, is_head_complete) == CURLE_OK;
-	free(url);
-	*is_head_complete = false;
-	c->err[0] = '\0';
-	return ok;
+	if (n >= 0)
+		e->sent += (size_t)n;
+	else if (errno != EAGAIN && errno != EINTR)
+		e->sent = e->request_bytes; /* refused: the response or its absence says why */
 }
 
-static size_t on_body(char *bytes, size_t one, size_t n, void *context)
+/* Sends what it can and receives once, without waiting. Returns 0 or a negative errno. */
+static int exchange_step(struct exchange *e)
 {
-	return bc_byte_buffer_add(context, bytes, one * n) ? one * n : 0;
+	char bytes[65536];
+
+	if (e->sent < e->request_bytes)
+		send_request(e);
+	ssize_t n = recv(e->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	if (n > 0)
+		return bc_http_response_add(&e->response, bytes, (size_t)n);
+	if (n == 0)
+		return bc_http_response_end(&e->response);
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	return e->response.status != 0 ? -EPIPE : -ECONNRESET;
 }
 
-static long status_of(CURL *curl)
+/* What to wait for before the next step. */
+static struct pollfd exchange_wait(const struct exchange *e)
 {
-	long status = 0;
-
-	lib.curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	return status;
+	return (struct pollfd){.fd = e->fd,
+		.events = (short)(POLLIN | (e->sent < e->request_bytes ? POLLOUT : 0))};
 }
 
-static bool set_call_options(struct bc_client *c, const char *method, const char *path, char *body,
-	struct bc_byte_buffer *response)
+/* Returns the ms until a time, at most WAIT_MS; 0 if it has passed. */
+static int ms_until(uint64_t until_ns)
 {
-	CURL *curl = c->call;
-	bool ok = set_common_options(c, curl, path, &c->is_head_complete) &&
-		  lib.curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-		  lib.curl_easy_setopt(curl, CURLOPT_WRITEDATA, response) == CURLE_OK;
+	uint64_t now = bc_now_ns();
+	uint64_t ms = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
 
-	if (!ok || body == NULL)
-		return ok;
-	return lib.curl_easy_setopt(curl, CURLOPT_HTTPHEADER, c->json_header) == CURLE_OK &&
-	       lib.curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
+	return ms < WAIT_MS ? (int)ms : WAIT_MS;
+}
+
+static bool on_body(void *context, const char *bytes, size_t n)
+{
+	return bc_byte_buffer_add(context, bytes, n);
 }
 
 /* Moves the body into *a and parses it. */
 static enum bc_exit parse_response(
-	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *a)
+	struct bc_client *c, int status, struct bc_byte_buffer *body, struct bc_response *a)
 {
-	bool is_ok = a->status >= 200 && a->status <= 299;
+	bool is_ok = status <= 299;
 
+	a->status = status;
 	a->text = body->bytes;
 	a->bytes = body->used;
 	*body = (struct bc_byte_buffer){0};
@@ -381,18 +355,19 @@ static enum bc_exit parse_response(
 	return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: not a JSON object");
 }
 
-/* Sends the prepared request. */
-static enum bc_exit perform(
-	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *response)
+/* Sends the request and waits for the response. */
+static int exchange_run(struct exchange *e)
 {
-	CURLcode rc = lib.curl_easy_perform(c->call);
-
-	if (rc == CURLE_OK && !c->is_head_complete)
-		rc = CURLE_PARTIAL_FILE;
-	if (rc != CURLE_OK)
-		return fail_curl(c, rc, body);
-	response->status = status_of(c->call);
-	return parse_response(c, body, response);
+	for (;;) {
+		int rc = exchange_step(e);
+		if (rc != 0 || e->response.is_complete)
+			return rc;
+		int ms = ms_until(e->deadline_ns);
+		if (ms == 0)
+			return -ETIMEDOUT;
+		struct pollfd wait = exchange_wait(e);
+		(void)poll(&wait, 1, ms);
+	}
 }
 
 enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char *path,
@@ -400,18 +375,20 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 {
 	struct bc_response own = {0};
 	struct bc_byte_buffer got = {.max = BC_CLIENT_RESPONSE_MAX};
+	struct exchange e = {.fd = -1, .response = {.body = on_body, .context = &got}};
 	char *text = NULL;
-	enum bc_exit code;
 
 	struct bc_response *a = response != NULL ? response : &own;
 	*a = (struct bc_response){0};
 	if (body != NULL && (text = bc_json_print(body)) == NULL)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
-	if (set_call_options(c, method, path, text, &got) &&
-		lib.curl_easy_setopt(c->call, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK)
-		code = perform(c, &got, a);
-	else
-		code = fail(c, BC_EXIT_FAILED, "out of memory");
+	enum bc_exit code = exchange_open(c, &e, method, path, text);
+	if (code == BC_EXIT_OK) {
+		int rc = exchange_run(&e);
+		code = rc == 0 ? parse_response(c, e.response.status, &got, a)
+			       : fail_exchange(c, rc, &got);
+	}
+	exchange_close(&e);
 	bc_byte_buffer_free(&got);
 	free(text);
 	if (response == NULL)
@@ -430,10 +407,8 @@ void bc_response_free(struct bc_response *response)
 
 static void close_stream(struct bc_client *c)
 {
-	if (c->stream.curl != NULL) {
-		lib.curl_multi_remove_handle(c->multi, c->stream.curl);
-		lib.curl_easy_cleanup(c->stream.curl);
-	}
+	if (c->stream.is_open)
+		exchange_close(&c->stream.exchange);
 	bc_byte_buffer_free(&c->stream.partial);
 	c->stream = (struct stream){0};
 }
@@ -452,25 +427,23 @@ static bool deliver_line(struct stream *s)
 	return !s->is_stopped;
 }
 
-static size_t on_stream_data(char *bytes, size_t one, size_t n, void *context)
+static bool on_stream_data(void *context, const char *bytes, size_t n)
 {
-	struct bc_client *c = context;
-	struct stream *s = &c->stream;
-	long status = status_of(s->curl);
-	const char *end = bytes + one * n;
+	struct stream *s = context;
+	const char *end = bytes + n;
 
-	if (status < 200 || status > 299)
-		return bc_byte_buffer_add(&s->partial, bytes, one * n) ? one * n : 0;
+	if (s->exchange.response.status > 299)
+		return bc_byte_buffer_add(&s->partial, bytes, n);
 	for (const char *p = bytes; p < end;) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		const char *to = newline != NULL ? newline : end;
 		if (!bc_byte_buffer_add(&s->partial, p, (size_t)(to - p)))
-			return 0;
+			return false;
 		if (newline != NULL && !deliver_line(s))
-			return 0;
+			return false;
 		p = newline != NULL ? newline + 1 : end;
 	}
-	return one * n;
+	return true;
 }
 
 enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
@@ -479,39 +452,32 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	struct stream *s = &c->stream;
 
 	close_stream(c);
-	s->curl = lib.curl_easy_init();
-	s->partial.max = BC_CLIENT_LINE_MAX;
-	s->line = line;
-	s->context = context;
-	s->deadline_ns = bc_now_ns() + (uint64_t)c->timeout_ms * 1000000;
-	if (s->curl != NULL && set_common_options(c, s->curl, path, &s->is_head_complete) &&
-		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stream_data) == CURLE_OK &&
-		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, c) == CURLE_OK &&
-		lib.curl_multi_add_handle(c->multi, s->curl) == CURLM_OK)
-		return BC_EXIT_OK;
-	if (s->curl != NULL)
-		lib.curl_easy_cleanup(s->curl);
-	s->curl = NULL;
-	return fail(c, BC_EXIT_FAILED, "out of memory");
+	*s = (struct stream){.is_open = true,
+		.exchange = {.fd = -1, .response = {.body = on_stream_data, .context = s}},
+		.partial.max = BC_CLIENT_LINE_MAX,
+		.line = line,
+		.context = context};
+	enum bc_exit code = exchange_open(c, &s->exchange, "GET", path, NULL);
+	if (code != BC_EXIT_OK)
+		close_stream(c);
+	return code;
 }
 
 /* Closes the stream, which ended with `rc`, and returns its result. */
-static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
+static enum bc_exit finish_stream(struct bc_client *c, int rc)
 {
 	struct stream *s = &c->stream;
-	long status = status_of(s->curl);
+	int status = s->exchange.response.status;
 	enum bc_exit code = BC_EXIT_OK;
 	json_t *json = NULL;
 
-	if (rc == CURLE_OK && !s->is_head_complete)
-		rc = CURLE_PARTIAL_FILE;
 	if (s->is_stopped)
 		code = BC_EXIT_OK;
-	else if (rc == CURLE_PARTIAL_FILE && s->is_head_complete && status >= 200 && status <= 299)
+	else if (rc == -EPIPE && status >= 200 && status <= 299)
 		code = fail(c, BC_EXIT_UNREACHABLE, "buscapd has stopped");
-	else if (rc != CURLE_OK)
-		code = fail_curl(c, rc, &s->partial);
-	else if (status < 200 || status > 299) {
+	else if (rc != 0)
+		code = fail_exchange(c, rc, &s->partial);
+	else if (status > 299) {
 		if (s->partial.used != 0)
 			json = bc_json_parse_object(s->partial.bytes, s->partial.used);
 		code = fail_refused(c, status, json);
@@ -528,46 +494,29 @@ static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
 static bool transfer(struct bc_client *c, enum bc_exit *code)
 {
 	struct stream *s = &c->stream;
-	int running = 0;
-	int left;
+	int rc = exchange_step(&s->exchange);
 
-	if (lib.curl_multi_perform(c->multi, &running) != CURLM_OK) {
-		*code = fail(c, BC_EXIT_FAILED, "out of memory");
-		close_stream(c);
-		return false;
-	}
-	const CURLMsg *message = lib.curl_multi_info_read(c->multi, &left);
-	if (message != NULL && message->msg == CURLMSG_DONE) {
-		*code = finish_stream(c, message->data.result);
-		return false;
-	}
-	s->has_status = s->has_status || status_of(s->curl) != 0;
-	if (!s->has_status && bc_now_ns() >= s->deadline_ns) {
-		*code = fail_timeout(c);
-		close_stream(c);
-		return false;
-	}
-	return true;
+	if (rc == 0 && s->exchange.response.status == 0 && ms_until(s->exchange.deadline_ns) == 0)
+		rc = -ETIMEDOUT;
+	if (rc == 0 && !s->exchange.response.is_complete)
+		return true;
+	*code = finish_stream(c, rc);
+	return false;
 }
 
 /* Waits for the stream, the descriptors or the time. Returns whether a descriptor is ready. */
 static bool poll_stream(struct bc_client *c, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
-	struct curl_waitfd wait[FDS_MAX] = {0};
-	uint64_t now = bc_now_ns();
-	int ready;
+	const struct exchange *e = &c->stream.exchange;
+	struct pollfd wait[FDS_MAX + 1];
 
 	assert(count <= FDS_MAX);
-	for (unsigned i = 0; i < count; i++) {
-		wait[i].fd = fds[i].fd;
-		wait[i].events = (short)((fds[i].events & POLLIN ? CURL_WAIT_POLLIN : 0) |
-					 (fds[i].events & POLLOUT ? CURL_WAIT_POLLOUT : 0));
-	}
-	if (!c->stream.has_status && until_ns > c->stream.deadline_ns)
-		until_ns = c->stream.deadline_ns;
-	uint64_t ms = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
-	lib.curl_multi_poll(c->multi, wait, count, ms < 60000 ? (int)ms : 60000, &ready);
-	/* Poll again because libcurl does not report POLLHUP. */
+	for (unsigned i = 0; i < count; i++)
+		wait[i] = fds[i];
+	wait[count] = exchange_wait(e);
+	if (e->response.status == 0 && until_ns > e->deadline_ns)
+		until_ns = e->deadline_ns;
+	(void)poll(wait, count + 1, ms_until(until_ns));
 	return count != 0 && poll(fds, count, 0) > 0;
 }
 
@@ -579,7 +528,7 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 
 	for (unsigned i = 0; i < count; i++)
 		fds[i].revents = 0;
-	if (c->stream.curl == NULL)
+	if (!c->stream.is_open)
 		return BC_EXIT_OK;
 	uint64_t lines = c->stream.lines;
 	c->err[0] = '\0';
@@ -603,7 +552,7 @@ uint64_t bc_client_lines(const struct bc_client *c)
 
 bool bc_client_is_over(const struct bc_client *c)
 {
-	return c->stream.curl == NULL;
+	return !c->stream.is_open;
 }
 
 /* ---- the client */
@@ -613,31 +562,17 @@ enum bc_exit bc_client_open(
 {
 	const char *set = getenv("BUSCAP_SOCKET");
 	struct bc_client *c = calloc(1, sizeof(*c));
-	char err[256];
 
 	*client = NULL;
 	if (c == NULL)
 		return bc_print_no_memory(console);
-	if (!bc_late_library_load(&curl_library, err, sizeof(err))) {
-		free(c);
-		bc_print_error(console, NULL, "%s", err);
-		return BC_EXIT_FAILED;
-	}
-	if (lib.curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
-		free(c);
-		return bc_print_no_memory(console);
-	}
 	if (path == NULL || *path == '\0')
 		path = set != NULL && *set != '\0' ? set : NULL;
 	c->console = console;
 	c->given = path != NULL ? strdup(path) : NULL;
 	(void)bc_user_socket(c->user);
 	c->timeout_ms = BC_CLIENT_TIMEOUT_MS;
-	c->multi = lib.curl_multi_init();
-	c->call = lib.curl_easy_init();
-	c->json_header = lib.curl_slist_append(NULL, "Content-Type: application/json");
-	if ((path != NULL && c->given == NULL) || c->multi == NULL || c->call == NULL ||
-		c->json_header == NULL) {
+	if (path != NULL && c->given == NULL) {
 		bc_client_close(c);
 		return bc_print_no_memory(console);
 	}
@@ -650,10 +585,6 @@ void bc_client_close(struct bc_client *c)
 	if (c == NULL)
 		return;
 	close_stream(c);
-	lib.curl_easy_cleanup(c->call);
-	lib.curl_multi_cleanup(c->multi);
-	lib.curl_slist_free_all(c->json_header);
-	lib.curl_global_cleanup();
 	free(c->given);
 	free(c);
 }

@@ -1,4 +1,4 @@
-/* HTTP client for the daemon's Unix socket (docs/api.md), based on libcurl.
+/* HTTP client for the daemon's Unix socket (docs/api.md).
  *
  *     bc_client_open() -> bc_client_call()... -> bc_client_close()
  *     bc_client_open() -> bc_client_stream() -> bc_client_wait()... -> bc_client_close()
@@ -81,8 +81,7 @@ void bc_response_free(struct bc_response *response);
 
 /* Uses the socket `path`. If that is NULL or empty: $BUSCAP_SOCKET. If that is unset or empty: at
  * each request, the user's own if a daemon has it, else the system's (formats/base/user_paths.h).
- * Does not connect yet. If memory or libcurl is missing, prints an error and
- * returns BC_EXIT_FAILED. */
+ * Does not connect yet. If out of memory, prints an error and returns BC_EXIT_FAILED. */
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
 	const char *path) BC_MUST_CHECK;
 
@@ -108,7 +107,8 @@ enum bc_exit bc_client_directory(struct bc_client *client, char **dir) BC_MUST_C
 /* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with
  * each line, null-terminated and without its newline. The text is valid until `line` returns and
  * may be modified. `line` may not make calls; if it returns false, the stream ends. Returns
- * BC_EXIT_OK or BC_EXIT_FAILED (out of memory). Connection errors come from bc_client_wait(). */
+ * BC_EXIT_OK, BC_EXIT_FAILED (out of memory), or BC_EXIT_UNREACHABLE if it can't connect. Refusals
+ * come from bc_client_wait(). */
 enum bc_exit bc_client_stream(struct bc_client *client, const char *path,
 	bool (*line)(void *context, char *text, size_t bytes), void *context) BC_MUST_CHECK;
 

@@ -161,8 +161,10 @@ static bool on_event_line(void *context, char *text, size_t bytes)
 static void start_stream(struct top *top)
 {
 	top->request_ns = top_now().ns;
-	if (bc_client_stream(top->client, "/v1/events", on_event_line, top) != BC_EXIT_OK)
-		bc_top_state_set_unreachable(top->state, bc_client_error(top->client));
+	if (bc_client_stream(top->client, "/v1/events", on_event_line, top) == BC_EXIT_OK)
+		return;
+	bc_top_state_set_unreachable(top->state, bc_client_error(top->client));
+	top->is_dirty = true;
 }
 
 /* Waits for events, keys or signals. */

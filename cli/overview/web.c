@@ -65,7 +65,6 @@ struct web {
 	int word_count;
 	struct bc_operands operands; /* none: show only the live view */
 	struct bc_name_map *names;
-	struct bc_client *client; /* keeps libcurl initialized */
 	struct bc_web_data *data;
 	struct bc_web_feed *feed;
 };
@@ -259,10 +258,8 @@ static enum bc_exit load_library(const struct web *w)
 
 static enum bc_exit run_web(struct web *w)
 {
-	enum bc_exit code = bc_client_open(&w->client, w->console, w->socket);
+	enum bc_exit code = load_library(w);
 
-	if (code == BC_EXIT_OK)
-		code = load_library(w);
 	if (code == BC_EXIT_OK)
 		code = find_recordings(w);
 	if (code == BC_EXIT_OK) {
@@ -273,7 +270,6 @@ static enum bc_exit run_web(struct web *w)
 	bc_web_feed_close(w->feed);
 	bc_web_data_close(w->data);
 	bc_operands_close(&w->operands);
-	bc_client_close(w->client);
 	return code;
 }
 

@@ -2,7 +2,7 @@
 
 static struct bc_systemd functions;
 static struct bc_late_library library = {
-	.names = {"libsystemd.so.0"},
+	.name = "libsystemd.so.0",
 	.package = "libsystemd0",
 	.functions = (const char *const[]){BC_SYSTEMD_FUNCTIONS(BC_LATE_NAME) NULL},
 	.pointers = &functions,

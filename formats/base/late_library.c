@@ -8,10 +8,8 @@
 
 static bool load_library(const struct bc_late_library *library)
 {
-	void *handle = dlopen(library->names[0], RTLD_LAZY);
+	void *handle = dlopen(library->name, RTLD_LAZY);
 
-	if (handle == NULL && library->names[1] != NULL)
-		handle = dlopen(library->names[1], RTLD_LAZY);
 	if (handle == NULL)
 		return false;
 	for (size_t i = 0; library->functions[i] != NULL; i++) {

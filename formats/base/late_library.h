@@ -1,15 +1,15 @@
 /* Shared libraries that are loaded when they are needed, because loading them takes longer than
- * most commands run: libcurl and libmicrohttpd bring a library for TLS with all that it needs,
- * libsystemd one for encryption.
+ * most commands run: libmicrohttpd brings a library for TLS with all that it needs, libsystemd one
+ * for encryption.
  *
  * A macro lists the functions once. They become pointers with the same names, in a struct that
  * holds nothing else:
  *
- *     #define FUNCTIONS(F) F(curl_easy_init) F(curl_easy_cleanup)
+ *     #define FUNCTIONS(F) F(sd_notify) F(sd_journal_sendv)
  *     static struct { FUNCTIONS(BC_LATE_POINTER) } lib;
  *     static struct bc_late_library library = {
- *             .names = {"libcurl.so.4"},
- *             .package = "libcurl4",
+ *             .name = "libsystemd.so.0",
+ *             .package = "libsystemd0",
  *             .functions = (const char *const[]){FUNCTIONS(BC_LATE_NAME) NULL},
  *             .pointers = &lib}; */
 #ifndef BC_FORMATS_BASE_LATE_LIBRARY_H
@@ -24,7 +24,7 @@
 #define BC_LATE_NAME(function)    #function,
 
 struct bc_late_library {
-	const char *names[2];         /* "libcurl.so.4", and another to try; NULL: none */
+	const char *name;             /* "libsystemd.so.0" */
 	const char *package;          /* Debian's, for the error */
 	const char *const *functions; /* ending with NULL */
 	void *pointers;               /* the struct of pointers, in the same order */

@@ -91,7 +91,7 @@ static struct {
 	MHD_FUNCTIONS(BC_LATE_POINTER)
 } lib;
 static struct bc_late_library library = {
-	.names = {"libmicrohttpd.so.12"},
+	.name = "libmicrohttpd.so.12",
 	.package = "libmicrohttpd12",
 	.functions = (const char *const[]){MHD_FUNCTIONS(BC_LATE_NAME) NULL},
 	.pointers = &lib,

@@ -114,6 +114,17 @@ request stream 'GET /s HTTP/1.1\r\nHost: h\r\n\r\n'
 request waiting 'GET /s?q HTTP/1.0\r\n\r\n'
 request zero 'GET /%%00?a=%%00 HTTP/1.1\r\nHost: h\r\n\r\n'
 
+# Responses, after the size of the pieces.
+response() { # NAME TEXT
+	mkdir -p "$seeds/http_response"
+	printf "\\000$2" >"$seeds/http_response/$1"
+	printf "\\007$2" >"$seeds/http_response/$1-in-pieces"
+}
+response length 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+response chunked 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n1;e=f\r\nf\r\n0\r\nX: y\r\n\r\n'
+response to-end 'HTTP/1.0 404 Not Found\n\nnothing'
+response empty 'HTTP/1.1 204 No Content\r\n\r\n'
+
 cat >"$seeds/tarmac/instructions" <<-'EOF'
 	Tarmac Text Rev 3t
 	0 clk cpu0 E 10001848 00000001 CoreEvent_RESET

@@ -1,5 +1,4 @@
-/* A library is loaded when it is needed, by whichever name it has; without it, the error says what
- * is missing. */
+/* A library is loaded when it is needed; without it, the error says what is missing. */
 #include <math.h>
 #include <string.h>
 
@@ -15,10 +14,10 @@ static const char *const functions[] = {BC_LATE_NAME(cos) BC_LATE_NAME(pow) NULL
 
 static char err[256];
 
-static struct bc_late_library library_of(const char *name, const char *other)
+static struct bc_late_library library_of(const char *name)
 {
 	return (struct bc_late_library){
-		.names = {name, other},
+		.name = name,
 		.package = "the-package",
 		.functions = functions,
 		.pointers = &lib,
@@ -32,17 +31,9 @@ static void assert_works(void)
 	memset(&lib, 0, sizeof(lib));
 }
 
-TEST(the_first_name_is_enough)
+TEST(its_functions_can_be_called)
 {
-	struct bc_late_library library = library_of("libm.so.6", NULL);
-
-	assert_true(bc_late_library_load(&library, err, sizeof(err)));
-	assert_works();
-}
-
-TEST(the_other_name_is_tried)
-{
-	struct bc_late_library library = library_of("libbuscap-none.so.1", "libm.so.6");
+	struct bc_late_library library = library_of("libm.so.6");
 
 	assert_true(bc_late_library_load(&library, err, sizeof(err)));
 	assert_works();
@@ -50,7 +41,7 @@ TEST(the_other_name_is_tried)
 
 TEST(a_library_is_loaded_once)
 {
-	struct bc_late_library library = library_of("libm.so.6", NULL);
+	struct bc_late_library library = library_of("libm.so.6");
 
 	assert_true(bc_late_library_load(&library, err, sizeof(err)));
 	assert_works();
@@ -60,20 +51,20 @@ TEST(a_library_is_loaded_once)
 
 TEST(without_the_library_the_error_names_it)
 {
-	struct bc_late_library library = library_of("libbuscap-none.so.1", NULL);
+	struct bc_late_library library = library_of("libbuscap-none.so.1");
 
 	assert_false(bc_late_library_load(&library, err, sizeof(err)));
 	assert_string_equal(err,
 		"libbuscap-none.so.1: cannot open shared object file: No such file or directory; "
 		"install or update the package the-package");
-	library.names[0] = "libm.so.6";
+	library.name = "libm.so.6";
 	assert_true(bc_late_library_load(&library, err, sizeof(err)));
 }
 
 TEST(a_library_without_a_function_is_an_error)
 {
 	static const char *const wrong[] = {"buscap_none", NULL};
-	struct bc_late_library library = library_of("libm.so.6", NULL);
+	struct bc_late_library library = library_of("libm.so.6");
 	library.functions = wrong;
 
 	assert_false(bc_late_library_load(&library, err, sizeof(err)));
