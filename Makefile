@@ -96,15 +96,15 @@ endef
 $(foreach layer,$(LAYERS),$(eval $(call archive,$(layer))))
 
 # The page of `buscap web` and of reports: one document, part of the program. Every build directory shares it.
-PAGE := build/cli/overview/page.html
-PAGE_SOURCES := cli/overview/page.html cli/overview/style.css $(sort $(wildcard cli/overview/*.js))
+PAGE := build/cli/web/page.html
+PAGE_SOURCES := cli/web/page/page.html cli/web/page/style.css $(sort $(wildcard cli/web/page/*.js))
 
-$(PAGE): cli/overview/bundle.py $(D3) $(PAGE_SOURCES)
+$(PAGE): cli/web/page/bundle.py $(D3) $(PAGE_SOURCES)
 	@mkdir -p $(@D)
 	$(say) GEN $@
-	$(Q)$(PYTHON) cli/overview/bundle.py $(D3) $(PAGE_SOURCES) >$@
+	$(Q)$(PYTHON) cli/web/page/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
-$(BUILD)/cli/overview/page.o analyze/cli/overview/page.c: $(PAGE)
+$(BUILD)/cli/web/page.o analyze/cli/web/page.c: $(PAGE)
 $(BUILD)/daemon/api/api.o: docs/openapi.json
 
 build/d3.min.js:

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/overview/web_server.h"
+#include "cli/web/web_server.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 

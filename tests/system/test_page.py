@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.ci, pytest.mark.browser, pytest.mark.xdist_group("brow
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"&amp;\u202e\x01\x1b[31m"
 NS = operator.itemgetter(0)
-LEFT, RIGHT = 212, 12  # edges of the plot at 1400 pixels: cli/overview/plot.js
+LEFT, RIGHT = 212, 12  # edges of the plot at 1400 pixels: cli/web/page/plot.js
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@
 #define BEFORE  "<!DOCTYPE html>\n<title>buscap</title>\n" ELEMENT
 #define AFTER   "</script>\n<p>page</p>\n"
 
-/* In place of cli/overview/page.c. */
+/* In place of cli/web/page.c. */
 extern const char bc_page_html[];
 extern const size_t bc_page_html_bytes;
 const char bc_page_html[] = BEFORE AFTER;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "cli/overview/web_data.h"
+#include "cli/web/web_data.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/overview/web_server.h"
+#include "cli/web/web_server.h"
 #include "tests/support/test.h"
 
 struct fixture {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/overview/web_link.h"
+#include "cli/web/web_link.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

@@ -10,7 +10,7 @@
  * Invariant: event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, always the oldest
  * first; `seq` is the number of the last event and never falls. A page that missed events sees a
  * jump in `seq`. Status and mix are NULL unless CONNECTED. */
-#include "cli/overview/web_feed.h"
+#include "cli/web/web_feed.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -12,11 +12,11 @@
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/operands.h"
-#include "cli/overview/web_link.h"
-#include "cli/overview/web_server.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "cli/web/web_link.h"
+#include "cli/web/web_server.h"
 #include "formats/http/server.h"
 
 #define LISTEN_DEFAULT "127.0.0.1"

@@ -3,12 +3,12 @@
  * It decides which requests are served: only those with the token of the link that were sent
  * neither by a script of another web site nor to another name of this host. There are no cookies:
  * browsers send a host's cookies to all of its ports, and so to servers of other users. */
-#ifndef BC_CLI_OVERVIEW_WEB_SERVER_H
-#define BC_CLI_OVERVIEW_WEB_SERVER_H
+#ifndef BC_CLI_WEB_WEB_SERVER_H
+#define BC_CLI_WEB_WEB_SERVER_H
 
-#include "cli/overview/web_data.h"
-#include "cli/overview/web_feed.h"
 #include "cli/term/console.h"
+#include "cli/web/web_data.h"
+#include "cli/web/web_feed.h"
 #include "formats/base/must_check.h"
 #include "formats/base/tcp_address.h"
 

@@ -3,8 +3,8 @@
  * lost.
  *
  * bc_web_feed_write() may be called by any thread. */
-#ifndef BC_CLI_OVERVIEW_WEB_FEED_H
-#define BC_CLI_OVERVIEW_WEB_FEED_H
+#ifndef BC_CLI_WEB_WEB_FEED_H
+#define BC_CLI_WEB_WEB_FEED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
  * on, and ENDED: then it is in the list `ended`, and the main thread sends its response. Invariant:
  * from the start of its thread until then, only that thread touches it, and its connection stays
  * open. */
-#include "cli/overview/web_server.h"
+#include "cli/web/web_server.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/overview/page.h"
+#include "cli/web/page.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"

@@ -4,7 +4,7 @@
  *
  * The arguments of a program are visible to other users, so xdg-open gets the name of a page, also
  * 0600, that redirects to the link. */
-#include "cli/overview/web_link.h"
+#include "cli/web/web_link.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  *
  * Reading stops when the result is not needed: the client has disconnected, its time is up, or the
  * server is ending. Pictures then fail; a search is cut off after its time, and says so. */
-#include "cli/overview/web_data.h"
+#include "cli/web/web_data.h"
 
 #include <errno.h>
 #include <poll.h>

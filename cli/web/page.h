@@ -1,11 +1,10 @@
 /* The page that `buscap web` serves and `buscap report` fills: one HTML document that loads
- * nothing. cli/overview/bundle.py makes it from the modules next to this header
- * (cli/overview/README.md).
+ * nothing, made of the files in cli/web/page (cli/web/page/README.md).
  *
  * Its element <script type="application/json" id="report"> is empty: the data comes from the
  * server. In a report, the data is in the element. */
-#ifndef BC_CLI_OVERVIEW_PAGE_H
-#define BC_CLI_OVERVIEW_PAGE_H
+#ifndef BC_CLI_WEB_PAGE_H
+#define BC_CLI_WEB_PAGE_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * No path comes from a client: only files of the operands are read, and no symbolic links to files
  * are followed. One picture is drawn at a time; several searches can run next to it. Any thread may
  * call the functions, except open and close. */
-#ifndef BC_CLI_OVERVIEW_WEB_DATA_H
-#define BC_CLI_OVERVIEW_WEB_DATA_H
+#ifndef BC_CLI_WEB_WEB_DATA_H
+#define BC_CLI_WEB_WEB_DATA_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,14 +1,14 @@
 /* The link to the page of `buscap web`: the token that is kept between runs, and the browser that
  * opens it. Their files are in the user's directory for state (formats/base/user_paths.h). */
-#ifndef BC_CLI_OVERVIEW_WEB_LINK_H
-#define BC_CLI_OVERVIEW_WEB_LINK_H
+#ifndef BC_CLI_WEB_WEB_LINK_H
+#define BC_CLI_WEB_WEB_LINK_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/overview/web_server.h"
 #include "cli/term/console.h"
+#include "cli/web/web_server.h"
 #include "formats/base/must_check.h"
 
 /* Replaces a new token with the one in the user's file. If the file is missing, creates it with the
