@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "formats/recording/recording_summary.h"
 
 /* While the directory is listed for the first time. */

@@ -44,7 +44,7 @@
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "formats/base/host.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"

@@ -1,23 +1,15 @@
 /* Two tables: the recordings by id, each with its files by number; and the recordings in their
  * order, which is sorted again when it is next needed after a change that was not at its end.
  *
- * Invariant: the tables contain the disk's answers, never what someone intended. look() asks the
- * disk about one name and enters the answer; if another answer was entered meanwhile, it asks
- * again. So the writer, which looks after each change it makes, and the thread, which lists the
- * directory for the changes of others, need no order between them.
+ * Invariant: the tables contain the disk's answers, never what someone intended.
+ * bc_catalogue_look() asks the disk about one name and enters the answer; if another answer was
+ * entered meanwhile, it asks again. So the writer, which looks after each change it makes, and the
+ * listing, which looks for the changes of others, need no order between them.
  *
- * States: incomplete, until the directory has been listed once, and again after set_dir(): no rule
- * applies. A listing then reads the headers of the first files, and of each recording until one has
- * the sequence number, and assumes that its other sealed segments are ours: a header takes ten
- * times as long as a status, and a start in a large directory would otherwise wait for minutes.
- * Complete: a listing reads the header of each file that is new or has changed, and of some that
- * were assumed to be ours. An assumed file counts in the sums, so a rule may delete others for its
- * bytes; in a small directory, none is assumed. Before a file is deleted, its header is read in any
- * case.
- *
- * inotify reports what others change (bc_catalogue_notice()), but not what another host changes on
- * a file server, nor more than its queue holds. So the thread lists again and again, at once after
- * an overflow; between listings it rests 200 times as long as the last one took, at most a minute.
+ * While the catalogue is incomplete, a listing assumes that the sealed segments of a recording
+ * whose sequence number is known are ours: reading a header takes ten times as long as a status. An
+ * assumed file counts in the sums, so a rule may delete others for its bytes. Before a file is
+ * deleted, its header is read in any case.
  *
  * Recordings are ordered by the sequence number in their headers. One whose number is unknown
  * comes after the recordings with lower ids: at the start of the order it would be deleted before
@@ -26,53 +18,17 @@
  * Memory: 24 bytes per file, about 150 per recording. */
 #include "daemon/store/catalogue.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "formats/base/atomic_file.h"
-#include "formats/base/clock.h"
-#include "formats/base/grow.h"
-#include "formats/base/text.h"
 #include "formats/recording/recording_list.h"
 #include "formats/segment/segment_header.h"
-
-/* The thread rests this many times as long as a listing takes, within these limits. */
-#define REST_RATIO  200u
-#define REST_MIN_NS UINT64_C(1000000000)
-#define REST_MAX_NS UINT64_C(60000000000)
-
-/* After a failed listing, it rests this long. */
-#define RETRY_NS UINT64_C(5000000000)
-
-/* bc_catalogue_notice() stops after this long and leaves the rest for the next call. A new file is
- * looked at when its writer closes it: until then, its header may be incomplete. */
-#define NOTICE_NS UINT64_C(100000000)
-#define NOTICED   (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE)
-
-/* A listing alternates between this much work and as much rest, to delay nothing on a busy machine.
- */
-#define TURN_NS UINT64_C(5000000)
-
-/* The longest listing that bc_catalogue_refresh_small() repeats. */
-#define SMALL_NS UINT64_C(20000000)
-
-/* Headers that a listing reads although it could assume that the files are ours: this many, and one
- * of this many segments, so that after as many listings each has been read. */
-#define LISTING_READS 64u
-
-/* A listing that took longer is worth a line in the log. */
-#define LONG_NS UINT64_C(1000000000)
-
-#define STOP_NS UINT64_C(2000000000)
 
 /* No recorder counts this far: a header with such a number says nothing about the next one. */
 #define SEQUENCE_END (UINT64_C(1) << 63)
@@ -89,7 +45,7 @@ struct file {
 	uint8_t error;   /* 0: ours; else the errno of bc_segment_owner_check() */
 };
 
-struct recording {
+struct bc_catalogue_recording {
 	uint64_t sequence; /* 0: unknown */
 	uint64_t order;    /* `sequence`, or the highest of the recordings with lower ids */
 	struct file *files;
@@ -99,41 +55,10 @@ struct recording {
 	char id[];
 };
 
-struct bc_catalogue {
-	pthread_mutex_t listing_lock; /* held during a listing; for the members up to `lock` */
-	int dir_fd;
-	int last_error;
-	struct bc_log_limits limits;
-
-	pthread_mutex_t lock; /* for the members up to has_ended */
-	pthread_cond_t changed;
-	struct recording **by_id;
-	struct recording **by_order;
-	size_t count;
-	size_t capacity; /* of both */
-	bool is_sorted;  /* by_order is right */
-	uint64_t serial; /* counts files added, removed, and with a new owner */
-	struct bc_catalogue_sums sums;
-	int next_fd; /* replaces dir_fd at the next listing; -1: none */
-	uint8_t listing;
-	uint64_t took_ns; /* the last listing */
-	uint64_t begun;   /* listings */
-	uint64_t listed;  /* number of the last complete one */
-	uint64_t needed;  /* after an overflow: number of the listing to wait for */
-	bool has_failed;  /* the last listing */
-	bool is_stopping;
-	bool has_ended; /* the thread */
-
-	int notify_fd; /* the writer's; -1: none */
-
-	bool has_thread;
-	pthread_t thread;
-	char *dir;
-};
-
 /* The tables. Call all of this with the lock held. */
 
-static struct bc_segment_name name_of(const struct recording *r, const struct file *file)
+static struct bc_segment_name name_of(
+	const struct bc_catalogue_recording *r, const struct file *file)
 {
 	struct bc_segment_name name = {
 		.segment = file->number, .is_partial = file->is_partial, .damaged = file->damaged};
@@ -144,7 +69,7 @@ static struct bc_segment_name name_of(const struct recording *r, const struct fi
 
 static int compare_id(const void *item, const void *id)
 {
-	return strcmp((*(struct recording *const *)item)->id, id);
+	return strcmp((*(struct bc_catalogue_recording *const *)item)->id, id);
 }
 
 /* As bc_segment_name_compare(), within a recording. */
@@ -163,7 +88,7 @@ static int compare_file(const void *item, const void *key)
 
 static int compare_place(const void *item, const void *key)
 {
-	const struct recording *r = *(struct recording *const *)item;
+	const struct bc_catalogue_recording *r = *(struct bc_catalogue_recording *const *)item;
 	const struct bc_catalogue_place *place = key;
 
 	return r->order != place->order ? (r->order < place->order ? -1 : 1)
@@ -188,8 +113,8 @@ static size_t lower_bound(const void *items, size_t count, size_t item_bytes, co
 
 /* Where a file is in the tables, or would be. */
 struct entry {
-	size_t at;                   /* in by_id */
-	struct recording *recording; /* NULL: unknown */
+	size_t at;                                /* in by_id */
+	struct bc_catalogue_recording *recording; /* NULL: unknown */
 	uint32_t file_at;
 	struct file *file; /* NULL: unknown */
 };
@@ -207,7 +132,7 @@ static struct entry find_recording(const struct bc_catalogue *c, const char *id)
 static struct entry find_file(const struct bc_catalogue *c, const struct bc_segment_name *name)
 {
 	struct entry e = find_recording(c, name->recording);
-	const struct recording *r = e.recording;
+	const struct bc_catalogue_recording *r = e.recording;
 
 	if (r == NULL)
 		return e;
@@ -219,8 +144,8 @@ static struct entry find_file(const struct bc_catalogue *c, const struct bc_segm
 }
 
 /* Adds a file to the sums, or removes it from them. */
-static void count_file(
-	struct bc_catalogue *c, struct recording *r, const struct file *file, bool adds)
+static void count_file(struct bc_catalogue *c, struct bc_catalogue_recording *r,
+	const struct file *file, bool adds)
 {
 	uint64_t bytes = adds ? file->bytes : 0 - (uint64_t)file->bytes;
 	uint32_t one = adds ? 1 : UINT32_MAX;
@@ -237,8 +162,8 @@ static void count_file(
 
 static int compare_order(const void *a, const void *b)
 {
-	const struct recording *x = *(struct recording *const *)a;
-	const struct recording *y = *(struct recording *const *)b;
+	const struct bc_catalogue_recording *x = *(struct bc_catalogue_recording *const *)a;
+	const struct bc_catalogue_recording *y = *(struct bc_catalogue_recording *const *)b;
 
 	return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->id, y->id);
 }
@@ -251,31 +176,33 @@ static void sort_by_order(struct bc_catalogue *c)
 	if (c->is_sorted)
 		return;
 	for (size_t i = 0; i < c->count; i++) {
-		struct recording *r = c->by_id[i];
+		struct bc_catalogue_recording *r = c->by_id[i];
 		highest = r->sequence > highest ? r->sequence : highest;
 		r->order = r->sequence != 0 ? r->sequence : highest;
 		is_sorted = is_sorted && r->order == highest;
 		c->by_order[i] = r;
 	}
 	if (!is_sorted)
-		qsort(c->by_order, c->count, sizeof(struct recording *), compare_order);
+		qsort(c->by_order, c->count, sizeof(struct bc_catalogue_recording *),
+			compare_order);
 	c->is_sorted = true;
 }
 
-static void move_items(struct recording **items, size_t to, size_t from, size_t end)
+static void move_items(struct bc_catalogue_recording **items, size_t to, size_t from, size_t end)
 {
-	memmove(&items[to], &items[from], (end - from) * sizeof(struct recording *));
+	memmove(&items[to], &items[from], (end - from) * sizeof(struct bc_catalogue_recording *));
 }
 
 static bool grow_tables(struct bc_catalogue *c)
 {
 	size_t capacity = 2 * c->count + 64;
-	struct recording **by_id = reallocarray(c->by_id, capacity, sizeof(*by_id));
+	struct bc_catalogue_recording **by_id = reallocarray(c->by_id, capacity, sizeof(*by_id));
 
 	if (by_id == NULL)
 		return false;
 	c->by_id = by_id;
-	struct recording **by_order = reallocarray(c->by_order, capacity, sizeof(*by_order));
+	struct bc_catalogue_recording **by_order = reallocarray(
+		c->by_order, capacity, sizeof(*by_order));
 	if (by_order == NULL)
 		return false;
 	c->by_order = by_order;
@@ -284,17 +211,17 @@ static bool grow_tables(struct bc_catalogue *c)
 }
 
 /* Returns NULL if out of memory. */
-static struct recording *insert_recording(
+static struct bc_catalogue_recording *insert_recording(
 	struct bc_catalogue *c, size_t at, const char *id, uint64_t sequence)
 {
 	size_t id_bytes = strlen(id) + 1;
 
 	if (c->count == c->capacity && !grow_tables(c))
 		return NULL;
-	struct recording *r = malloc(sizeof(*r) + id_bytes);
+	struct bc_catalogue_recording *r = malloc(sizeof(*r) + id_bytes);
 	if (r == NULL)
 		return NULL;
-	*r = (struct recording){.sequence = sequence, .order = sequence};
+	*r = (struct bc_catalogue_recording){.sequence = sequence, .order = sequence};
 	memcpy(r->id, id, id_bytes);
 	move_items(c->by_id, at + 1, at, c->count);
 	c->by_id[at] = r;
@@ -306,7 +233,7 @@ static struct recording *insert_recording(
 }
 
 /* Returns the index of a recording in by_order. */
-static size_t order_of(const struct bc_catalogue *c, const struct recording *r)
+static size_t order_of(const struct bc_catalogue *c, const struct bc_catalogue_recording *r)
 {
 	size_t at = 0;
 
@@ -317,7 +244,7 @@ static size_t order_of(const struct bc_catalogue *c, const struct recording *r)
 
 static void remove_recording(struct bc_catalogue *c, size_t at)
 {
-	struct recording *r = c->by_id[at];
+	struct bc_catalogue_recording *r = c->by_id[at];
 
 	if (c->is_sorted) {
 		size_t place = order_of(c, r);
@@ -330,7 +257,7 @@ static void remove_recording(struct bc_catalogue *c, size_t at)
 }
 
 /* Returns NULL if out of memory. */
-static struct file *insert_file(struct recording *r, uint32_t at)
+static struct file *insert_file(struct bc_catalogue_recording *r, uint32_t at)
 {
 	if (r->files == NULL || r->count == r->capacity) {
 		uint32_t capacity = r->capacity + r->capacity / 2 + 1;
@@ -349,7 +276,7 @@ static struct file *insert_file(struct recording *r, uint32_t at)
 static void remove_file(struct bc_catalogue *c, const struct bc_segment_name *name)
 {
 	struct entry e = find_file(c, name);
-	struct recording *r = e.recording;
+	struct bc_catalogue_recording *r = e.recording;
 
 	if (e.file == NULL)
 		return;
@@ -379,7 +306,7 @@ static int put_file(
 	struct bc_catalogue *c, const struct bc_segment_name *name, const struct answer *answer)
 {
 	struct entry e = find_file(c, name);
-	struct recording *r = e.recording;
+	struct bc_catalogue_recording *r = e.recording;
 	struct file *file = e.file;
 
 	if (r == NULL)
@@ -482,24 +409,17 @@ static bool is_unchanged(const struct file *file, const struct stat *status)
 	       file->changed_ns == changed_ns_of(status);
 }
 
-enum look_mode {
-	LOOK,        /* reads the header unless the file is ours and unchanged, or open: it grows */
-	LOOK_INSIDE, /* reads the header */
-	LOOK_LISTED, /* reads the header unless the file is unchanged or can be assumed to be ours
-		      */
-};
-
-static bool must_read(enum look_mode mode, const struct stat *status,
+static bool must_read(enum bc_look mode, const struct stat *status,
 	const struct bc_segment_name *name, const struct known *known)
 {
 	bool is_unread = !is_unchanged(&known->file, status);
 
 	switch (mode) {
-	case LOOK:
+	case BC_LOOK:
 		return known->file.error != 0 || (is_unread && !name->is_partial);
-	case LOOK_LISTED:
+	case BC_LOOK_LISTED:
 		return is_unread && !known->can_assume;
-	case LOOK_INSIDE:
+	case BC_LOOK_INSIDE:
 		break;
 	}
 	return true;
@@ -507,7 +427,7 @@ static bool must_read(enum look_mode mode, const struct stat *status,
 
 /* Asks the disk. Returns 0 if the file is ours, or a negative errno. */
 static int ask(struct answer *answer, int dir_fd, const char *file,
-	const struct bc_segment_name *name, const struct known *known, enum look_mode mode)
+	const struct bc_segment_name *name, const struct known *known, enum bc_look mode)
 {
 	struct bc_segment_header header = {.sequence = 0};
 	int rc = 0;
@@ -530,8 +450,8 @@ static int ask(struct answer *answer, int dir_fd, const char *file,
 	return rc;
 }
 
-static int look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name *name,
-	enum look_mode mode, struct stat *status, struct bc_log_limits *limits)
+int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name *name,
+	enum bc_look mode, struct stat *status, struct bc_log_limits *limits)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 	bool is_current = false;
@@ -560,108 +480,32 @@ static int look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name
 	return put < 0 ? put : rc;
 }
 
-int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segment_name *name,
-	bool reads_header, struct stat *status, struct bc_log_limits *limits)
+/* Listings */
+
+void bc_catalogue_begin_listing(struct bc_catalogue *c)
 {
-	return look(c, dir_fd, name, reads_header ? LOOK_INSIDE : LOOK, status, limits);
+	pthread_mutex_lock(&c->lock);
+	c->listing++;
+	pthread_mutex_unlock(&c->lock);
 }
 
-/* Listing */
-
-struct listing {
-	struct bc_catalogue *c;
-	uint64_t turn_ns;              /* when the current turn began */
-	unsigned reads;                /* left of LISTING_READS */
-	struct bc_segment_name *fresh; /* in the directory, but not in the tables */
-	size_t count;
-	size_t capacity;
-};
-
-/* Rests if it is time to. Returns false to stop. */
-static bool has_turn(struct listing *l)
+bool bc_catalogue_find(struct bc_catalogue *c, const struct bc_segment_name *name, bool *is_assumed)
 {
-	uint64_t now = bc_now_ns();
-
-	if (now - l->turn_ns < TURN_NS)
-		return true;
-	pthread_mutex_lock(&l->c->lock);
-	bool is_stopping = l->c->is_stopping;
-	pthread_mutex_unlock(&l->c->lock);
-	if (is_stopping)
-		return false;
-	nanosleep(&(struct timespec){.tv_nsec = (long)TURN_NS}, NULL);
-	l->turn_ns = bc_now_ns();
-	return true;
-}
-
-/* Looks at a file if it is in the tables; else remembers it. Returns 0 or -ENOMEM. */
-static int compare_with_tables(struct listing *l, const struct bc_segment_name *name)
-{
-	struct bc_catalogue *c = l->c;
-
 	pthread_mutex_lock(&c->lock);
 	const struct file *file = find_file(c, name).file;
-	bool is_known = file != NULL;
-	bool reads = is_known && file->is_assumed && l->reads != 0;
+	*is_assumed = file != NULL && file->is_assumed;
 	pthread_mutex_unlock(&c->lock);
-	if (is_known) {
-		l->reads -= reads;
-		(void)look(c, c->dir_fd, name, reads ? LOOK_INSIDE : LOOK_LISTED, NULL, &c->limits);
-		return 0;
-	}
-	struct bc_segment_name *fresh = bc_grow(l->fresh, &l->capacity, l->count, sizeof(*fresh));
-	if (fresh == NULL)
-		return -ENOMEM;
-	l->fresh = fresh;
-	fresh[l->count++] = *name;
-	return 0;
+	return file != NULL;
 }
 
-static int read_names(struct listing *l, DIR *dir)
-{
-	struct bc_segment_name name;
-	int rc = 0;
-
-	while (rc == 0) {
-		errno = 0;
-		const struct dirent *item = readdir(dir);
-		if (item == NULL)
-			return -errno;
-		if (!has_turn(l))
-			return -ECANCELED;
-		if (bc_segment_name_read(&name, item->d_name))
-			rc = compare_with_tables(l, &name);
-	}
-	return rc;
-}
-
-/* By name, so that they are added at the end of the tables. */
-static int add_fresh(struct listing *l)
-{
-	struct bc_catalogue *c = l->c;
-
-	if (l->count != 0)
-		qsort(l->fresh, l->count, sizeof(*l->fresh), bc_segment_name_compare);
-	for (size_t i = 0; i < l->count; i++) {
-		if (!has_turn(l))
-			return -ECANCELED;
-		enum look_mode mode = l->reads != 0 ? LOOK_INSIDE : LOOK_LISTED;
-		l->reads -= l->reads != 0;
-		if (look(c, c->dir_fd, &l->fresh[i], mode, NULL, &c->limits) == -ENOMEM)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Finds the last file before *name that this listing has not seen, and sets *name. */
-static bool find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
+bool bc_catalogue_find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
 {
 	bool is_found = false;
 
 	pthread_mutex_lock(&c->lock);
 	struct entry e = find_file(c, name);
 	for (size_t i = e.at + (e.recording != NULL); !is_found && i-- != 0;) {
-		const struct recording *r = c->by_id[i];
+		const struct bc_catalogue_recording *r = c->by_id[i];
 		for (uint32_t n = i == e.at ? e.file_at : r->count; !is_found && n-- != 0;) {
 			is_found = r->files[n].listing != c->listing;
 			if (is_found)
@@ -672,311 +516,12 @@ static bool find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
 	return is_found;
 }
 
-/* From the end of the tables, where removing is cheap. */
-static int remove_stale(struct listing *l)
-{
-	struct bc_catalogue *c = l->c;
-	struct bc_segment_name name = {.recording = "\xff"}; /* after all ids */
-
-	while (find_unseen(c, &name)) {
-		(void)look(c, c->dir_fd, &name, LOOK, NULL, &c->limits);
-		if (!has_turn(l))
-			return -ECANCELED;
-	}
-	return 0;
-}
-
-static int list_directory(struct bc_catalogue *c)
-{
-	int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct listing l = {.c = c,
-		.turn_ns = bc_now_ns(),
-		.reads = LISTING_READS + (unsigned)(bc_catalogue_sums(c).segments / LISTING_READS)};
-
-	if (dir == NULL) {
-		int rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	int rc = read_names(&l, dir);
-	closedir(dir);
-	if (rc == 0)
-		rc = add_fresh(&l);
-	if (rc == 0)
-		rc = remove_stale(&l);
-	free(l.fresh);
-	return rc;
-}
-
-static void begin_listing(struct bc_catalogue *c)
+void bc_catalogue_set_complete(struct bc_catalogue *c, bool is_complete)
 {
 	pthread_mutex_lock(&c->lock);
-	c->begun++;
-	c->listing++;
-	if (c->next_fd >= 0) {
-		close(c->dir_fd);
-		c->dir_fd = c->next_fd;
-		c->next_fd = -1;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-int bc_catalogue_refresh(struct bc_catalogue *c)
-{
-	pthread_mutex_lock(&c->listing_lock);
-	uint64_t began_ns = bc_now_ns();
-	begin_listing(c);
-	int rc = list_directory(c);
-	bc_log_limits_poll(&c->limits, began_ns);
-	pthread_mutex_lock(&c->lock);
+	c->sums.is_complete = is_complete;
 	sort_by_order(c);
-	c->took_ns = bc_now_ns() - began_ns;
-	/* With a next_fd, it was of the old directory. */
-	if (rc == 0 && c->next_fd < 0) {
-		c->sums.is_complete = true;
-		c->listed = c->begun;
-	}
-	c->has_failed = rc != 0;
-	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
-	pthread_mutex_unlock(&c->listing_lock);
-	return rc;
-}
-
-void bc_catalogue_refresh_small(struct bc_catalogue *c)
-{
-	pthread_mutex_lock(&c->lock);
-	bool is_small = c->sums.is_complete && c->took_ns < SMALL_NS;
-	pthread_mutex_unlock(&c->lock);
-	if (is_small)
-		(void)!bc_catalogue_refresh(c);
-}
-
-/* The thread */
-
-static struct timespec time_at(uint64_t ns)
-{
-	return (struct timespec){
-		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-}
-
-bool bc_catalogue_wait(struct bc_catalogue *c, uint64_t ns)
-{
-	struct timespec until = time_at(bc_now_ns() + ns);
-	int rc = 0;
-
-	pthread_mutex_lock(&c->lock);
-	while (!c->sums.is_complete && rc == 0)
-		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
-	bool is_complete = c->sums.is_complete;
-	pthread_mutex_unlock(&c->lock);
-	return is_complete;
-}
-
-/* Rests after a listing. Returns false to end. */
-static bool rest(struct bc_catalogue *c)
-{
-	int rc = 0;
-
-	pthread_mutex_lock(&c->lock);
-	uint64_t rest_ns = c->has_failed ? RETRY_NS : REST_RATIO * c->took_ns;
-	rest_ns = rest_ns < REST_MIN_NS ? REST_MIN_NS : rest_ns;
-	struct timespec until = time_at(
-		bc_now_ns() + (rest_ns < REST_MAX_NS ? rest_ns : REST_MAX_NS));
-	while (!c->is_stopping && c->next_fd < 0 && rc == 0 &&
-		(c->begun >= c->needed || c->has_failed))
-		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
-	bool goes_on = !c->is_stopping;
-	pthread_mutex_unlock(&c->lock);
-	return goes_on;
-}
-
-static void log_listing(struct bc_catalogue *c, int rc, bool was_complete)
-{
-	struct bc_catalogue_sums sums = bc_catalogue_sums(c);
-
-	if (rc != 0 && rc != -ECANCELED && rc != c->last_error)
-		bc_log(BC_LOG_ERROR, "%s: can't list the directory: %s; %s", c->dir, strerror(-rc),
-			sums.is_complete ? "what others add or delete is not noticed"
-					 : "the space rules do not apply");
-	if (rc == 0 && !was_complete && c->took_ns >= LONG_NS)
-		bc_log(BC_LOG_NOTICE,
-			"%s: listing %llu segments took %.1f s; from now on, the space rules apply",
-			c->dir, (unsigned long long)sums.segments, (double)c->took_ns * 1e-9);
-	c->last_error = rc;
-}
-
-static void *catalogue_thread(void *context)
-{
-	struct bc_catalogue *c = context;
-	bool was_complete;
-
-	do {
-		was_complete = bc_catalogue_sums(c).is_complete;
-		log_listing(c, bc_catalogue_refresh(c), was_complete);
-	} while (rest(c));
-	pthread_mutex_lock(&c->lock);
-	c->has_ended = true;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-	return NULL;
-}
-
-/* Returns -1 if inotify is not available. */
-static int open_notify(int dir_fd)
-{
-	char path[32];
-	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-	if (fd >= 0 && inotify_add_watch(fd, path, NOTICED | IN_ONLYDIR) < 0) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd)
-{
-	struct bc_catalogue *c = calloc(1, sizeof(*c));
-	pthread_condattr_t attr;
-
-	if (c == NULL)
-		return -ENOMEM;
-	c->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
-	if (c->dir_fd < 0) {
-		int rc = -errno;
-		free(c);
-		return rc;
-	}
-	c->next_fd = -1;
-	c->notify_fd = open_notify(dir_fd);
-	c->is_sorted = true;
-	pthread_mutex_init(&c->listing_lock, NULL);
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	*catalogue = c;
-	return 0;
-}
-
-int bc_catalogue_start(struct bc_catalogue *c, const char *dir)
-{
-	if (c->notify_fd < 0)
-		bc_log(BC_LOG_WARNING,
-			"%s: inotify is not available (fs.inotify.max_user_instances?); what "
-			"others add or delete is noticed within a minute",
-			dir);
-	c->dir = strdup(dir);
-	int rc = c->dir == NULL ? -ENOMEM : -pthread_create(&c->thread, NULL, catalogue_thread, c);
-
-	c->has_thread = rc == 0;
-	return rc;
-}
-
-static void free_catalogue(struct bc_catalogue *c)
-{
-	for (size_t i = 0; i < c->count; i++) {
-		free(c->by_id[i]->files);
-		free(c->by_id[i]);
-	}
-	bc_log_limits_end(&c->limits);
-	close(c->dir_fd);
-	if (c->next_fd >= 0)
-		close(c->next_fd);
-	if (c->notify_fd >= 0)
-		close(c->notify_fd);
-	pthread_mutex_destroy(&c->listing_lock);
-	pthread_mutex_destroy(&c->lock);
-	pthread_cond_destroy(&c->changed);
-	free(c->by_id);
-	free(c->by_order);
-	free(c->dir);
-	free(c);
-}
-
-void bc_catalogue_stop(struct bc_catalogue *c)
-{
-	struct timespec until = time_at(bc_now_ns() + STOP_NS);
-	int rc = 0;
-
-	if (c == NULL)
-		return;
-	pthread_mutex_lock(&c->lock);
-	c->is_stopping = true;
-	pthread_cond_broadcast(&c->changed);
-	while (c->has_thread && !c->has_ended && rc == 0)
-		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
-	bool is_leaked = c->has_thread && !c->has_ended;
-	pthread_mutex_unlock(&c->lock);
-	if (is_leaked)
-		return;
-	if (c->has_thread)
-		pthread_join(c->thread, NULL);
-	free_catalogue(c);
-}
-
-int bc_catalogue_set_dir(struct bc_catalogue *c, int dir_fd)
-{
-	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (c->notify_fd >= 0)
-		close(c->notify_fd);
-	c->notify_fd = open_notify(dir_fd);
-	pthread_mutex_lock(&c->lock);
-	if (c->next_fd >= 0)
-		close(c->next_fd);
-	c->next_fd = fd;
-	c->sums.is_complete = false;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-	return 0;
-}
-
-/* Changes by others */
-
-static void look_at_changed(struct bc_catalogue *c, int dir_fd, const char *events, size_t bytes,
-	struct bc_log_limits *limits)
-{
-	struct bc_segment_name name;
-	struct inotify_event event;
-
-	for (size_t at = 0; at < bytes; at += sizeof(event) + event.len) {
-		memcpy(&event, &events[at], sizeof(event));
-		if ((event.mask & IN_Q_OVERFLOW) != 0) {
-			pthread_mutex_lock(&c->lock);
-			c->needed = c->begun + 1;
-			pthread_cond_broadcast(&c->changed);
-			pthread_mutex_unlock(&c->lock);
-		} else if (event.len != 0 &&
-			   bc_segment_name_read(&name, &events[at + sizeof(event)])) {
-			(void)look(c, dir_fd, &name, LOOK, NULL, limits);
-		}
-	}
-}
-
-bool bc_catalogue_notice(struct bc_catalogue *c, int dir_fd, struct bc_log_limits *limits)
-{
-	char events[2048];
-	uint64_t began_ns = bc_now_ns();
-	bool is_late = false;
-	ssize_t n = 0;
-
-	while (c->notify_fd >= 0 && !is_late &&
-		(n = read(c->notify_fd, events, sizeof(events))) > 0) {
-		look_at_changed(c, dir_fd, events, (size_t)n, limits);
-		is_late = bc_now_ns() - began_ns >= NOTICE_NS;
-	}
-	pthread_mutex_lock(&c->lock);
-	bool is_current = !is_late && c->listed >= c->needed;
-	pthread_mutex_unlock(&c->lock);
-	return is_current;
 }
 
 /* Questions */
@@ -994,7 +539,7 @@ uint64_t bc_catalogue_bytes(struct bc_catalogue *c, const char *id)
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&c->lock);
-	const struct recording *r = find_recording(c, id).recording;
+	const struct bc_catalogue_recording *r = find_recording(c, id).recording;
 	for (uint32_t i = 0; r != NULL && i < r->count; i++)
 		if (r->files[i].error == 0 && r->files[i].damaged == 0)
 			bytes += r->files[i].bytes;
@@ -1011,7 +556,7 @@ bool bc_catalogue_is_after(
 }
 
 /* Returns whether a file is sealed, and none with its number is open or torn. */
-static bool is_deletable(const struct recording *r, uint32_t at)
+static bool is_deletable(const struct bc_catalogue_recording *r, uint32_t at)
 {
 	const struct file *file = &r->files[at];
 
@@ -1034,7 +579,7 @@ bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place,
 	for (size_t i = lower_bound(
 		     c->by_order, c->count, sizeof(c->by_order[0]), place, compare_place);
 		!is_found && i < c->count; i++) {
-		const struct recording *r = c->by_order[i];
+		const struct bc_catalogue_recording *r = c->by_order[i];
 		at = strcmp(r->id, place->name.recording) == 0 ? at : 0;
 		for (; !is_found && at < r->count; at++) {
 			is_found = is_deletable(r, at);
@@ -1059,7 +604,7 @@ void bc_catalogue_find_ages(struct bc_catalogue *c, struct bc_catalogue_ages *ag
 	pthread_mutex_lock(&c->lock);
 	sort_by_order(c);
 	for (size_t i = c->count; !ages->has_old && i-- != 0;) {
-		const struct recording *r = c->by_order[i];
+		const struct bc_catalogue_recording *r = c->by_order[i];
 		for (uint32_t at = r->count; !ages->has_old && at-- != 0;) {
 			const struct file *file = &r->files[at];
 			int64_t step = later - file->changed_ns;
@@ -1085,13 +630,13 @@ void bc_catalogue_find_ages(struct bc_catalogue *c, struct bc_catalogue_ages *ag
 
 /* Returns whether clients see a file: a segment of buscapd, as far as can be told without an intact
  * header. */
-static bool is_readable(const struct recording *r, const struct file *file)
+static bool is_readable(const struct bc_catalogue_recording *r, const struct file *file)
 {
 	return file->damaged == 0 && (file->error == 0 || file->error == EUCLEAN ||
 					     (r->own != 0 && file->error != EXDEV));
 }
 
-static bool has_readable(const struct recording *r)
+static bool has_readable(const struct bc_catalogue_recording *r)
 {
 	uint32_t i = 0;
 
@@ -1101,7 +646,7 @@ static bool has_readable(const struct recording *r)
 }
 
 /* A file is omitted if another one with its number comes before it: readers skip it. */
-static void copy_readable(struct bc_recording_list *list, const struct recording *r)
+static void copy_readable(struct bc_recording_list *list, const struct bc_catalogue_recording *r)
 {
 	struct bc_recording *copy = &list->recordings[list->count++];
 	struct bc_recording_file *to = &list->files[list->file_count];
@@ -1166,4 +711,21 @@ int bc_catalogue_page(struct bc_catalogue *c, const char *before, uint32_t max,
 	if (rc != 0)
 		bc_recording_list_free(list);
 	return rc;
+}
+
+void bc_catalogue_init(struct bc_catalogue *c)
+{
+	*c = (struct bc_catalogue){.is_sorted = true};
+	pthread_mutex_init(&c->lock, NULL);
+}
+
+void bc_catalogue_free(struct bc_catalogue *c)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		free(c->by_id[i]->files);
+		free(c->by_id[i]);
+	}
+	pthread_mutex_destroy(&c->lock);
+	free(c->by_id);
+	free(c->by_order);
 }

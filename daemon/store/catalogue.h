@@ -1,20 +1,20 @@
 /* What is in the output directory: the segments of all recordings, their sizes and ages, and the
  * order of the recordings. So neither the space rules nor GET /v1/recordings list the directory.
  *
- *     bc_catalogue_start()    starts a thread that lists it, now and every minute or less
- *     bc_catalogue_look()     after each change that the daemon makes
- *     bc_catalogue_notice()   enters the changes of others, before the sums are used
+ *     bc_catalogue_look()    after each change that the daemon makes
  *     bc_catalogue_sums() ...
- *     bc_catalogue_stop()
+ *
+ * daemon/store/catalogue_listing.h makes a catalogue, and enters the changes of others.
  *
  * A file is ours if its header says so (formats/segment/segment_header.h). A file that only has the
  * name of a segment is foreign: it is logged once, and neither counted nor deleted.
  *
- * Any thread may call any function, except where one is named. The lock is never held during a call
- * that may block on the disk, so only the functions that say so block. */
+ * Any thread may call any function. The lock is never held during a call that may block on the
+ * disk, so only the functions that say so block. */
 #ifndef BC_DAEMON_STORE_CATALOGUE_H
 #define BC_DAEMON_STORE_CATALOGUE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -23,48 +23,7 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_name.h"
 
-struct bc_catalogue;
 struct bc_recording_list;
-
-/* Opens an empty catalogue of this directory; the descriptor stays the caller's. Returns 0 or a
- * negative errno. bc_catalogue_stop() frees it. */
-int bc_catalogue_open(struct bc_catalogue **catalogue, int dir_fd) BC_MUST_CHECK;
-
-/* Starts the thread. `dir` is for its messages. Returns 0 or a negative errno. */
-int bc_catalogue_start(struct bc_catalogue *catalogue, const char *dir) BC_MUST_CHECK;
-
-/* Frees the catalogue. A thread that blocks on the disk for over two seconds is leaked, with the
- * catalogue. NULL is allowed. */
-void bc_catalogue_stop(struct bc_catalogue *catalogue);
-
-/* Changes to another directory: the catalogue is incomplete until it has been listed. Returns 0, or
- * a negative errno and keeps the old one. Writer thread only. */
-int bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd) BC_MUST_CHECK;
-
-/* Enters what others have added, renamed and deleted since the last call. Returns false if that was
- * too much to look at now, or more than the kernel remembers: then the thread lists the directory.
- * Writer thread only. Blocks on the disk. */
-bool bc_catalogue_notice(
-	struct bc_catalogue *catalogue, int dir_fd, struct bc_log_limits *limits) BC_MUST_CHECK;
-
-/* Lists the directory and looks at new and changed files. The thread does this after at most a
- * minute of rest, and otherwise spends half a percent of its time on it. Returns 0 or a negative
- * errno. Blocks on the disk. */
-int bc_catalogue_refresh(struct bc_catalogue *catalogue);
-
-/* Likewise, but only if the last listing took less than 20 ms. */
-void bc_catalogue_refresh_small(struct bc_catalogue *catalogue);
-
-/* Waits up to this long until the catalogue is complete. Returns whether it is. */
-bool bc_catalogue_wait(struct bc_catalogue *catalogue, uint64_t ns);
-
-/* Asks the disk about a file and enters the answer. Reads its header unless it is known to be ours;
- * with `reads_header`, always. Returns 0 if it is ours, and then sets *status, which may be NULL;
- * -ENOENT if it is gone; or else why it is foreign. `limits` are the calling thread's. Blocks on
- * the disk. */
-int bc_catalogue_look(struct bc_catalogue *catalogue, int dir_fd,
-	const struct bc_segment_name *name, bool reads_header, struct stat *status,
-	struct bc_log_limits *limits);
 
 /* Of our files. */
 struct bc_catalogue_sums {
@@ -74,6 +33,31 @@ struct bc_catalogue_sums {
 	uint64_t damaged_bytes; /* of the files kept as damaged, included in `bytes` */
 	uint64_t highest;       /* sequence number in a header; 0: none */
 };
+
+struct bc_catalogue {
+	pthread_mutex_t lock; /* for all members */
+	struct bc_catalogue_recording **by_id;
+	struct bc_catalogue_recording **by_order;
+	size_t count;
+	size_t capacity; /* of both */
+	bool is_sorted;  /* by_order is right */
+	uint64_t serial; /* counts files added, removed, and with a new owner */
+	uint8_t listing; /* the last one, modulo 256 */
+	struct bc_catalogue_sums sums;
+};
+
+enum bc_look {
+	BC_LOOK, /* reads the header unless the file is ours and unchanged, or open: it grows */
+	BC_LOOK_INSIDE, /* reads the header */
+	BC_LOOK_LISTED, /* reads it unless the file is unchanged or can be assumed to be ours */
+};
+
+/* Asks the disk about a file and enters the answer. Returns 0 if it is ours, and then sets *status,
+ * which may be NULL; -ENOENT if it is gone; -ENOMEM; or else why it is foreign. `limits` are the
+ * calling thread's. Blocks on the disk. */
+int bc_catalogue_look(struct bc_catalogue *catalogue, int dir_fd,
+	const struct bc_segment_name *name, enum bc_look mode, struct stat *status,
+	struct bc_log_limits *limits);
 
 struct bc_catalogue_sums bc_catalogue_sums(struct bc_catalogue *catalogue);
 
@@ -116,5 +100,23 @@ uint64_t bc_catalogue_bytes(struct bc_catalogue *catalogue, const char *id);
  * or -ENOMEM. */
 int bc_catalogue_page(struct bc_catalogue *catalogue, const char *before, uint32_t max,
 	struct bc_recording_list *list, uint64_t *omitted) BC_MUST_CHECK;
+
+/* For daemon/store/catalogue_listing.c */
+
+void bc_catalogue_init(struct bc_catalogue *catalogue);
+void bc_catalogue_free(struct bc_catalogue *catalogue);
+
+/* From here on, files that are not looked at are unseen. */
+void bc_catalogue_begin_listing(struct bc_catalogue *catalogue);
+
+/* After a complete listing; and if the directory is another. Sorts the recordings. */
+void bc_catalogue_set_complete(struct bc_catalogue *catalogue, bool is_complete);
+
+/* Returns whether a file is in the tables; sets *is_assumed if it is without its header read. */
+bool bc_catalogue_find(
+	struct bc_catalogue *catalogue, const struct bc_segment_name *name, bool *is_assumed);
+
+/* Finds the last file before *name that this listing has not seen, and sets *name. */
+bool bc_catalogue_find_unseen(struct bc_catalogue *catalogue, struct bc_segment_name *name);
 
 #endif

@@ -17,6 +17,7 @@
  * (btrfs) show neither deletions nor writes before their next commit: an unchanged figure says
  * nothing. What does not show within a minute makes keep_free slow: one segment a minute. */
 #include "daemon/store/retention.h"
+#include "daemon/store/catalogue_listing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -353,7 +354,8 @@ static bool delete_file(struct bc_retention_state *state, const struct bc_retent
 	if (check->health != NULL)
 		bc_thread_health_start(check->health, "deleting", file);
 	int rc = unlinkat(check->dir_fd, file, 0) != 0 ? errno : 0;
-	(void)!bc_catalogue_look(check->catalogue, check->dir_fd, name, false, NULL, check->limits);
+	(void)!bc_catalogue_look(
+		check->catalogue, check->dir_fd, name, BC_LOOK, NULL, check->limits);
 	if (rc == ENOENT)
 		return true;
 	if (rc != 0) {
@@ -373,8 +375,8 @@ static const char *confirmed_rule(struct bc_retention *r, struct stat *status, s
 {
 	if (check->health != NULL)
 		bc_thread_health_start(check->health, "looking at", place->name.recording);
-	int rc = bc_catalogue_look(
-		check->catalogue, check->dir_fd, &place->name, true, status, check->limits);
+	int rc = bc_catalogue_look(check->catalogue, check->dir_fd, &place->name, BC_LOOK_INSIDE,
+		status, check->limits);
 	count_usage(r, usage, check);
 	return rc == 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
 }

@@ -23,6 +23,7 @@
  * second. At the start, the catalogue gets a moment, so that in a directory that is not large the
  * rules apply to the first chunk. A large one takes too long: the buffer is for the disk. */
 #include "daemon/store/rotator.h"
+#include "daemon/store/catalogue_listing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -192,7 +193,7 @@ static void look_at(struct bc_rotator *r, const char *file, bool is_partial)
 	if (!bc_segment_name_read(&name, file))
 		return;
 	name.is_partial = is_partial;
-	(void)!bc_catalogue_look(r->catalogue, r->dir_fd, &name, false, NULL, &r->limits);
+	(void)!bc_catalogue_look(r->catalogue, r->dir_fd, &name, BC_LOOK, NULL, &r->limits);
 }
 
 static void look_at_open(struct bc_rotator *r)

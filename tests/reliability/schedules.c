@@ -20,7 +20,7 @@
 #include "daemon/config/config_keys.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/recorder.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "daemon/store/last_write.h"
 #include "formats/base/bytes.h"
 #include "formats/segment/segment_name.h"

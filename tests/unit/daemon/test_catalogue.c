@@ -1,5 +1,5 @@
 /* The catalogue knows what is in the directory, whoever puts it there, and reads little. */
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -61,7 +61,7 @@ static int look(struct fixture *f, const char *file)
 	struct bc_segment_name name;
 
 	assert_true(bc_segment_name_read(&name, file));
-	return bc_catalogue_look(f->catalogue, f->dir.fd, &name, false, NULL, &f->limits);
+	return bc_catalogue_look(f->catalogue, f->dir.fd, &name, BC_LOOK, NULL, &f->limits);
 }
 
 /* Files opened below a directory: headers, while nothing else is opened. */

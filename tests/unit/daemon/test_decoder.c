@@ -12,7 +12,7 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "daemon/store/recording_info.h"
 #include "formats/bus/sample.h"
 #include "formats/bus/stamp.h"

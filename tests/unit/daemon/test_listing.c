@@ -6,7 +6,7 @@
 
 #include "daemon/api/listing.h"
 #include "daemon/base/log.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "formats/base/json.h"
 #include "tests/support/header_file.h"
 #include "tests/support/segments.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/catalogue_listing.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/rotator.h"
 #include "tests/support/segments.h"

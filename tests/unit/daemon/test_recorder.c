@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/recorder/recorder.h"
-#include "daemon/store/catalogue.h"
+#include "daemon/store/catalogue_listing.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/dice.h"
 #include "tests/support/segments.h"

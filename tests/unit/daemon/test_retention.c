@@ -1,4 +1,5 @@
 /* Retention goes by the sequence of the recordings. The clock may be wrong. */
+#include "daemon/store/catalogue_listing.h"
 #include "daemon/store/retention.h"
 
 #include <dirent.h>

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "daemon/base/log.h"
+#include "daemon/store/catalogue_listing.h"
 #include "daemon/store/last_write.h"
 #include "daemon/store/rotator.h"
 #include "daemon/store/writer.h"
