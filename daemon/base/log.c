@@ -6,9 +6,6 @@
  * Then it writes how many are missing, which is where they are missing. The descriptor's flags are
  * left alone: O_NONBLOCK would apply to every program that shares the terminal or pipe.
  *
- * On a terminal, a status line may be shown below the lines. It waits next to the queue, where a
- * newer one replaces it. A line erases it, and after the last line it is written again.
- *
  * A line with fields for the journal is queued as an entry, and written to standard error if the
  * journal does not accept it (daemon/base/journal.h).
  *
@@ -24,7 +21,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,9 +40,6 @@
 
 /* At the end, the time for lines that are not written yet. */
 #define FLUSH_S 1
-
-/* bc_log_end_status() waits so long. */
-#define STATUS_NS 200000000
 
 static const char *const level_names[] = {
 	[BC_LOG_ERROR] = "error",
@@ -86,12 +79,9 @@ static struct {
 	size_t first;        /* of the ring */
 	size_t used;         /* whole lines, or entries for the journal, each with a zero */
 	char ring[QUEUE_BYTES];
-	char status[BC_LOG_LINE_MAX]; /* a line with its newline; empty: none */
-	bool is_status_due;           /* to be written, after the lines */
-	bool is_status_shown;
-	bool is_status_ended;                 /* it is not shown again */
-	bool is_idle;                         /* the thread has written everything */
 	char recording[BC_LOG_RECORDING_MAX]; /* or empty */
+	const struct bc_log_footer *footer;   /* or NULL */
+	bool is_footer_due;                   /* to be drawn, after the lines */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void bc_log_set_level(enum bc_log_level level)
@@ -197,39 +187,6 @@ static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
 	return bc_log_write(line, (size_t)n, text);
 }
 
-/* A terminal moves to the start of the line, and erases from there. */
-#define ERASE_LINE "\r\033[K"
-
-/* Writes the status line, shortened to the width of the terminal: only one row can be rewritten. */
-static void write_status(void)
-{
-	char line[sizeof(ERASE_LINE) + BC_LOG_LINE_MAX] = ERASE_LINE;
-	char *text = line + strlen(ERASE_LINE);
-	struct winsize size;
-
-	memcpy(text, queue.status, sizeof(queue.status));
-	queue.is_status_due = false;
-	queue.is_status_shown = text[0] != '\0';
-	pthread_mutex_unlock(&queue.lock);
-	text[strcspn(text, "\n")] = '\0';
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-		bc_shorten(text, size.ws_col - 1u);
-	(void)!bc_write_out(STDERR_FILENO, line, strlen(line));
-	pthread_mutex_lock(&queue.lock);
-}
-
-/* Before a line is written. */
-static void erase_status(void)
-{
-	if (!queue.is_status_shown)
-		return;
-	queue.is_status_shown = false;
-	queue.is_status_due = queue.status[0] != '\0';
-	pthread_mutex_unlock(&queue.lock);
-	(void)!bc_write_out(STDERR_FILENO, ERASE_LINE, strlen(ERASE_LINE));
-	pthread_mutex_lock(&queue.lock);
-}
-
 /* Returns 0 or a negative errno. */
 static int write_line(char *line, size_t bytes)
 {
@@ -248,17 +205,16 @@ static bool write_next(void)
 {
 	char line[ENTRY_BYTES];
 
-	if (queue.used == 0 && !queue.is_full) {
-		if (!queue.is_status_due)
-			return false;
-		write_status();
-		return true;
-	}
-	erase_status();
+	if (queue.used == 0 && !queue.is_full)
+		return false;
 	uint64_t missing = queue.is_full && queue.used != 0 ? 0 : queue.unreported;
 	queue.is_full = queue.is_full && queue.used != 0;
 	size_t bytes = missing != 0 ? format_dropped(line, missing) : take_line(line);
+	const struct bc_log_footer *footer = queue.footer;
+	queue.is_footer_due = footer != NULL;
 	pthread_mutex_unlock(&queue.lock);
+	if (footer != NULL)
+		footer->erase();
 	int rc = write_line(line, bytes);
 	pthread_mutex_lock(&queue.lock);
 	if (rc == 0) {
@@ -275,6 +231,14 @@ static bool write_next(void)
 	return true;
 }
 
+static void write_footer(void (*write)(void))
+{
+	queue.is_footer_due = false;
+	pthread_mutex_unlock(&queue.lock);
+	write();
+	pthread_mutex_lock(&queue.lock);
+}
+
 static void *write_lines(void *nothing)
 {
 	pthread_mutex_lock(&queue.lock);
@@ -283,11 +247,13 @@ static void *write_lines(void *nothing)
 			continue;
 		if (queue.is_ending)
 			break;
-		queue.is_idle = true;
-		pthread_cond_broadcast(&queue.changed);
-		pthread_cond_wait(&queue.changed, &queue.lock);
-		queue.is_idle = false;
+		if (queue.is_footer_due)
+			write_footer(queue.footer->draw);
+		else
+			pthread_cond_wait(&queue.changed, &queue.lock);
 	}
+	if (queue.footer != NULL)
+		write_footer(queue.footer->erase);
 	queue.has_thread = false;
 	pthread_cond_broadcast(&queue.changed);
 	pthread_mutex_unlock(&queue.lock);
@@ -325,8 +291,6 @@ void bc_log_stop(void)
 	pthread_mutex_lock(&queue.lock);
 	bool had_thread = queue.has_thread;
 	queue.is_ending = true;
-	queue.status[0] = '\0';
-	queue.is_status_due = queue.is_status_shown;
 	if (had_thread)
 		pthread_cond_broadcast(&queue.changed);
 	while (queue.has_thread && rc == 0)
@@ -346,39 +310,13 @@ void bc_log_set_recording(const char *id)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-void bc_log_status(const char *text)
+void bc_log_draw(const struct bc_log_footer *footer)
 {
-	char line[BC_LOG_LINE_MAX] = "";
-
-	if (text[0] != '\0')
-		bc_log_write(line, 0, text);
 	pthread_mutex_lock(&queue.lock);
-	if (queue.has_thread && !queue.is_status_ended && strcmp(line, queue.status) != 0) {
-		memcpy(queue.status, line, sizeof(line));
-		queue.is_status_due = true;
+	queue.footer = footer;
+	queue.is_footer_due = true;
+	if (queue.has_thread)
 		pthread_cond_broadcast(&queue.changed);
-	}
-	pthread_mutex_unlock(&queue.lock);
-}
-
-void bc_log_end_status(void)
-{
-	struct timespec end;
-	int rc = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += STATUS_NS;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&queue.lock);
-	bool is_used = queue.is_status_shown || queue.is_status_due;
-	queue.is_status_ended = true;
-	queue.status[0] = '\0';
-	queue.is_status_due = queue.is_status_shown;
-	if (queue.is_status_due)
-		pthread_cond_broadcast(&queue.changed);
-	while (is_used && queue.has_thread && (queue.is_status_due || !queue.is_idle) && rc == 0)
-		rc = pthread_cond_timedwait(&queue.changed, &queue.lock, &end);
 	pthread_mutex_unlock(&queue.lock);
 }
 

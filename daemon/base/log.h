@@ -7,7 +7,7 @@
  *     bc_log() ...    never waits for the reader of standard error; lines that exceed a queue are
  *                     dropped, counted, and reported in a line when it is read again
  *     bc_log_set_recording() ... when a recording starts and ends
- *     bc_log_status() ... like bc_log(), for a line that is rewritten in place
+ *     bc_log_draw() ... what is below the lines
  *     bc_log_stop()
  *
  * In the journal, messages of a kind have the field MESSAGE_ID, and all messages while a recording
@@ -63,19 +63,22 @@ bool bc_log_is_enabled(enum bc_log_level level);
  * them itself and waits for the reader. Call once in a process at a time. */
 void bc_log_start(void);
 
-/* Writes the lines that are left, and removes the status line, for at most a second. Call before
+/* Writes the lines that are left, and erases the footer, for at most a second. Call before
  * the process ends. */
 void bc_log_stop(void);
 
 /* The recording that is open now; "": none. */
 void bc_log_set_recording(const char *id);
 
-/* Shows a line below the log, which is rewritten in place; "" removes it. Standard error must be a
- * terminal. Only the latest text is kept until the terminal accepts it. */
-void bc_log_status(const char *text);
+/* What is shown below the lines. The log's thread calls erase() before each line and at the end,
+ * and draw() after the last line. */
+struct bc_log_footer {
+	void (*erase)(void);
+	void (*draw)(void);
+};
 
-/* Removes this line for good, and waits for that, for at most 0.2 s. */
-void bc_log_end_status(void);
+/* Has the log's thread draw this footer, from now on after each line. */
+void bc_log_draw(const struct bc_log_footer *footer);
 
 /* Lines dropped since the start. */
 uint64_t bc_log_dropped(void);

@@ -36,6 +36,7 @@
 #include "daemon/base/write_out.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/main/disk_alarm.h"
+#include "daemon/main/foreground.h"
 #include "daemon/main/hook.h"
 #include "daemon/main/service.h"
 #include "daemon/main/signals.h"
@@ -196,7 +197,7 @@ static void show_status(const struct bc_daemon *d, const struct bc_status *statu
 
 	if (tcgetpgrp(STDERR_FILENO) == getpgrp())
 		bc_service_text(words, sizeof(words), status, d->is_stopping, false);
-	bc_log_status(words);
+	bc_foreground_show(words);
 }
 
 /* Something may have deleted the socket's node, or its directory. */
@@ -374,7 +375,7 @@ static void print_job(uv_work_t *work)
 	struct bc_daemon *d = work->data;
 
 	/* A reader of standard output may write to the same terminal. */
-	bc_log_end_status();
+	bc_foreground_end();
 	d->print_error = -bc_write_out(STDOUT_FILENO, d->status_text, strlen(d->status_text));
 }
 

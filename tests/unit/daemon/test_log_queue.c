@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/main/foreground.h"
 #include "formats/base/clock.h"
 #include "tests/support/test.h"
 
@@ -49,6 +50,7 @@ static void set_up(struct fixture *f)
 
 static void tear_down(struct fixture *f)
 {
+	bc_foreground_show("");
 	assert_true(dup2(f->stderr_fd, STDERR_FILENO) >= 0);
 	close(f->stderr_fd);
 	close(f->pipe_fd);
@@ -99,11 +101,11 @@ TEST_F(a_status_line_is_rewritten_in_place_and_stays_below_the_lines)
 {
 	use_pipe(f);
 	bc_log_start();
-	bc_log_status("one");
+	bc_foreground_show("one");
 	read_until(f, "\r\033[Kone");
-	bc_log_status("two\x1b");
+	bc_foreground_show("two\x1b");
 	read_until(f, "\r\033[Ktwo\\x1b");
-	bc_log_status("two\x1b"); /* unchanged: not written again */
+	bc_foreground_show("two\x1b"); /* unchanged: not written again */
 	bc_log(BC_LOG_INFO, "a line");
 	read_until(f, "a line\n\r\033[Ktwo\\x1b");
 	assert_null(strstr(f->text, "two\\x1b\r\033[Ktwo"));
@@ -121,7 +123,7 @@ TEST_F(only_the_latest_status_line_waits_for_the_reader)
 	bc_log_start();
 	for (unsigned i = 0; i <= MANY; i++) {
 		snprintf(status, sizeof(status), "status %u", i);
-		bc_log_status(status);
+		bc_foreground_show(status);
 	}
 	read_until(f, "status 6000");
 	stop(f);

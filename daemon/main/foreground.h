@@ -1,0 +1,14 @@
+/* The status line: a line below the log, which is rewritten in place. For a terminal in whose
+ * foreground buscapd runs. */
+#ifndef BC_DAEMON_MAIN_FOREGROUND_H
+#define BC_DAEMON_MAIN_FOREGROUND_H
+
+/* Shows this text, escaped as in the log; "" removes the line. Standard error must be a terminal.
+ * Only the latest text is kept until the terminal accepts it. bc_log_stop() removes the line, too.
+ */
+void bc_foreground_show(const char *text);
+
+/* Removes the line for good, and waits for that, for at most 0.2 s. */
+void bc_foreground_end(void);
+
+#endif
