@@ -9,19 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/ioprio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/give_way.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"
@@ -30,29 +27,6 @@
 #include "formats/recording/segments.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
-
-/* ---- next to a recorder */
-
-#define NICE 19
-
-void bc_give_way(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		fd = bc_open_parent(path);
-
-	/* The daemon's own lock excludes any other. A daemon that starts in this moment waits for
-	 * ours (daemon/base/lock). */
-	bool is_recording = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-	if (fd >= 0)
-		close(fd);
-	if (!is_recording)
-		return;
-	(void)!setpriority(PRIO_PROCESS, 0, NICE);
-	(void)!syscall(
-		SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
-}
 
 /* ---- what the words are */
 

@@ -8,8 +8,7 @@
  *
  *     bc_operands_read() -> bc_files_free(), bc_operands_close()
  *
- * Commands that are run once give way to a daemon that is recording there: reading must not cost
- * samples.
+ * Listing a directory gives way to a daemon that is recording there (cli/io/give_way.h).
  *
  * A list is a snapshot: its files may be sealed or deleted before they are read. */
 #ifndef BC_CLI_IO_OPERANDS_H
@@ -90,11 +89,6 @@ enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *fil
 int bc_operands_list_again(
 	const struct bc_operands *operands, struct bc_files *files) BC_MUST_CHECK;
 void bc_files_free(struct bc_files *files);
-
-/* Gives the calling thread, and threads that it starts, the lowest priority for the processor and
- * the disk if a daemon is running in the directory `path`, or in the directory of the file `path`.
- * Call before reading; it stays so. Otherwise, or if that can't be told, nothing changes. */
-void bc_give_way(const char *path);
 
 /* ---- How the commands that search segments open files, and print what is wrong with them. */
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
-#include "cli/io/operands.h"
+#include "cli/io/give_way.h"
 #include "cli/term/options.h"
 #include "formats/segment/recover.h"
 
