@@ -351,13 +351,6 @@ static void run_transfer(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 		finish_interrupt(a, bus);
 }
 
-static void run_switch(struct bc_sim_agent *a, struct bc_sim_bus *bus)
-{
-	if (bc_sim_program_step(&a->kernel, bus, a->number) != BC_SIM_STEP_OVER)
-		return;
-	start_turn(a);
-}
-
 static void run_idle(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	if (bc_sim_program_step(&a->kernel, bus, a->number) != BC_SIM_STEP_OVER)
@@ -414,7 +407,8 @@ void bc_sim_agent_run(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 			run_transfer(a, bus);
 			break;
 		case SWITCH:
-			run_switch(a, bus);
+			if (bc_sim_program_step(&a->kernel, bus, a->number) == BC_SIM_STEP_OVER)
+				start_turn(a);
 			break;
 		case IDLE:
 			run_idle(a, bus);

@@ -36,12 +36,6 @@ struct sim_source {
 	uint8_t frame[BC_SIM_FRAME_MAX];
 };
 
-static void stop_handles(struct sim_source *s)
-{
-	uv_timer_stop(&s->timer);
-	uv_idle_stop(&s->idle);
-}
-
 /* Sends the held frame or a new one of at most `samples_max` samples. Returns false if the sink is
  * full or the stream is over. */
 static bool send_frame(struct sim_source *s, uint32_t samples_max)
@@ -54,7 +48,8 @@ static bool send_frame(struct sim_source *s, uint32_t samples_max)
 	}
 	if (s->held == 0) {
 		s->is_over = true;
-		stop_handles(s);
+		uv_timer_stop(&s->timer);
+		uv_idle_stop(&s->idle);
 		sink->end(sink->context, 0, "");
 		return false;
 	}

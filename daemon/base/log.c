@@ -6,13 +6,17 @@
  * Then it writes how many are missing, which is where they are missing. The descriptor's flags are
  * left alone: O_NONBLOCK would apply to every program that shares the terminal or pipe.
  *
- * A line with fields for the journal is queued as an entry, and written to standard error if the
- * journal does not accept it (daemon/base/journal.h).
+ * A line with fields for systemd's journal is queued as an entry of its native protocol
+ * (systemd.io/JOURNAL_NATIVE_PROTOCOL), and written to standard error if the journal does not
+ * accept it. Not with sd_journal_sendv(3): without a journal it returns success, and the line is
+ * lost. A line without fields is written to standard error, also if that is the journal: there, the
+ * journal knows the line's unit even if the process has ended before it is read.
  *
  * Without the thread (before bc_log_start(), or if it can't be created) lines are written directly.
  */
 #include "daemon/base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,11 +24,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/journal.h"
 #include "daemon/base/write_out.h"
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
@@ -36,7 +43,10 @@
 #define LINE_BYTES (BC_LOG_LINE_MAX - sizeof("...\n"))
 
 /* Maximum bytes of a line, or of its entry for the journal. */
-#define ENTRY_BYTES (BC_LOG_LINE_MAX + BC_JOURNAL_FIELDS_MAX)
+#define ENTRY_BYTES (BC_LOG_LINE_MAX + 256u)
+
+#define PRIORITY "PRIORITY="
+#define MESSAGE  "\nMESSAGE="
 
 /* At the end, the time for lines that are not written yet. */
 #define FLUSH_S 1
@@ -94,13 +104,75 @@ bool bc_log_is_enabled(enum bc_log_level level)
 	return (int)bc_log_priority(level) <= atomic_load(&threshold);
 }
 
+/* systemd sets JOURNAL_STREAM to the device and inode of the stream; programs started in a session
+ * inherit the variable, but have another standard error. */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char own[64];
+	struct stat st;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) != 0)
+		return false;
+	snprintf(own, sizeof(own), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	return strcmp(own, stream) == 0;
+}
+
+/* Writes the entry of a line "<6>TEXT\n" with these fields. Returns its length, or 0 if it has none
+ * (`id` is NULL, `recording` is empty), or the line is not one for the journal. */
+static size_t format_entry(
+	char *entry, size_t size, const char *id, const char *recording, const char *line)
+{
+	bool has_recording = recording[0] != '\0';
+
+	if (line[0] != '<' || (id == NULL && !has_recording))
+		return 0;
+	return (size_t)snprintf(entry, size,
+		PRIORITY "%c\nSYSLOG_IDENTIFIER=buscapd%s%s%s%s" MESSAGE "%s", line[1],
+		id != NULL ? "\nMESSAGE_ID=" : "", id != NULL ? id : "",
+		has_recording ? "\nRECORDING=" : "", recording, line + strlen("<6>"));
+}
+
+static bool is_entry(const char *text)
+{
+	return strncmp(text, PRIORITY, strlen(PRIORITY)) == 0;
+}
+
+/* Returns the line of an entry, at its end. Overwrites the entry. */
+static char *line_of(char *entry)
+{
+	char *line = strstr(entry, MESSAGE) + strlen(MESSAGE) - strlen("<6>");
+
+	line[0] = '<';
+	line[1] = entry[strlen(PRIORITY)];
+	line[2] = '>';
+	return line;
+}
+
+/* May wait for the journal. Returns 0 or a negative errno: then the journal does not have it. */
+static int send_entry(const char *entry, size_t bytes)
+{
+	static const struct sockaddr_un journal = {
+		.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	ssize_t sent = sendto(
+		fd, entry, bytes, MSG_NOSIGNAL, (const struct sockaddr *)&journal, sizeof(journal));
+	int rc = sent < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
 /* The journal has its own time stamps. An error before the start is that of a command. */
 static int format_prefix(char *out, size_t size, enum bc_log_level level)
 {
 	char time[BC_RFC3339_BYTES];
 	bool is_problem = level < BC_LOG_NOTICE;
 
-	if (bc_journal_is_stderr())
+	if (is_journal())
 		return snprintf(out, size, "<%d>", (int)level);
 	if (!atomic_load(&has_started))
 		return snprintf(
@@ -190,10 +262,10 @@ static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
 /* Returns 0 or a negative errno. */
 static int write_line(char *line, size_t bytes)
 {
-	if (bc_journal_is_entry(line)) {
-		if (bc_journal_send(line, bytes) == 0)
+	if (is_entry(line)) {
+		if (send_entry(line, bytes) == 0)
 			return 0;
-		line = bc_journal_line(line);
+		line = line_of(line);
 		bytes = strlen(line);
 	}
 	return bc_write_out(STDERR_FILENO, line, bytes);
@@ -332,7 +404,7 @@ static bool queue_line(enum bc_log_level level, const char *line, size_t bytes)
 
 	pthread_mutex_lock(&queue.lock);
 	bool has_thread = queue.has_thread;
-	size_t entry_bytes = bc_journal_format(
+	size_t entry_bytes = format_entry(
 		entry, sizeof(entry), ids[level >> BC_LOG_KIND_SHIFT], queue.recording, line);
 	if (entry_bytes != 0) {
 		line = entry;

@@ -70,11 +70,6 @@ static struct bc_log_limit *limit_of(
 	return limit;
 }
 
-static void save_latest(struct bc_log_limit *l, const char *text)
-{
-	bc_message(l->latest, sizeof(l->latest), "%s", text);
-}
-
 void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text)
 {
@@ -93,7 +88,7 @@ void bc_log_limited_text(
 	}
 	if (bc_log_priority(level) < bc_log_priority(l->level))
 		l->level = level;
-	save_latest(l, text);
+	bc_message(l->latest, sizeof(l->latest), "%s", text);
 }
 
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)

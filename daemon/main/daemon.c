@@ -318,15 +318,6 @@ static void close_handles(struct bc_daemon *d)
 	bc_log_limits_end(&d->disk_alarm.limits);
 }
 
-/* Closes stop_timer, which close_handles() still needed. */
-static void finish_loop(struct bc_daemon *d)
-{
-	if (!d->has_handles)
-		return;
-	uv_close((uv_handle_t *)&d->stop_timer, NULL);
-	uv_run(&d->loop, UV_RUN_DEFAULT);
-}
-
 static void finish_when_idle(struct bc_daemon *d);
 
 static void on_idle_timer(uv_timer_t *timer)
@@ -933,7 +924,11 @@ static void run_daemon(struct bc_daemon *d)
 	 * and keep them blocked. */
 	bc_signals_unblock();
 	uv_run(&d->loop, UV_RUN_DEFAULT);
-	finish_loop(d);
+	/* close_handles() still needed stop_timer. */
+	if (d->has_handles) {
+		uv_close((uv_handle_t *)&d->stop_timer, NULL);
+		uv_run(&d->loop, UV_RUN_DEFAULT);
+	}
 }
 
 /* libuv calls abort() if it can't set up its signal handling. */

@@ -945,12 +945,6 @@ enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 	return is_whole && (is_replay || outcome->breaks == 0) ? BC_EXIT_OK : BC_EXIT_LOST;
 }
 
-/* With --once, the status at the end shows the recording. */
-static const struct bc_recording *shown_recording(const struct bc_recorder *r)
-{
-	return r->options.is_once ? r->recordings.newest : bc_recorder_current(r);
-}
-
 static struct bc_status_flight flight_of(const struct bc_recorder *r)
 {
 	struct bc_overwrite_ring_state held = bc_channel_flight_state(r->channel);
@@ -972,7 +966,9 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	/* The events must agree with the status. */
 	emit_gaps(r);
 	emit_changes(r);
-	const struct bc_recording *recording = shown_recording(r);
+	/* With --once, the status at the end shows the recording. */
+	const struct bc_recording *recording = r->options.is_once ? r->recordings.newest
+								  : bc_recorder_current(r);
 	return (struct bc_status){
 		.state = r->emitted.state,
 		.source_kind = source->kind,

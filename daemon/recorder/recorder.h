@@ -39,7 +39,7 @@ struct bc_recorder_options {
 	bool is_once;                   /* the run ends with its recording */
 	const char *before;  /* id of the recording that the first one continues; or empty */
 	uint64_t sequence;   /* the highest of the recordings in the directory */
-	const char *boot_id; /* bc_boot_id_read(); NULL: unknown */
+	const char *boot_id; /* of the kernel; NULL: unknown */
 	const struct bc_channel_viewer *viewer; /* NULL: none */
 	void *context;
 
