@@ -238,24 +238,21 @@ static bool must_wait(struct bc_channel *ch)
 }
 
 /* Returns the chunk being filled, with the waiting gaps written and room for one more event and an
- * anchor; NULL if no slot is free. A chunk without that room, or of another epoch, is submitted
- * first: all records of a chunk are of one epoch. */
-static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
+ * anchor; NULL if no slot is free. A chunk without that room is submitted first. */
+static struct bc_chunk *filling_chunk(struct bc_channel *ch)
 {
 	uint32_t events = bc_pending_gaps_count(&ch->gaps) + 2;
 
 	if (ch->has_cut && !send_cut(ch))
 		return NULL;
 	if (ch->filling != NULL && !bc_chunk_is_empty(&ch->filling->chunk) &&
-		(ch->filling->chunk.info.epoch != epoch ||
-			!bc_chunk_has_room(&ch->filling->chunk, events)))
+		!bc_chunk_has_room(&ch->filling->chunk, events))
 		bc_channel_submit(ch);
-	ch->epoch = epoch;
 	if (ch->filling != NULL && ch->filling->chunk.info.records == 0) {
 		/* Opened for dropped samples or a mark, or just emptied: its first record arrives
 		 * now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
-		info->epoch = epoch;
+		info->epoch = ch->epoch;
 		info->first_tick = ch->tick;
 		info->last_tick = ch->tick;
 		info->wall_ns = start_wall_ns(ch, ch->tick);
@@ -269,20 +266,26 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 	return &ch->filling->chunk;
 }
 
-/* Before each stamping call. Where the stamper has started an epoch, the channel continues at its
- * tick; the first record of a recording is stamped without a delta. */
+/* All records of a chunk are of one epoch. */
+void bc_channel_begin_epoch(
+	struct bc_channel *ch, struct bc_stamper *stamper, uint32_t epoch, uint64_t tick)
+{
+	bc_channel_submit(ch);
+	bc_stamper_begin(stamper, epoch, tick);
+	ch->epoch = epoch;
+	ch->tick = tick;
+	ch->has_wall = false;
+}
+
+/* Before each stamping call. The first record of a recording is stamped without a delta. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stamper)
 {
 	ch->has_started = true;
 	bc_channel_check_full(ch);
-	if (ch->epoch != stamper->epoch) {
-		ch->tick = stamper->tick;
-		ch->has_wall = false;
-	}
 	if (ch->is_detached)
 		stamper->is_first = true;
 	ch->is_detached = false;
-	struct bc_chunk *chunk = must_wait(ch) ? NULL : filling_chunk(ch, stamper->epoch);
+	struct bc_chunk *chunk = must_wait(ch) ? NULL : filling_chunk(ch);
 	ch->is_filtering = chunk != NULL && ch->options.filter != NULL &&
 			   !bc_record_filter_keeps_all(ch->options.filter);
 	if (ch->is_filtering)
@@ -524,7 +527,7 @@ static bool append_event(
 	event->position = chunk->info.records;
 	if (!bc_chunk_add_event(chunk, event, text)) {
 		bc_channel_submit(ch);
-		chunk = filling_chunk(ch, ch->epoch);
+		chunk = filling_chunk(ch);
 		if (chunk == NULL)
 			return false;
 		event->position = chunk->info.records;
@@ -554,7 +557,7 @@ bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *
 	struct bc_chunk *chunk = NULL;
 
 	if (ch->has_started)
-		chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch, ch->epoch);
+		chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch);
 	return chunk != NULL && append_event(ch, chunk, event, text);
 }
 

@@ -185,8 +185,13 @@ void bc_channel_on_slot_free(struct bc_channel *channel);
 
 /* For the decoder */
 
-/* Returns the chunk to stamp records into, in the stamper's epoch and with the waiting gaps
- * written; NULL if no slot is free, or if the source can wait and the encoder is busy. */
+/* Starts an epoch, for the stamper too: submits the chunk being filled; the next one continues
+ * after `tick`. Whatever follows is of this epoch, also gaps and marks. */
+void bc_channel_begin_epoch(
+	struct bc_channel *channel, struct bc_stamper *stamper, uint32_t epoch, uint64_t tick);
+
+/* Returns the chunk to stamp records into, with the waiting gaps written; NULL if no slot is free,
+ * or if the source can wait and the encoder is busy. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper *stamper);
 
 /* Processes the records that a stamping call has added to that chunk. */

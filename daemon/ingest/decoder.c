@@ -130,10 +130,17 @@ static void report_damage(struct bc_decoder *d, const char *format, ...)
 }
 
 /* Reports the start of an epoch, including the first, to the owner. */
-static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
+static void report_epoch(struct bc_decoder *d, uint64_t first_tick)
 {
 	d->has_started = true;
 	d->options.on_epoch(d->options.context, first_tick);
+}
+
+/* Starts an epoch whose first record is at `first_tick`, and in which `tick` is before it. */
+static void begin_epoch(struct bc_decoder *d, uint32_t epoch, uint64_t tick, uint64_t first_tick)
+{
+	report_epoch(d, first_tick);
+	bc_channel_begin_epoch(d->options.channel, &d->stamper, epoch, tick);
 }
 
 /* The run */
@@ -183,7 +190,7 @@ static bool drain_run(struct bc_decoder *d)
 
 	while (!d->is_over && d->run.kind != RUN_NONE && *run_count(d) != 0) {
 		if (!d->has_started)
-			start_epoch(d, next_run_tick(d));
+			report_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
 		enum bc_stamp_result end;
 		if (chunk != NULL) {
@@ -257,11 +264,8 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 		*(is_first ? &d->bcp1.first_lost : &d->bcp1.reported_lost) += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
-	if (d->bcp1.has_tick && (h->tick < d->bcp1.seen_tick || d->bcp1.needs_epoch)) {
-		bc_channel_submit(channel);
-		start_epoch(d, h->tick);
-		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
-	}
+	if (d->bcp1.has_tick && (h->tick < d->bcp1.seen_tick || d->bcp1.needs_epoch))
+		begin_epoch(d, d->stamper.epoch + 1, 0, h->tick);
 	d->bcp1.needs_epoch = false;
 	d->bcp1.has_tick = true;
 	d->bcp1.seen_tick = h->tick;
@@ -532,7 +536,6 @@ static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_channel *channel = d->options.channel;
 	uint64_t tick = bc_chunk_tick_before(chunk);
 
 	if (data->missing != NULL)
@@ -543,11 +546,8 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	check_clock(d, data);
 	if (starts_epoch(d, &chunk->info)) {
 		uint32_t next = d->has_started ? d->stamper.epoch + 1 : 0;
-		bc_channel_submit(channel);
-		start_epoch(d, chunk->info.first_tick);
-		bc_stamper_next_epoch(
-			&d->stamper, chunk->info.epoch > next ? chunk->info.epoch : next);
-		d->stamper.record_tick = tick;
+		begin_epoch(d, chunk->info.epoch > next ? chunk->info.epoch : next, tick,
+			chunk->info.first_tick);
 	}
 	d->chunk.tag = chunk->info.recording_tag;
 	d->chunk.epoch = chunk->info.epoch;

@@ -22,19 +22,19 @@
 
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping)
 {
-	memset(stamper, 0, sizeof(*stamper));
 	stamper->mapping = mapping;
-	stamper->is_first = true;
+	bc_stamper_begin(stamper, 0, 0);
 }
 
-void bc_stamper_next_epoch(struct bc_stamper *stamper, uint32_t epoch)
+void bc_stamper_begin(struct bc_stamper *stamper, uint32_t epoch, uint64_t tick)
 {
-	stamper->tick = 0;
-	stamper->record_tick = 0;
-	stamper->epoch = epoch;
-	stamper->is_first = true;
-	stamper->is_inexact = false;
-	stamper->is_delta_lost = false;
+	*stamper = (struct bc_stamper){
+		.mapping = stamper->mapping,
+		.tick = tick,
+		.record_tick = tick,
+		.epoch = epoch,
+		.is_first = true,
+	};
 }
 
 struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)

@@ -85,8 +85,9 @@ static inline uint64_t bc_ticks_of_ns(uint64_t ns, uint64_t clock_hz)
  * stamped. */
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping);
 
-/* Starts the next epoch. Its first record has no delta and needs a new chunk. */
-void bc_stamper_next_epoch(struct bc_stamper *stamper, uint32_t epoch);
+/* Starts an epoch, in which `tick` is before the first record. That has no delta and needs a new
+ * chunk. */
+void bc_stamper_begin(struct bc_stamper *stamper, uint32_t epoch, uint64_t tick);
 
 /* `samples` must not be 0. The last sample gets the last tick. */
 struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples);

@@ -110,8 +110,8 @@ static void start_streams(struct fixture *f)
 
 static void next_epoch(struct fixture *f)
 {
-	bc_stamper_next_epoch(&f->plain.stamper, f->plain.stamper.epoch + 1);
-	bc_stamper_next_epoch(&f->filtered.stamper, f->filtered.stamper.epoch + 1);
+	bc_stamper_begin(&f->plain.stamper, f->plain.stamper.epoch + 1, 0);
+	bc_stamper_begin(&f->filtered.stamper, f->filtered.stamper.epoch + 1, 0);
 	start_chunk(f, &f->plain);
 	start_chunk(f, &f->filtered);
 	f->tick = dice_roll(&f->dice) >> 40;

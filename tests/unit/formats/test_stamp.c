@@ -215,7 +215,7 @@ TEST_F(an_epoch_starts_without_a_delta)
 {
 	init_stamper(f);
 	stamp_one(f, 1000000);
-	bc_stamper_next_epoch(&f->stamper, 3);
+	bc_stamper_begin(&f->stamper, 3, 0);
 	assert_int_equal(f->stamper.tick, 0);
 	bc_chunk_reset(&f->chunk, f->stamper.tick, f->stamper.epoch);
 	assert_int_equal(f->chunk.info.epoch, 3);
