@@ -1,4 +1,7 @@
-/* One row for each member of the status, in the order of its JSON. See formats/base/figures.h. */
+/* One row for each member of the status, in the order of its JSON. See formats/base/figures.h.
+ * Where a value comes from: `s` is the status (daemon/recorder/status.h), `c` its counts since the
+ * start (daemon/ingest/counts.h), `w` the writer's statistics (daemon/store/writer_report.h), `b`
+ * the board (capture/usb/board.h), `r` the recording that is shown, `f` the flight recorder. */
 FIGURE("version", TEXT, BC_VERSION, "build_info", "Version of buscapd.", LABEL("version"))
 FIGURE("state", TEXT, s->state, "state", "State of the daemon.",
 	STATES("idle waiting recording replaying draining failed"))
