@@ -61,7 +61,7 @@ static void update_delta(struct bc_selection *s, struct bc_entry *entry)
 	bool is_short = s->to == BC_FORMAT_BYU || s->to == BC_FORMAT_BYU16 ||
 			s->to == BC_FORMAT_BYU_BE;
 
-	if (!entry->has_delta || !s->has_skipped || entry->delta == BC_TIME_NONE)
+	if (s->as_found || !entry->has_delta || !s->has_skipped || entry->delta == BC_TIME_NONE)
 		return;
 	entry->delta = entry->tick - (has_base ? s->last_tick : 0);
 	if (s->is_delta_lost || (!has_base && s->to == BC_FORMAT_SEGMENT)) {

@@ -25,6 +25,7 @@ struct bc_selection {
 	struct bc_filter_args args;
 	struct bc_trace *trace;
 	enum bc_format to; /* what the deltas must fit */
+	bool as_found;     /* leave them as they are in the trace: `to` is not used */
 	/* Take what is kept, in order. Return false to stop. */
 	bool (*add)(void *context, const struct bc_entry *entries, size_t count);
 	bool (*add_run)(void *context, struct bc_record_run run);

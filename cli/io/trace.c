@@ -124,7 +124,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 	if (rc != BC_EXIT_OK)
 		return rc;
 	enum bc_format format = t->file.probe.format;
-	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
+	if (t->format != BC_FORMAT_UNKNOWN && t->format != format && t->accept == NULL) {
 		bc_print_error(t->console, t->file.name,
 			"mixed formats: %s after %s; process each format separately",
 			bc_format_name(format), bc_format_name(t->format));
@@ -132,6 +132,12 @@ static enum bc_exit open_next(struct bc_trace *t)
 		return BC_EXIT_FAILED;
 	}
 	t->format = format;
+	t->moment.is_known = false;
+	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
+	if (rc != BC_EXIT_OK) {
+		bc_file_close(&t->file);
+		return rc;
+	}
 	t->options.is_partial = t->file.is_partial;
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
@@ -149,9 +155,8 @@ static enum bc_exit open_next(struct bc_trace *t)
 	return BC_EXIT_OK;
 }
 
-enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
-	const char **paths, int count, enum bc_format wanted,
-	const struct bc_reader_options *options)
+void bc_trace_init(struct bc_trace *trace, const struct bc_console *console, const char **paths,
+	int count, enum bc_format wanted, const struct bc_reader_options *options)
 {
 	*trace = (struct bc_trace){.console = console,
 		.paths = paths,
@@ -159,6 +164,13 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.wanted = wanted,
 		.options = *options};
 	trace->options.sequence = &trace->sequence;
+}
+
+enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
+	const char **paths, int count, enum bc_format wanted,
+	const struct bc_reader_options *options)
+{
+	bc_trace_init(trace, console, paths, count, wanted, options);
 	trace->exit = open_next(trace);
 	return trace->exit;
 }

@@ -62,7 +62,7 @@ struct bc_trace {
 	int count;
 	int next; /* index of the next file to open */
 	enum bc_format wanted;
-	enum bc_format format; /* of all files */
+	enum bc_format format; /* of all files; with accept(), of the current one */
 	struct bc_reader_options options;
 	struct bc_file file; /* the current file, if is_open */
 	bool is_open;
@@ -77,6 +77,10 @@ struct bc_trace {
 	bool has_header;
 	struct bc_segment_header header; /* the first one found */
 	enum bc_exit exit;
+	/* Takes files of any format: is called when one is open, before it is read, and skips it by
+	 * returning another code than BC_EXIT_OK. NULL: all must have the format of the first. */
+	enum bc_exit (*accept)(void *context);
+	void *context;
 };
 
 /* Opens the first file; "-" is the console's input. The files are read in the order given. `wanted`
@@ -86,6 +90,9 @@ struct bc_trace {
 enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
 	const char **paths, int count, enum bc_format wanted,
 	const struct bc_reader_options *options);
+/* The same, but opens nothing: bc_trace_next() opens the first file, too. Set `accept` then. */
+void bc_trace_init(struct bc_trace *trace, const struct bc_console *console, const char **paths,
+	int count, enum bc_format wanted, const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
 
 /* True if all are regular files, which can be read twice. */

@@ -209,6 +209,7 @@ def test_dump_prints_the_objects_of_ndjson(tmp):
     path = tmp / "first.byu.lz4"
     equal(run(BUSCAP, "cut", "--epoch", "0", paths[0], "-o", path).returncode, 0)
     equal(dump_json(path, byu), dump_json(path) + dump_json(byu), "both")
+    equal(dump_json(tmp / "gone.byu", byu, code=1), dump_json(byu), "the first one can't be read")
 
 
 @pytest.mark.asan

@@ -152,6 +152,7 @@ def test_names_and_what_is_not_read_are_reported(tmp):
           [("MEMREAD", "0x1000", "0"), ("MEMREAD", "0x1004", "1"), ("MEMREAD", "0x1008", "2"), ("MEMWRITE", "0x100c", "2")])
     notes = ("2 lines with more than was read", "processor 1 is cluster1.cpu0", "processor 2 is css.rse.cpu")
     equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap convert: {path}: {note}\n" for note in notes)))
-    done = run(BUSCAP, "info", path)
-    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap info: {path}: {note}\n" for note in notes)))
+    for command in ("info", "dump"):
+        done = run(BUSCAP, command, path)
+        equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap {command}: {path}: {note}\n" for note in notes)))
     equal(run(BUSCAP, "convert", "-O", "tarmac", path).stdout, path.read_bytes())
