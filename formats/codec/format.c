@@ -124,12 +124,12 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_csv_printer,
-		.holds = BC_FIELDS | BC_TYPES | BC_KINDS},
+		.holds = BC_TRAITS},
 	[BC_FORMAT_NDJSON] = {.summary = "one JSON object per line",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_ndjson_printer,
-		.holds = BC_FIELDS | BC_TYPES | BC_KINDS},
+		.holds = BC_TRAITS},
 };
 
 const struct bc_format_info *bc_format_info(enum bc_format format)
@@ -330,6 +330,13 @@ static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry 
 
 size_t bc_entry_converter_next(struct bc_entry_converter *c, const struct bc_entry **run)
 {
+	/* csv and ndjson hold everything: no entry needs to be looked at. */
+	if (c->holds == BC_TRAITS && c->needs == 0) {
+		size_t n = c->count;
+		*run = c->at;
+		c->count = 0;
+		return n;
+	}
 	while (c->count != 0) {
 		size_t n = 0;
 		uint32_t lost = 0;

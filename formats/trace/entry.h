@@ -83,6 +83,7 @@ enum bc_trait {
 	BC_CAN_LINE = 1u << 25,
 	BC_KINDS = ((1u << 26) - 1) ^ BC_TYPES ^ BC_FIELDS,
 	BC_TRAIT_BITS = 26,
+	BC_TRAITS = (1u << BC_TRAIT_BITS) - 1,
 };
 
 /* Time units that traces name; BC_UNIT_TICK if they name none. */
