@@ -329,7 +329,7 @@ def test_a_reload_changes_rotation_and_flush(tmp):
         count = len(harness.segments(out))
 
         def has_rotated():
-            daemon.process.send_signal(signal.SIGHUP)
+            reload(daemon, "SIGHUP: nothing to apply\n")
             return len(harness.segments(out)) >= count + 2
 
         harness.wait_until(has_rotated, "a reload that changes nothing does not delay the next segment")
