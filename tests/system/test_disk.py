@@ -68,7 +68,8 @@ def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
         equal(done.returncode, 0, done.stderr.decode())
         assert b"can't add the hash" not in done.stderr, done.stderr.decode()
 
-    do(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-b", "filesize:200K", "-o", out)
+    do(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-b", "filesize:200K", "--set", "pipeline.flush=10m",
+       "-o", out)
     segments = harness.segments(out)
     assert len(segments) > 3, segments
     do(BUSCAP, "cut", "--records", "0-999", "-o", out / "cut-00000.byu.lz4", segments[0])
