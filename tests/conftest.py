@@ -159,10 +159,8 @@ def pytest_collect_file(file_path, parent):
 class Program(pytest.File):
     def collect(self):
         item = ProgramTest.from_parent(self, name=self.path.stem)
-        item.add_marker("asan")
         if re.search(r"^TEST_THREADS;", self.path.read_text(), re.M):
             item.add_marker("threads")
-            item.add_marker("tsan")
         yield item
 
 

@@ -91,7 +91,6 @@ def test_losses_triggers_and_the_disk_reach_the_program(tmp):
     assert " min at the current rate" in daemon.err.decode(), daemon.err.decode()
 
 
-@pytest.mark.tsan
 def test_each_unplug_reaches_the_program(tmp):
     with Board("serial=A1,rate=20000,send=0") as board, Recorder(tmp, board) as daemon:
         with unit(tmp):

@@ -265,7 +265,6 @@ def test_invalid_queries_are_refused(idle):
         api.bad("GET", "/v1/records?" + query, words=words)
 
 
-@pytest.mark.asan
 def test_operations_that_do_not_fit_the_state_are_refused(tmp):
     with daemon_in(tmp, env=Faults(tmp, tmp / "out").env) as daemon:
         daemon.wait_ready()
@@ -309,8 +308,6 @@ RESERVED = {
 }
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.root
 def test_reserved_operations_are_refused_to_all_but_the_owner(tmp):
     for right, requests in RESERVED.items():
@@ -419,7 +416,6 @@ def test_a_trigger_of_a_recording_stops_it_and_is_disarmed(tmp):
         equal(daemon.stop(), 0)
 
 
-@pytest.mark.asan
 def test_the_flight_recorder_is_written_out(tmp):
     with daemon_in(tmp, "--set", "recording.flight_time=10m", mode="flight") as daemon:
         daemon.wait_ready()
@@ -476,7 +472,6 @@ def test_without_all_its_threads_the_daemon_does_not_start_and_says_why(tmp):
                   f"the buffer and the threads that encode and write{unavailable}", f"file:{source}{unavailable}"])
 
 
-@pytest.mark.asan
 def test_with_few_descriptors_the_daemon_works_or_says_why(tmp):
     for number in (4, 6, 20, 40, 100, 180, 260):
         out = tmp / f"out{number}"
@@ -563,7 +558,6 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
         assert daemon.stop() in (0, 4)
 
 
-@pytest.mark.asan
 def test_a_recording_that_is_being_sealed_after_the_sources_end_has_ended(tmp):
     """It takes no marks, and a request to stop it only waits."""
     (tmp / "out").mkdir()
@@ -590,8 +584,6 @@ def test_a_recording_that_is_being_sealed_after_the_sources_end_has_ended(tmp):
         assert daemon.stop() in (0, 4)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_waiting_client_is_released_when_the_disk_is_given_up(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
@@ -644,8 +636,6 @@ def test_live_records_equal_the_recorded_ones(tmp):
 # ---- all of it
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_every_described_path_and_method_answers_as_described(tmp):
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()

@@ -156,7 +156,6 @@ def test_dump_n_is_the_start_of_what_is_selected(tmp):
                 equal(buscap("dump", *given, "-p", *options, "-n", n, path, path)[0].splitlines(), whole[:n], f"{path} {options}")
 
 
-@pytest.mark.asan
 def test_ctrl_c_names_the_incomplete_file(tmp):
     data = simulate("--count", "300000")
     # A partial segment exists once its first chunk is complete.
@@ -177,7 +176,6 @@ def test_ctrl_c_names_the_incomplete_file(tmp):
     equal(buscap("convert", "-O", "csv", "-o", tmp / "y.csv", "-", data=data)[1].count("interrupted"), 0)
 
 
-@pytest.mark.asan
 def test_an_output_that_is_not_whole_does_not_get_its_name(tmp):
     out, left = tmp / "x.byu", tmp / "x.byu.partial"
     record = struct.pack("<I4BI", 0x10, 1, 4, 0, 0, 0xFFFFFFFF)
@@ -216,7 +214,6 @@ def test_a_closed_pipe_is_not_an_error(tmp):
         process.stderr.close()
 
 
-@pytest.mark.asan
 def test_a_live_pipe_is_printed_at_once_up_to_the_last_number():
     for form in ("bcp1", "raw6", "byu"):
         data = simulate("--count", "1000", out_format=form)
@@ -285,7 +282,6 @@ def test_b2a_is_reproduced(tmp):
     equal(buscap("dump", "--b2a", "-I", "byu24", path)[0], "123456789 MEMREAD\t 8\t00\t0\t5000000000\n", "64 bits")
 
 
-@pytest.mark.asan
 def test_a_byte_order_mark_is_not_part_of_the_text(tmp):
     text = "1 clk IT (1) 00008000 fa000000 A svc : NOP\n2 clk R r0 00000001\n"
     for content in (text, "0 1a0\n1 200\n", "I  8000,4\n L 100,4\n"):
@@ -309,7 +305,6 @@ def test_a_torn_tail_is_reported_and_the_rest_printed(tmp):
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
 
 
-@pytest.mark.asan
 def test_a_compressed_trace_is_decompressed_and_checked(tmp):
     data, expected = reference.make_byu(random.Random(5), 20000)
     packed = run("lz4", "-1", "-B4", "-c", data=data).stdout
@@ -358,7 +353,6 @@ def see(data):
         reference.Expected = before
 
 
-@pytest.mark.asan
 def test_bcp1_is_printed_with_its_gaps_in_place(tmp):
     path = tmp / "x.bcp1"
     for seed in harness.some(range(60), 3):
@@ -437,7 +431,6 @@ def recorded_segments():
     return paths, reference.read_segments(paths)
 
 
-@pytest.mark.asan
 def test_segments_in_any_order_are_one_recording(tmp):
     paths, recorded = recorded_segments()
     wanted = recorded_text(recorded).splitlines()
@@ -597,7 +590,6 @@ def test_verify_as_json_of_other_formats_and_of_what_is_none(tmp):
     one_line(err, "missing: can't open: No such file or directory")
 
 
-@pytest.mark.asan
 def test_a_segment_without_header_is_recognised(tmp):
     paths = random_segment()
     whole = paths[0].read_bytes()
@@ -625,7 +617,6 @@ def test_a_segment_without_header_is_recognised(tmp):
     one_line(buscap("info", path, code=1)[1], "unknown format")
 
 
-@pytest.mark.asan
 def test_info_and_verify_describe_a_segment():
     paths, recorded = recorded_segments()
     first = 0
@@ -664,7 +655,6 @@ def test_info_and_verify_describe_a_segment():
         equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
 
-@pytest.mark.asan
 def test_info_exits_with_3_if_samples_are_missing(tmp):
     frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
     stream = b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2))
@@ -675,7 +665,6 @@ def test_info_exits_with_3_if_samples_are_missing(tmp):
     one_line(err, "frames are missing here")
 
 
-@pytest.mark.asan
 def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
     first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200K", "--set",
                                   "pipeline.flush=1h")
@@ -850,7 +839,6 @@ def test_sim_refuses_to_write_to_a_terminal():
     os.close(main_end)
 
 
-@pytest.mark.asan
 def test_progress_is_shown_on_a_terminal_and_erased_for_errors(tmp):
     for command in (["convert", "-O", "csv"], ["merge", "-I", "laplace-text"], ["stats"]):
         try:

@@ -60,8 +60,6 @@ def record_for_a_while(tmp, bad_clients):
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_many_bad_clients_cost_no_samples_and_limited_memory(tmp):
     for name in ("without", "with"):
         (tmp / name).mkdir()

@@ -83,7 +83,6 @@ def records_of(data):
     return [data[at : at + 12] for at in range(0, len(data) - 11, 12)]
 
 
-@pytest.mark.asan
 def test_bus_samples_are_included_with_their_meaning():
     rng = random.Random(3)
     features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
@@ -191,7 +190,6 @@ def dump_json(*argv, code=0):
     return done.stdout
 
 
-@pytest.mark.asan
 def test_dump_prints_the_objects_of_ndjson(tmp):
     paths, _ = make_recording(tmp, ",clock_hz=66000000")
     equal(dump_json(*paths), convert("segment", "ndjson", *paths)[0], "segments")
@@ -212,7 +210,6 @@ def test_dump_prints_the_objects_of_ndjson(tmp):
     equal(dump_json(tmp / "gone.byu", byu, code=1), dump_json(byu), "the first one can't be read")
 
 
-@pytest.mark.asan
 def test_dump_json_selects_what_dump_does(tmp):
     paths, _ = make_recording(tmp, ",clock_hz=66000000")
     whole = [json.loads(line) for line in dump_json(*paths).splitlines()]
@@ -238,7 +235,6 @@ def test_dump_json_selects_what_dump_does(tmp):
           [entry for entry in bcp1 if entry["kind"] == "reference"], "plain samples")
 
 
-@pytest.mark.asan
 def test_dump_json_has_names(tmp):
     data = b"".join(struct.pack("<I4BI", *row) for row in ((0xB8000, 3, 2, 0, 0, 1), (0x3F8, 0x11, 1, 0, 0, 1), (0x5000000, 1, 4, 0, 0, 1)))
     for path, data in ((tmp / "a.byu", data), (tmp / "a.raw6", struct.pack(">IBB", 0xB8000, 0xFC, 0xF0))):
@@ -340,7 +336,6 @@ def state_of(seq, record):
     return {f"{scope}.{name}": value for name, value in values.items()}
 
 
-@pytest.mark.asan
 def test_sigrok_reads_signals_of_one_bit(tmp):
     dice = random.Random(6)
     records = [(dice.randrange(1 << 32), dice.choice((0, 1, 3, 0x10, 0x36)), dice.choice((1, 8, 32, 255)), dice.randrange(4),

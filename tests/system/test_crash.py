@@ -42,7 +42,6 @@ def listed(socket):
     return {row["id"]: row for row in rows}
 
 
-@pytest.mark.asan
 def test_a_killed_recording_is_recovered_and_says_so(tmp):
     out, socket = tmp / "out", tmp / "socket"
     ids = []

@@ -241,7 +241,6 @@ def test_a_segment_converts_to_an_equal_segment(tmp):
         equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "unchanged records")
 
 
-@pytest.mark.asan
 def test_recordings_with_different_clock_rates_are_not_joined(tmp):
     data = b"".join(record_at(tmp, 70, clock_hz).read_bytes() for clock_hz in (1000, 5000))
     for name, options in (("convert", ["-O", "segment"]), ("cut", ["--type", "write"])):
@@ -251,7 +250,6 @@ def test_recordings_with_different_clock_rates_are_not_joined(tmp):
         assert not out.exists()
 
 
-@pytest.mark.asan
 def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
     path = record_file(tmp, rich_stream(23))
     out = tmp / "x.byu.lz4"
@@ -265,7 +263,6 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
     equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "no file is left")
 
 
-@pytest.mark.asan
 def test_the_name_of_the_output_tells_its_format(tmp):
     path = record_file(tmp, rich_stream(25))
     for words in (["cut", "--records", "0-99", path], ["merge", path, path], ["convert", path]):
@@ -293,7 +290,6 @@ def test_a_directory_is_not_replaced(tmp):
     harness.one_line(err, "this is a directory")
 
 
-@pytest.mark.asan
 def test_values_that_do_not_fit_a_record_are_errors(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
@@ -452,7 +448,6 @@ def test_segments_by_every_selector_and_form_of_time(tmp):
     assert 3 * selected > 10000 * len(seeds), selected
 
 
-@pytest.mark.asan
 def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):
     path = record_file(tmp, rich_stream(5), clock_hz=66000000)
     data = path.read_bytes()
@@ -469,7 +464,6 @@ def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):
         equal(dump(*options, torn, code=None)[0], expected, f"{options} without an index")
 
 
-@pytest.mark.asan
 def test_other_formats_by_every_selector_they_have(tmp):
     """As cut selects, which tests/system/test_cut.py compares with a model."""
     segment = record_file(tmp, rich_stream(8), clock_hz=66000000)

@@ -55,8 +55,6 @@ def test_a_usage_error_ends_the_daemon():
     equal(refused("--frobnicate", code=2, words=[]), "buscapd: unknown option --frobnicate; see buscapd --help\n")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_trace_of_another_format_is_rejected_by_name(tmp):
     bus = tmp / "bus.bcp1"
     equal(run(BUSCAP, "sim", "--count", "2000", "-O", "bcp1", "-o", bus).returncode, 0, "sim")
@@ -120,7 +118,6 @@ level = debug
 """
 
 
-@pytest.mark.asan
 @pytest.mark.single
 def test_the_settings_in_effect_are_printed(tmp):
     path = config(tmp, GOOD)
@@ -312,8 +309,6 @@ def reload(daemon, words):
     return log
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_reload_changes_rotation_and_flush(tmp):
     path = config(tmp, "[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 100s\n")
     out = tmp / "out"

@@ -96,7 +96,6 @@ def test_a_trace_is_the_same_in_all_bus_formats(tmp):
             equal("time" in last["fields"], raw6 not in (a, b), "times compared")
 
 
-@pytest.mark.asan
 def test_the_segments_of_a_recording_are_one_trace(tmp):
     bcp1 = simulate(tmp / "a.bcp1", "bcp1", count="100k")
     other = simulate(tmp / "b.bcp1", "bcp1", count="1k", seed=2)
@@ -170,7 +169,6 @@ def test_a_damaged_chunk_is_one_difference_that_says_so(tmp):
     assert "# here B has a gap: 87381 lost (damaged)" in text, text
 
 
-@pytest.mark.asan
 def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
     segment = recorded(tmp, 40_000)
     for options, selection in ((["--type", "read"], "type=read"), (["--addr", "0-3ffffff"], "addr=0-3ffffff"),
@@ -217,7 +215,6 @@ def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
         equal(found("--limit", str(limit), segment, cut)[0], differences[:limit], "the first ones")
 
 
-@pytest.mark.asan
 def test_a_gap_without_entries_is_a_difference(tmp):
     segment = recorded(tmp, 300_000)
     data = bytearray(segment.read_bytes())
@@ -320,7 +317,6 @@ def test_a_moved_block_differs_at_both_places(tmp):
         equal(counts(last), (0, length, length), f"{length} by {distance} at {at} {options}")
 
 
-@pytest.mark.asan
 def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
     lines = tarmac_lines(5000)
     a = write_file(tmp / "a.tarmac", lines)
@@ -342,7 +338,6 @@ def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
     assert "--start: neither trace has an entry with address fff0" in err, err
 
 
-@pytest.mark.asan
 def test_the_rest_of_the_longer_trace_can_be_ignored(tmp):
     byu = simulate(tmp / "a.byu", count="5k")
     data = byu.read_bytes()
@@ -396,7 +391,6 @@ def test_context_and_show_set_the_number_of_lines(tmp):
             assert "30 entries differ in addr: line 41 to 70 of A, line 41 to 70 of B" in text, text
 
 
-@pytest.mark.asan
 def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
     a, b = write_file(tmp / "a.din", "0 1\n"), write_file(tmp / "b.din", "0 2\n")
     for no_color, wanted in (("", True), ("1", False)):
@@ -409,7 +403,6 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
         equal(b"\033[31m" in text, wanted, f"colour with NO_COLOR={no_color!r}")
 
 
-@pytest.mark.asan
 def test_exit_codes_distinguish_damage_and_difference(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
     data = byu.read_bytes()
@@ -428,7 +421,6 @@ def test_exit_codes_distinguish_damage_and_difference(tmp):
 # ---- text formats
 
 
-@pytest.mark.asan
 def test_kernel_events_differ_in_any_character_of_the_tag(tmp):
     a = write_file(tmp / "a.events", ["FORK 1 x\n", "F 2\n"])
     found("-I", "laplace-events", a, write_file(tmp / "b.events", [" FORK  1 x\n", "F 02\n"]), code=0)
@@ -436,7 +428,6 @@ def test_kernel_events_differ_in_any_character_of_the_tag(tmp):
     equal(len(differences), 1, "differences")
 
 
-@pytest.mark.asan
 def test_a_micro_op_is_compared_as_its_references(tmp):
     lines = ["%d %6x %2d %2d %2d %c %c %c %9d %12x %12x %12x %-8s %s" % (
         1, 0x48d1de + 4 * n, n % 40, 5, 45, "-", "-", "-LS"[n % 3], -264, 0x7fff000 + 8 * n if n % 3 else 0, 0x48d1e2 + 4 * n, 0, "CMP",

@@ -365,7 +365,6 @@ def test_a_stop_ends_if_its_last_call_hangs(tmp):
     assert "the disk does not respond; exiting" in err, err
 
 
-@pytest.mark.asan
 def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
     """Takes the ten seconds until it gives up."""
     out = tmp / "out"
@@ -406,8 +405,6 @@ def remove(directory):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_deleted_directory_ends_a_once_recording(tmp):
     out = tmp / "out"
     with Daemon("--once", "--source", endless(1_000_000), "-o", out, socket=tmp / "socket") as daemon:
@@ -547,7 +544,6 @@ def set_lost(path, number, lost):
     return data[: end + 8 + chunks[-1].info["frame_bytes"]]
 
 
-@pytest.mark.asan
 def test_a_loss_without_a_gap_is_found(tmp):
     out = tmp / "out"
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=200000", "-o", out, "--set", "pipeline.flush=10m")
@@ -580,7 +576,6 @@ def test_a_loss_without_a_gap_is_found(tmp):
     equal(segment["gaps"]["unreported"], 0, "unreported")
 
 
-@pytest.mark.tsan
 def test_a_renamed_directory_is_reported(tmp):
     """The recording continues in it, and the log and the status name the new place."""
     out, moved = tmp / "out", tmp / "moved"

@@ -163,7 +163,6 @@ def wait_sealed(api):
     poll_status(api, lambda status: status["recording"] is None, "it is sealed")
 
 
-@pytest.mark.asan
 def test_events_and_status_never_disagree(tmp):
     settings = tmp / "buscapd.conf"
     settings.write_text("[trigger a]\nwhen = port=80\naction = mark\n")
@@ -277,7 +276,6 @@ def above_zero(lost):
     return {cause: samples for cause, samples in lost.items() if samples}
 
 
-@pytest.mark.asan
 def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     """Most flipped bits are in a frame's samples: its header says how many."""
     with daemon_in(tmp, source=f"sim:rate={harness.rate(300_000)},corrupt=0.2,loss=0.1") as daemon:

@@ -203,7 +203,6 @@ def test_random_queries_on_a_recording_that_is(tmp, name):
         assert victim.name in err and f"chunk {chunk.info['number']}" in err, err
 
 
-@pytest.mark.asan
 def test_context_shows_the_neighbours(tmp):
     features = reference.Features(samples=9000, frame=40, p_loss=1)  # a chunk has at most 256 gaps
     path = record_file(tmp, reference.make_bcp1(random.Random(8), features)[0], clock_hz=1000)
@@ -231,7 +230,6 @@ def test_context_shows_the_neighbours(tmp):
     equal(numbers.count(""), sum(b - a > 1 for a, b in zip(shown, shown[1:])), "dividing lines")
 
 
-@pytest.mark.asan
 def test_marks_are_selected_by_kind_and_time(tmp):
     features = reference.Features(samples=9000, frame=40, p_loss=1)
     path = record_file(tmp, reference.make_bcp1(random.Random(8), features)[0], clock_hz=1000)
@@ -264,7 +262,6 @@ def test_a_hit_has_the_names_of_ndjson(tmp):
         equal([hit[name] for hit in hits], [row.get(name) for row in rows], name)
 
 
-@pytest.mark.asan
 def test_marks_limit_the_search(tmp):
     out = tmp / "rec"
     out.mkdir()
@@ -335,7 +332,6 @@ def test_reading_gives_way_to_a_running_recorder(tmp, argv):
     assert "setpriority(PRIO_PROCESS, 0, 19)" in text and "IOPRIO_CLASS_IDLE" in text, text
 
 
-@pytest.mark.asan
 def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
     path = record_file(tmp, reference.make_byu(random.Random(3), 10000, no_delta=0.04)[0], "byu")
     assert len(reference.read_segment(path).chunks) == 2

@@ -153,7 +153,6 @@ def check(directory, argv, method, path, body, answer, text=None, code=0):
 # ---- no daemon
 
 
-@pytest.mark.asan
 @pytest.mark.root
 def test_a_permission_error_names_the_group(tmp):
     with MockDaemon(tmp / "s", {}):
@@ -181,7 +180,6 @@ def test_a_permission_error_names_the_group(tmp):
         one_line(done.stderr.decode(), "permission denied", "the group buscap")
 
 
-@pytest.mark.asan
 def test_a_daemon_that_never_responds_times_out(tmp):
     with socket.socket(socket.AF_UNIX) as deaf, socket.socket(socket.AF_UNIX) as full:
         deaf.bind(str(tmp / "deaf"))
@@ -225,7 +223,6 @@ def test_status_of_a_full_disk_says_so_first(tmp):
             "in /var/lib/buscapd/x.byu.lz4\n") in out, out
 
 
-@pytest.mark.asan
 def test_status_shows_the_ring(tmp):
     ring = copy.deepcopy(STATUS)
     for limits, text in (({"limit_bytes": 24_000_000, "limit_segments": 3}, "ring: 19.0 of 24.0 MB"),
@@ -388,7 +385,6 @@ def test_tail_prints_the_lines_of_dump(tmp):
         check(tmp, ("tail", *argv), "GET", f"/v1/records?{query}", None, Stream(), "")
 
 
-@pytest.mark.asan
 def test_tail_has_the_times_of_dump(tmp):
     times = iter([record["time"] or "-" for record in RECORDS if "time" in record])
     check(tmp, ("tail", "-t", "wall"), "GET", "/v1/records", None, Stream(*RECORDS),
@@ -420,7 +416,6 @@ def test_tail_ends_after_n_records(tmp):
     equal(out.count("\n"), 4)
 
 
-@pytest.mark.asan
 def test_lines_are_joined_however_they_are_split(tmp):
     whole = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
     for size in (1, 2, 3, 7, 64, 1000):
@@ -429,7 +424,6 @@ def test_lines_are_joined_however_they_are_split(tmp):
     check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
 
 
-@pytest.mark.asan
 def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
@@ -470,7 +464,6 @@ def test_a_closed_pipe_ends_tail(tmp):
             equal(process.stderr.read(), b"")
 
 
-@pytest.mark.asan
 def test_a_closed_standard_output_is_a_failure(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS, "GET /v1/records": Stream(*RECORDS)}):
         for command in ("status", "tail"):
@@ -520,7 +513,6 @@ def on_demand(directory, *more):
                           "recording.record=on-demand", *more, socket=directory / "s")
 
 
-@pytest.mark.asan
 def test_the_daemon_executes_the_commands(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()

@@ -255,7 +255,6 @@ def test_lossy_conversions_report_losses_and_strict_fails(tmp, number):
     assert not unreported, unreported
 
 
-@pytest.mark.asan
 def test_impossible_conversions_fail_with_a_reason(tmp):
     _, cells, *_ = matrix()
     for (form, target), cell in cells.items():

@@ -57,7 +57,6 @@ def test_by_tick_is_a_stable_sort_by_epoch_and_tick(tmp):
         equal(got.clock_hz, 1000, "clock_hz")
 
 
-@pytest.mark.asan
 def test_by_time_of_day_is_a_stable_sort_and_ticks_are_ns(tmp):
     for seed in harness.some(range(4), 2):
         clocks = (66000000, 10**9, 33333333)
@@ -91,7 +90,6 @@ def test_by_time_of_day_needs_a_clock_rate(tmp):
     equal(len(got.records), sum(len(read(path).records) for path in paths), "records")
 
 
-@pytest.mark.asan
 def test_renumber_separates_processors(tmp):
     paths = [record_file(tmp, reference.make_byu(random.Random(i), 500)[0], "byu", clock_hz=9) for i in range(3)]
     got, _ = merge(tmp, "--by", "tick", "--renumber", "4", *paths)

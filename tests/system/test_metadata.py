@@ -98,7 +98,6 @@ def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     assert '  metadata    {"run":"7","who":"two\\nlines \\\\ and ' in text, text
 
 
-@pytest.mark.asan
 def test_a_replay_keeps_the_events(tmp):
     _, whole, events = trace(tmp)
     done = run(BUSCAPD, "--once", "--source", f"file:{whole}", "-o", tmp / "out")

@@ -198,7 +198,6 @@ def test_promtool_accepts_the_metrics(tmp):
         daemon.stop()
 
 
-@pytest.mark.asan
 def test_metrics_equal_the_status(tmp):
     """When the source has ended, nothing changes any more."""
     with daemon_in(tmp, "--label", "m", "-b", "files:3", "-b", "filesize:1M", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:

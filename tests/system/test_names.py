@@ -89,7 +89,6 @@ def check_symbols(tmp, program, least, offset=0):
         equal(int(out), sum(any(first <= addr <= last for first, last in ranges[name]) for addr in addresses), name)
 
 
-@pytest.mark.asan
 @pytest.mark.parametrize("form", ["executable", "position-independent", "object", "32-bit object", "stripped library"])
 def test_symbols_agree_with_nm(tmp, form):
     flags = {"executable": ["-no-pie", "-static-libgcc"], "position-independent": ["-fPIE", "-pie"],
@@ -151,7 +150,6 @@ def test_dump_appends_names_to_samples_and_segments(tmp):
     assert any(hit["name"] for hit in hits)
 
 
-@pytest.mark.asan
 def test_stats_count_references_by_name(tmp):
     trace = write_byu(tmp / "a.byu", ACCESSES + ACCESSES[:1] * 3)
     assert "names" not in json.loads(buscap("stats", "-j", trace)[0])
@@ -170,7 +168,6 @@ def test_stats_count_references_by_name(tmp):
     equal((names["total"], names["without"], names["names"][0]["name"]), (2, 1, "VGA colour text"))
 
 
-@pytest.mark.asan
 def test_tail_appends_names(tmp):
     types = {MEM_READ: "MEMREAD", MEM_WRITE: "MEMWRITE", IO_WRITE: "IOWRITE"}
     records = [{"number": i, "tick": i, "epoch": 0, "addr": hex(addr), "type": types[kind], "size": 1, "attr": 0,
@@ -189,7 +186,6 @@ def test_tail_appends_names(tmp):
         equal(daemon.requests[-1][1].partition("?")[2].replace("+", "%20"), "region=IDE%201")
 
 
-@pytest.mark.asan
 def test_top_shows_the_names_of_pages(tmp):
     names = tmp / "names"
     names.write_text("1f000-1ffff frame buffer\n32000-32fff a name that does not fit in the space of a column\n")

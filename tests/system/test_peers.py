@@ -66,7 +66,6 @@ def check_blocked(tmp, process, name="one"):
     equal(list((tmp / name).glob("*.partial")), [], "left open")
 
 
-@pytest.mark.tsan
 def test_a_full_pipe_that_nobody_reads_does_no_harm(tmp):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -126,7 +125,6 @@ def is_sealed(tmp):
     return list((tmp / "one").glob("*.byu.lz4")) and not list((tmp / "one").glob("*.partial"))
 
 
-@pytest.mark.tsan
 def test_a_stop_does_not_wait_for_standard_output(tmp):
     reader, writer = blocked_output()
     with started(tmp, "--once", "--source", "sim:rate=100k", stdout=writer, stderr=subprocess.PIPE) as process:

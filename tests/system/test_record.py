@@ -321,7 +321,6 @@ def test_the_header_says_where_the_records_come_from(tmp):
     equal(segment.header["mapping"], None, "mapping of BYU records")
 
 
-@pytest.mark.asan
 def test_a_value_that_does_not_fit_is_an_error_that_names_the_record(tmp):
     for dialect, layout, time in (("byu16", "<Q4BI", 5), ("byu24", "<Q4B4xQ", 5), ("byu24", "<Q4B4xQ", 1 << 33),
                                   ("byu16", "<Q4BI", reference.NO_DELTA)):
@@ -423,8 +422,6 @@ def records_with_ticks(result):
     return [fields[:5] + fields[6:] for fields in lines]
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     data, _ = small_chunks(5)
     first = record_bytes(tmp, data, None, "-b", "filesize:1K")
@@ -442,7 +439,6 @@ def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     equal(sorted(records_with_ticks(late)), sorted(records_with_ticks(first)), "records and ticks")
 
 
-@pytest.mark.tsan
 def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     data, expected = small_chunks(3)
     first = record_bytes(tmp, data, None)

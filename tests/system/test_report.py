@@ -186,7 +186,6 @@ def test_totals_and_events_are_those_of_info_stats_and_marks(large):
           [(m["kind"], m["number"], m["time"], m["lost"], m["cause"], m["exact"]) for m in marks], "events")
 
 
-@pytest.mark.asan
 def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     record(tmp, small_chunks(1), "byu", clock_hz=None)
     recordings = Recordings(harness.segments(tmp))
@@ -255,7 +254,6 @@ def hostile(tmp):
     return names
 
 
-@pytest.mark.asan
 def test_hostile_text_is_in_the_data_as_it_is(tmp):
     names = hostile(tmp)
     made = report("--map", names, tmp)

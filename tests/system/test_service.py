@@ -93,7 +93,6 @@ def service(tmp, manager, *argv, env=None, **options):
 # ---- the states
 
 
-@pytest.mark.asan
 def test_ready_and_stopping_are_sent(tmp):
     for abstract in (False, True):
         with Manager(tmp, abstract=abstract) as manager:
@@ -116,7 +115,6 @@ def fed(manager):
     return len(manager.lines("WATCHDOG=1"))
 
 
-@pytest.mark.asan
 def test_a_failed_start_sends_the_error_and_no_ready(tmp):
     (tmp / "plain").write_text("")
     with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as busy:
@@ -244,7 +242,6 @@ def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
     ], 3))
 
 
-@pytest.mark.asan
 def test_a_hanging_writer_is_reported_without_a_manager(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -374,7 +371,6 @@ def test_a_passed_socket_may_have_another_path(tmp):
         assert (tmp / "real/socket").is_socket()
 
 
-@pytest.mark.asan
 @pytest.mark.single
 def test_a_wrong_passed_socket_is_an_error(tmp):
     path = tmp / "socket"

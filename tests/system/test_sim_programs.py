@@ -178,7 +178,6 @@ def test_count_ends_the_stream_early(tmp):
     equal(simulate("-O", "raw6", "-n", "1M", path)[0], whole)
 
 
-@pytest.mark.asan
 def test_other_references_are_counted(tmp):
     path = tmp / "a.byu"
     path.write_bytes(struct.pack("<IBBBBI", 0x80, 0x11, 1, 0, 0, 1) + struct.pack("<IBBBBI", 0x1000, 0, 8, 0, 0, 1))

@@ -358,7 +358,6 @@ def test_an_empty_part_says_what_the_input_has(tmp):
 # ---- damage, memory, real traces
 
 
-@pytest.mark.asan
 def test_text_and_json_agree(tmp):
     path = tmp / "x.byu"
     data, _ = reference.make_byu(random.Random(8), 4000)
@@ -398,7 +397,6 @@ def test_ticks_are_converted_to_seconds_if_the_clock_rate_is_known(tmp):
 # ---- micro-ops and instructions
 
 
-@pytest.mark.asan
 def test_a_laplace_trace_is_counted_by_letter_and_space():
     rng = random.Random(12)
     entries, tick = [], 0xFFFFFFFFFF
@@ -425,7 +423,6 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
           {row["name"]: row["bytes"] for row in named}, "the page's bytes")
 
 
-@pytest.mark.asan
 def test_a_tarmac_trace_is_counted():
     lines = tarmac_lines(3000)
     words = collections.Counter(line.split()[2] for line in lines)

@@ -129,7 +129,6 @@ def refused(out, pid):
         assert f"pid {pid};".encode() in done.stderr, done.stderr
 
 
-@pytest.mark.asan
 def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
     out = tmp / "out"
     with Daemon("--source", "sim:rate=20k", "-o", out, socket=tmp / "socket") as daemon:

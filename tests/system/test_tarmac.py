@@ -79,7 +79,6 @@ def test_traces_of_different_units_and_fields_are_compared(tmp):
     equal((done.returncode, done.stderr), (1, b""), "a field that was asked for")
 
 
-@pytest.mark.asan
 def test_verify_counts_uninterpreted_lines(tmp):
     for lines, code, said in (
             (["1 clk R r0 00000001", "2 clk BR x", "3 clk CADI E"], 0, "ok: tarmac, 3 entries, 2 uninterpreted lines among them"),
@@ -93,7 +92,6 @@ def test_verify_counts_uninterpreted_lines(tmp):
         equal((done.returncode, result["ok"], end["end"]["ok"]), (code, code == 0, int(code == 0)), str(lines))
 
 
-@pytest.mark.asan
 def test_attributes_and_security_of_accesses_are_fields(tmp):
     forms = {"MR4X 1000 00000001": ("X", ""), "MR4T 1000:2000_NS 00000001": ("T", "NS"), "MR4 X 1000_S 00000001": ("X", "S"),
              "MNW4___D 1000 01000000": ("", ""), "MNW4X__D 1000 01000000": ("X", ""), "MR4X_T 1000 xxxxxxxx": ("X_T", ""), "MNR4XABCD 1000 00000001": ("XABCD", ""),
@@ -124,7 +122,6 @@ def test_dump_prints_whole_lines(tmp):
         equal(done.stdout.splitlines(), [line for line in LINES.splitlines() if words in line], addr)
 
 
-@pytest.mark.asan
 def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     def registers(name, form):
         path = tmp / name

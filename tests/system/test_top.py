@@ -76,7 +76,6 @@ def is_whole(text):
 # ---- in a terminal
 
 
-@pytest.mark.asan
 def test_the_graphs_begin_with_the_past_and_a_delay_holds_the_page_back(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus) as fake, top(tmp, 100, 24, options=("-d", "1h")) as terminal:
@@ -99,7 +98,6 @@ def test_the_first_page_appears_at_once_however_long_the_delay(tmp):
         terminal.wait_for(lambda text: fits(terminal, text) and "samples/s" in text, "the first page")
 
 
-@pytest.mark.asan
 def test_p_pauses_and_catches_up_later(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
@@ -149,7 +147,6 @@ def test_q_and_ctrl_c_restore_the_terminal(tmp):
             equal((place / "is").read_text(), (place / "was").read_text(), "the terminal's settings")
 
 
-@pytest.mark.asan
 def test_a_daemon_that_stops_and_restarts_is_shown(tmp):
     bus = Bus()
     with top(tmp, 80, 24) as terminal:
@@ -224,7 +221,6 @@ def test_without_events_the_status_is_requested_every_second(tmp):
         harness.wait_until(lambda: fake.requests.count("/v1/status") >= 3 * fake.requests.count("/v1/events"), "requests for the status")
 
 
-@pytest.mark.asan
 def test_problems_stand_out_with_and_without_colours(tmp):
     bus = Bus()
     bus.lost = 5

@@ -188,7 +188,6 @@ def test_a_recording_that_is_started_in_a_silence_waits_for_its_first_record(tmp
     assert sum(segment["records"] for segment in info) >= 1, info
 
 
-@pytest.mark.asan
 def test_silences_start_and_end_recordings_with_an_event(tmp):
     bus = Bus(1000)
     with in_silence(tmp, "toggle", "on-demand", "pipeline.flush=1h") as daemon:
@@ -268,7 +267,6 @@ def test_a_stop_says_what_the_flight_recorder_held(tmp):
     assert held and int(held[1].replace(",", "")) > 1000, daemon.err
 
 
-@pytest.mark.asan
 def test_a_stop_in_any_state_is_clean(tmp):
     bcp = run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout
     live = ("--source", f"sim:rate={RATE}")
@@ -325,7 +323,6 @@ def record_until(tmp, bus, post):
     return bus.of_port(port)[0], info, records
 
 
-@pytest.mark.asan
 def test_a_recording_from_a_file_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = record_until(tmp, bus, "3ms")

@@ -56,8 +56,6 @@ def test_a_board_is_used_when_its_permissions_are_set(tmp):
         assert daemon.logged("board 1209:0001 A1 at 1-1", "streaming", "66000000 Hz"), daemon.log
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_replugged_board_continues_the_same_recording(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
@@ -170,7 +168,6 @@ def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
         verify(segments(tmp / "out"))
 
 
-@pytest.mark.asan
 def test_boards_are_listed_with_the_reasons():
     boards = [BOARD, "serial=B2,firmware=other", "serial=C3,vid=0x1234,pid=0x5678", "ftdi=1"]
     with Board(*boards, plugged=False) as board:

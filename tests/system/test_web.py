@@ -77,8 +77,6 @@ def test_each_run_has_a_token_that_no_response_contains():
             equal(other.stop(), 0)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_every_response_has_the_headers():
     with web_on() as web:
         for path in (*PATHS, "/nothing", "/data/find?first=x"):
@@ -92,7 +90,6 @@ def test_every_response_has_the_headers():
                 equal("default-src 'none'" in policy, path != "/" or answer.status != 200, policy)
 
 
-@pytest.mark.tsan
 def test_other_hosts_and_origins_are_refused():
     with web_on() as web:
         good = {"Host": [web.host, f"localhost:{web.port}"], "Origin": [f"http://{web.host}"],
@@ -130,8 +127,6 @@ def test_another_user_of_the_host_is_refused():
             equal((done.returncode, done.stdout), (0, REFUSED + b"403"), path)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_no_path_leads_out_of_the_page(tmp):
     (tmp / "secret").write_text("a secret")
     out = shutil.copytree(recorded(), tmp / "out")
@@ -177,7 +172,6 @@ def find_both(web, out, dice, everything):
     equal(end["end"]["matches"], sum(not line["is_context"] for line in lines), query)
 
 
-@pytest.mark.tsan
 def test_it_finds_what_the_tool_finds():
     out = recorded()
     with web_on("--map", "pc") as web:
@@ -191,7 +185,6 @@ def test_it_finds_what_the_tool_finds():
                            "segments": len(harness.segments(out)), "damaged_places": 0, "cut_off": None})
 
 
-@pytest.mark.tsan
 def test_a_search_that_finds_too_much_is_cut_off():
     with web_on(directory=recorded(300_000)) as web:
         answer = web.send("/data/find?type=IOREAD,IOWRITE&first=10000&context=1000")
@@ -204,8 +197,6 @@ def test_a_search_that_finds_too_much_is_cut_off():
         equal(web.lines("/data/find?type=IOREAD,IOWRITE&count=true")[-1]["end"]["cut_off"], None)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_wrong_parameters_are_named():
     with web_on() as web:
         for query, words in (
@@ -234,8 +225,6 @@ def test_wrong_parameters_are_named():
         equal(web.send("/?x=1").status, 400)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_the_overview_is_that_of_the_report():
     out = recorded()
     with web_on("--map", "pc") as web:
@@ -264,8 +253,6 @@ def wait_connected(web):
     return wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_relative_one(tmp, monkeypatch):
     monkeypatch.chdir(tmp)
     with harness.Daemon("-o", "out", "--source", "sim:rate=20k", socket=tmp / "socket") as daemon:
@@ -303,7 +290,6 @@ def test_without_a_readable_directory_it_shows_what_the_daemon_does(tmp):
         assert daemon.stop() in (0, 4)
 
 
-@pytest.mark.tsan
 def test_an_open_segment_is_shown(tmp):
     with daemon_in(tmp, "-b", "filesize:500K", source="sim:rate=300k", mode="always") as daemon:
         daemon.wait_ready()
@@ -325,7 +311,6 @@ def test_an_open_segment_is_shown(tmp):
         assert daemon.stop() in (0, 4)
 
 
-@pytest.mark.tsan
 def test_a_lost_daemon_is_reported_and_found_again(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -404,8 +389,6 @@ def test_with_a_port_the_link_stays_the_same_until_its_token_is_deleted(tmp):
         equal(warned.stop(), 0)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_open_starts_the_browser_with_a_page_that_redirects_and_is_for_the_user_only(tmp):
     seen, opener = tmp / "seen", tmp / "bin/xdg-open"
     opener.parent.mkdir()
@@ -442,8 +425,6 @@ def test_an_address_that_others_can_reach_is_warned_about(tmp):
         equal(again.stop(), 0)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_an_empty_directory_and_a_late_recording(tmp):
     (tmp / "out").mkdir()
     with Web(tmp / "out") as web:
@@ -460,7 +441,6 @@ def test_an_empty_directory_and_a_late_recording(tmp):
         equal(web.stop(), 0)
 
 
-@pytest.mark.tsan
 def test_a_signal_ends_it_while_files_are_read(tmp):
     """One file has no index and takes hours to read."""
     out = shutil.copytree(recorded(), tmp / "out")
@@ -484,7 +464,6 @@ def test_a_signal_ends_it_while_files_are_read(tmp):
 # ---- clients that do harm
 
 
-@pytest.mark.tsan
 def test_huge_and_malformed_heads_are_refused():
     with web_on() as web:
         start = f"GET {web.allowed('/data/live')} HTTP/1.1\r\nHost: {web.host}\r\n"
