@@ -50,8 +50,8 @@ TARGETS = targets()
 @pytest.fixture
 def tree(tmp):
     """A copy of the parts that make reads, with stubs for what it calls."""
-    for name in ("Makefile", "mk", "docs/man", "docs/openapi.json", "cli/completion.sh", "cli/overview/bundle.py",
-                 "cli/overview/page.html", *SOURCES):
+    for name in ("Makefile", "mk", "docs/man", "docs/openapi.json", "cli/completion.sh", "cli/web/page",
+                 *SOURCES):
         (tmp / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp / "tree" / name)
     (tmp / "bin").mkdir()
