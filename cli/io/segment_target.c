@@ -49,10 +49,10 @@ struct bc_segment_target {
 	bool has_base;
 	uint64_t base_tick;
 	int64_t base_ns;
-	bool has_record;              /* this epoch has a record */
-	uint64_t records;             /* written so far */
-	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the gaps written so far */
-	uint64_t tick;                /* of the last record */
+	bool has_record;         /* this epoch has a record */
+	uint64_t records;        /* written so far */
+	struct bc_totals totals; /* of the gaps written so far */
+	uint64_t tick;           /* of the last record */
 	uint32_t epoch;
 	bool is_ticked; /* the source has times */
 	bool has_source_epoch;
@@ -293,8 +293,8 @@ static int finish_chunk(struct bc_segment_target *t)
 		if (rc == 0) {
 			t->chunk.info.recording_tag = t->tag;
 			const struct bc_loss loss = bc_chunk_loss(&t->chunk);
-			bc_chunk_add_lost(&t->chunk, t->lost);
-			memcpy(t->chunk.info.lost, t->lost, sizeof(t->lost));
+			bc_totals_add(&t->totals, &t->chunk);
+			t->chunk.info.totals = t->totals;
 			bc_chunk_encode(
 				t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &t->pages, &header_bytes);
 			rc = bc_segment_append(&t->writer, t->encoded, header_bytes, &t->chunk.info,

@@ -202,7 +202,7 @@ static inline uint64_t bc_overview_lost(const struct bc_chunk_info *info)
 	uint64_t sum = 0;
 
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		sum += info->lost[cause];
+		sum += info->totals.lost[cause];
 	return sum;
 }
 

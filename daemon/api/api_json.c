@@ -42,22 +42,23 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 	bool has_ended = r->state == BC_RECORDING_ENDED;
 	const char *file = has_ended ? totals->file : now->file;
 
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(header->recording)},
-		{"label", bc_json_text_or_null(header->label)},
-		{"host", bc_json_text_or_null(header->host)},
-		{"started", bc_json_time(r->info.started_ns)},
-		{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
-		{"state", bc_json_text(state_name(r))},
-		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
-		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
-		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
-		{"lost", bc_json_u64(now->lost)},
-		{"metadata", bc_metadata_parse(header->metadata)},
-		{"path", path_json(now->dir, file, !has_ended && now->is_open)},
-		{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
-		{NULL, NULL},
-	});
+	return bc_json_merge(
+		bc_json_object((struct bc_json_member[]){
+			{"id", bc_json_text(header->recording)},
+			{"label", bc_json_text_or_null(header->label)},
+			{"host", bc_json_text_or_null(header->host)},
+			{"started", bc_json_time(r->info.started_ns)},
+			{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
+			{"state", bc_json_text(state_name(r))},
+			{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
+			{"records", bc_json_u64(has_ended ? totals->records : now->records)},
+			{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
+			{"metadata", bc_metadata_parse(header->metadata)},
+			{"path", path_json(now->dir, file, !has_ended && now->is_open)},
+			{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
+			{NULL, NULL},
+		}),
+		bc_loss_json(&now->loss));
 }
 
 json_t *bc_mark_json(const struct bc_mark *mark)
@@ -85,12 +86,11 @@ static json_t *segment_json(const char *dir, const struct bc_writer_notice *n)
 
 	if (!is_sealed)
 		return object;
+	object = bc_json_merge(object, bc_loss_json(&n->loss));
 	return bc_json_merge(object, bc_json_object((struct bc_json_member[]){
 					     {"records", bc_json_u64(n->records)},
 					     {"bytes", bc_json_u64(n->bytes)},
 					     {"chunks", bc_json_u64(n->chunks)},
-					     {"gaps", bc_json_u64(n->gaps)},
-					     {"lost", bc_json_u64(n->lost)},
 					     {"hash", bc_json_text(n->hash)},
 					     {"first_record", bc_json_u64(n->first_record)},
 					     {"started", bc_json_time(n->wall_ns)},

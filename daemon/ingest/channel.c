@@ -169,7 +169,7 @@ static void send_slot(
 	info->first_record = ch->sent;
 	ch->sent += info->records;
 	bc_losses_add_chunk(&ch->losses, &slot->chunk);
-	memcpy(info->lost, ch->losses.lost, sizeof(info->lost));
+	info->totals = bc_losses_totals(&ch->losses);
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
@@ -479,6 +479,13 @@ static struct bc_event *add_to_gap(
 		cause, lost, exact, ch->state != BC_CHANNEL_IDLE ? &ch->counts->losses : NULL);
 }
 
+static void set_duration(struct bc_channel *ch, struct bc_event *gap, uint64_t duration_ns)
+{
+	if (ch->state != BC_CHANNEL_IDLE)
+		ch->counts->losses.away_ns += duration_ns - gap->duration_ns;
+	gap->duration_ns = duration_ns;
+}
+
 void bc_channel_gap(struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
 	bc_channel_gap_lasting(ch, cause, lost, exact, 0);
@@ -489,7 +496,8 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 {
 	if (ch->ending != NULL)
 		return; /* after the end: waiting gaps would become part of the recording */
-	add_to_gap(ch, cause, lost, exact)->duration_ns += duration_ns;
+	struct bc_event *gap = add_to_gap(ch, cause, lost, exact);
+	set_duration(ch, gap, gap->duration_ns + duration_ns);
 }
 
 /* Samples were skipped for lack of a slot: the column "if no slot is free". They are missing
@@ -516,7 +524,7 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 	else
 		c->dropped_buffer += stamped->kept;
 	struct bc_event *gap = add_to_gap(ch, cause, stamped->kept, true);
-	gap->duration_ns = uv_hrtime() - ch->gaps.since_ns[cause];
+	set_duration(ch, gap, uv_hrtime() - ch->gaps.since_ns[cause]);
 }
 
 /* Adds an event after the last record: to this chunk or, if it has no room, to the next one, where

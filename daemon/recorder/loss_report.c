@@ -221,7 +221,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %s, recorded as gaps", recording,
 			BC_GROUPED(breaks));
 	if (has_lost)
-		log_lost(recording, &r->losses, totals->gaps, damages,
+		log_lost(recording, &r->losses, totals->loss.gaps, damages,
 			c->skipped_bytes - b->skipped_bytes);
 	if (totals->abandoned != 0)
 		bc_log(BC_LOG_ERROR | BC_LOG_LOST,

@@ -129,7 +129,7 @@ struct bc_recording_now bc_recorder_progress(
 		.records = is_current ? stats->recording_records : 0,
 		.bytes = is_current ? stats->recording_bytes : 0,
 		.segments = is_current && has_started ? stats->segment + 1 : 0,
-		.lost = bc_losses_sum(&losses).lost,
+		.loss = bc_losses_sum(&losses),
 		.dir = r->options.config->dir,
 		.file = is_current ? stats->file : "",
 		.is_open = is_current && stats->is_open,

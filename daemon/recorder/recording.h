@@ -88,12 +88,12 @@ const char *bc_recording_reason_name(enum bc_recording_reason reason);
 /* Marks it as ended and calls the waiters. */
 void bc_recording_end(struct bc_recording *recording, const struct bc_writer_notice *totals);
 
-/* The progress of a recording; once it has ended, only `lost` is used. */
+/* The progress of a recording; once it has ended, only `loss` is used. */
 struct bc_recording_now {
 	uint64_t records; /* written or queued */
 	uint64_t bytes;
 	uint32_t segments;
-	uint64_t lost;
+	struct bc_loss loss;
 	const char *dir;  /* of its files */
 	const char *file; /* its newest; empty: none yet */
 	bool is_open;     /* the name still has BC_PARTIAL_SUFFIX appended */

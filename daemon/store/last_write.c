@@ -65,7 +65,7 @@ static void start_note(struct bc_last_write *l, const struct bc_encoded *e)
 	info->recording_tag = e->recording->tag;
 	info->first_record = l->last.first_record + l->last.records;
 	info->wall_ns = e->info.wall_ns;
-	memcpy(info->lost, l->last.lost, sizeof(info->lost));
+	info->totals = l->last.totals;
 }
 
 static void must_fit(bool is_added)
@@ -77,7 +77,7 @@ static void must_fit(bool is_added)
 /* Replaces a chunk with the note. */
 static void encode_note(struct bc_last_write *l, struct bc_encoded *e)
 {
-	bc_chunk_add_lost(l->note, l->note->info.lost);
+	bc_totals_add(&l->note->info.totals, l->note);
 	e->loss = bc_chunk_loss(l->note);
 	e->bytes = bc_chunk_encode(e->data, l->note, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
 	e->info = l->note->info;
@@ -96,6 +96,8 @@ bool bc_last_write_gaps(struct bc_last_write *l, struct bc_encoded *e, bool is_e
 {
 	bool has_end = e->state == BC_ENCODED_WRITTEN;
 
+	uint64_t away_ns = l->given_up.away_ns; /* all in the first gap */
+
 	start_note(l, e);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		struct bc_event gap = {
@@ -103,9 +105,12 @@ bool bc_last_write_gaps(struct bc_last_write *l, struct bc_encoded *e, bool is_e
 			.cause = (uint8_t)cause,
 			.exact = l->given_up.inexact[cause] == 0,
 			.value = l->given_up.lost[cause],
+			.duration_ns = away_ns,
 		};
-		if (l->given_up.gaps[cause] != 0)
-			must_fit(bc_chunk_add_event(l->note, &gap, NULL));
+		if (l->given_up.gaps[cause] == 0)
+			continue;
+		must_fit(bc_chunk_add_event(l->note, &gap, NULL));
+		away_ns = 0;
 	}
 	if (l->note->info.events == 0 && (has_end || is_empty))
 		return false;

@@ -232,8 +232,7 @@ static void add_segment(struct bc_rotator *r, const struct bc_writer_notice *of)
 	r->total.bytes += of->bytes;
 	r->stats.recording_bytes = r->total.bytes; /* with the index at its end */
 	r->total.chunks += of->chunks;
-	r->total.gaps += of->gaps;
-	r->total.lost += of->lost;
+	bc_loss_add(&r->total.loss, of->loss);
 }
 
 static struct bc_writer_notice file_notice(
@@ -247,8 +246,7 @@ static struct bc_writer_notice file_notice(
 		.records = writer->records,
 		.bytes = writer->file.bytes,
 		.chunks = writer->chunks,
-		.gaps = writer->loss.gaps,
-		.lost = writer->loss.lost,
+		.loss = writer->loss,
 	};
 
 	snprintf(notice.file, sizeof(notice.file), "%.*s", (int)sizeof(notice.file) - 1,

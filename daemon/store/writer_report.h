@@ -37,8 +37,7 @@ struct bc_writer_notice {
 	uint64_t records;
 	uint64_t bytes; /* on the disk */
 	uint64_t chunks;
-	uint64_t gaps;                 /* gap events */
-	uint64_t lost;                 /* samples lost in them */
+	struct bc_loss loss;           /* of its gaps */
 	char hash[BC_FILE_HASH_CHARS]; /* XXH3-128 of the sealed file, in hex */
 	/* ENDED only. */
 	uint32_t segments;          /* sealed */

@@ -119,6 +119,8 @@ FIGURE("counts.gaps", COUNT, lost.gaps, "gaps_total", "Gaps recorded.",
 	SHOWN(LOST, WARN, "gap", ""))
 FIGURE("counts.inexact_gaps", COUNT, lost.inexact, "inexact_gaps_total",
 	"Gaps in which an unknown number of samples, or more than counted, were lost.")
+FIGURE("counts.away_seconds", SECONDS, (double)lost.away_ns * 1e-9, "away_seconds_total",
+	"How long nothing was recorded: the durations of the gaps.")
 FIGURE("counts.skipped_bytes", COUNT, c->skipped_bytes, "skipped_bytes_total",
 	"Bytes outside valid frames.")
 FIGURE("counts.damaged_places", COUNT, s->damages, "damaged_places_total",

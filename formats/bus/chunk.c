@@ -50,26 +50,29 @@ uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)
 	return missing;
 }
 
-void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES])
+void bc_totals_add(struct bc_totals *totals, const struct bc_chunk *chunk)
 {
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
-		if (event->kind == BC_EVENT_GAP)
-			lost[event->cause < BC_GAP_CAUSES ? event->cause : 0] += event->value;
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		totals->lost[event->cause < BC_GAP_CAUSES ? event->cause : 0] += event->value;
+		totals->gaps++;
+		totals->inexact += !event->exact;
+		totals->away_ns += event->duration_ns;
 	}
 }
 
-uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before[BC_GAP_CAUSES],
+uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const struct bc_totals *before,
 	uint64_t unreported[BC_GAP_CAUSES])
 {
-	uint64_t known[BC_GAP_CAUSES];
+	struct bc_totals known = *before;
 	uint64_t sum = 0;
 
-	memcpy(known, before, sizeof(known));
-	bc_chunk_add_lost(chunk, known);
+	bc_totals_add(&known, chunk);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		uint64_t lost = chunk->info.lost[cause];
-		unreported[cause] = lost > known[cause] ? lost - known[cause] : 0;
+		uint64_t lost = chunk->info.totals.lost[cause];
+		unreported[cause] = lost > known.lost[cause] ? lost - known.lost[cause] : 0;
 		sum += unreported[cause];
 	}
 	return sum;

@@ -60,6 +60,14 @@ struct bc_event {
 	uint16_t text_bytes;
 };
 
+/* What was lost since the recording started, up to and including the gaps of a chunk. */
+struct bc_totals {
+	uint64_t lost[BC_GAP_CAUSES]; /* samples, by enum bc_gap_cause; 0: other causes */
+	uint64_t gaps;
+	uint64_t inexact; /* gaps in which more samples may be missing */
+	uint64_t away_ns; /* how long nothing was recorded: the gaps' durations */
+};
+
 /* The fields of a chunk header; docs/segment-format.md. */
 struct bc_chunk_info {
 	uint64_t recording_tag; /* XXH3-64 of the recording's id */
@@ -77,9 +85,7 @@ struct bc_chunk_info {
 	uint64_t types[4];     /* bitmap of the request types that occur */
 	uint64_t procs[4];     /* bitmap of the processors that occur */
 	uint64_t records_hash; /* XXH3-64 of the records' bytes */
-	/* Samples lost since the recording started, including this chunk's gaps, by enum
-	 * bc_gap_cause; 0: other causes. */
-	uint64_t lost[BC_GAP_CAUSES];
+	struct bc_totals totals;
 	uint32_t frame_bytes; /* length of the LZ4 frame of the records */
 	uint32_t event_bytes; /* length of the encoded events */
 	uint32_t page_bytes;  /* length of the encoded page counts; 0: none */
@@ -126,13 +132,12 @@ static inline uint8_t *bc_chunk_record(struct bc_chunk *chunk, uint32_t n)
  * whose loss is already recorded by a gap with cause BC_GAP_DAMAGED at position 0 don't count. */
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected);
 
-/* Adds the samples lost in the chunk's gaps to `lost`, by cause. */
-void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES]);
+/* Adds the chunk's gaps. */
+void bc_totals_add(struct bc_totals *totals, const struct bc_chunk *chunk);
 
-/* Compares the chunk's counts of lost samples with the previous chunk's, `before`. Sets
- * `unreported` to the samples lost in between that no gap in this chunk reports, by cause. Returns
- * their sum. */
-uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before[BC_GAP_CAUSES],
+/* Compares the chunk's totals with the previous chunk's, `before`. Sets `unreported` to the samples
+ * lost in between that no gap in this chunk reports, by cause. Returns their sum. */
+uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const struct bc_totals *before,
 	uint64_t unreported[BC_GAP_CAUSES]);
 
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */

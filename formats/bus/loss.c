@@ -1,8 +1,12 @@
 #include "formats/bus/loss.h"
 
+#include <string.h>
+
+#include "formats/base/json.h"
+
 struct bc_loss bc_losses_sum(const struct bc_losses *losses)
 {
-	struct bc_loss sum = {.gaps = 0};
+	struct bc_loss sum = {.away_ns = losses->away_ns};
 
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		sum.gaps += losses->gaps[cause];
@@ -10,6 +14,26 @@ struct bc_loss bc_losses_sum(const struct bc_losses *losses)
 		sum.inexact += losses->inexact[cause];
 	}
 	return sum;
+}
+
+struct bc_totals bc_losses_totals(const struct bc_losses *losses)
+{
+	const struct bc_loss sum = bc_losses_sum(losses);
+	struct bc_totals totals = {
+		.gaps = sum.gaps, .inexact = sum.inexact, .away_ns = sum.away_ns};
+
+	memcpy(totals.lost, losses->lost, sizeof(totals.lost));
+	return totals;
+}
+
+struct bc_loss bc_totals_loss(const struct bc_totals *totals)
+{
+	struct bc_loss loss = {
+		.gaps = totals->gaps, .inexact = totals->inexact, .away_ns = totals->away_ns};
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		loss.lost += totals->lost[cause];
+	return loss;
 }
 
 bool bc_losses_has_any(const struct bc_losses *losses)
@@ -26,6 +50,7 @@ void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap)
 	losses->gaps[cause]++;
 	losses->lost[cause] += gap->value;
 	losses->inexact[cause] += !gap->exact;
+	losses->away_ns += gap->duration_ns;
 }
 
 void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk)
@@ -42,6 +67,7 @@ void bc_losses_add(struct bc_losses *losses, const struct bc_losses *more)
 		losses->lost[cause] += more->lost[cause];
 		losses->inexact[cause] += more->inexact[cause];
 	}
+	losses->away_ns += more->away_ns;
 }
 
 struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_losses *before)
@@ -53,6 +79,7 @@ struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_lo
 		since.lost[cause] -= before->lost[cause];
 		since.inexact[cause] -= before->inexact[cause];
 	}
+	since.away_ns -= before->away_ns;
 	return since;
 }
 
@@ -69,4 +96,29 @@ void bc_loss_add(struct bc_loss *loss, struct bc_loss more)
 	loss->gaps += more.gaps;
 	loss->lost += more.lost;
 	loss->inexact += more.inexact;
+	loss->away_ns += more.away_ns;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void bc_loss_raise(struct bc_loss *loss, struct bc_loss least)
+{
+	loss->gaps = larger(loss->gaps, least.gaps);
+	loss->lost = larger(loss->lost, least.lost);
+	loss->inexact = larger(loss->inexact, least.inexact);
+	loss->away_ns = larger(loss->away_ns, least.away_ns);
+}
+
+json_t *bc_loss_json(const struct bc_loss *loss)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"gaps", loss != NULL ? bc_json_u64(loss->gaps) : json_null()},
+		{"lost", loss != NULL ? bc_json_u64(loss->lost) : json_null()},
+		{"inexact_gaps", loss != NULL ? bc_json_u64(loss->inexact) : json_null()},
+		{"away_ns", loss != NULL ? bc_json_u64(loss->away_ns) : json_null()},
+		{NULL, NULL},
+	});
 }

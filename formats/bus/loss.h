@@ -4,15 +4,18 @@
 #ifndef BC_FORMATS_BUS_LOSS_H
 #define BC_FORMATS_BUS_LOSS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
 struct bc_losses {
 	uint64_t gaps[BC_GAP_CAUSES];
 	uint64_t lost[BC_GAP_CAUSES];
 	uint64_t inexact[BC_GAP_CAUSES]; /* gaps in which more samples may be missing */
+	uint64_t away_ns;                /* how long nothing was recorded: the gaps' durations */
 };
 
 /* Sums over all causes. */
@@ -20,14 +23,26 @@ struct bc_loss {
 	uint64_t gaps;
 	uint64_t lost;    /* at least, if `inexact` is not 0 */
 	uint64_t inexact; /* gaps in which more samples may be missing */
+	uint64_t away_ns; /* how long nothing was recorded */
 };
 
 /* The gaps of a chunk. */
 struct bc_loss bc_chunk_loss(const struct bc_chunk *chunk);
 
+/* What a chunk's totals say. */
+struct bc_loss bc_totals_loss(const struct bc_totals *totals);
+
 void bc_loss_add(struct bc_loss *loss, struct bc_loss more);
 
+/* Raises each member to that of `least`, which is known from elsewhere. */
+void bc_loss_raise(struct bc_loss *loss, struct bc_loss least);
+
+/* The members `gaps`, `lost`, `inexact_gaps` and `away_ns` of a JSON object; all null if `loss`
+ * is NULL: unknown. Returns NULL if out of memory. */
+json_t *bc_loss_json(const struct bc_loss *loss) BC_MUST_CHECK;
+
 struct bc_loss bc_losses_sum(const struct bc_losses *losses);
+struct bc_totals bc_losses_totals(const struct bc_losses *losses);
 
 /* Returns whether samples are missing, even an unknown number. */
 bool bc_losses_has_any(const struct bc_losses *losses);

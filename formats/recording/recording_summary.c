@@ -94,13 +94,12 @@ static void add_events(struct reader *r, uint32_t row)
 	}
 }
 
-/* Reads the chunks of the newest segment: its events, and the samples lost in the recording, which
- * the gaps in the files may not account for. */
+/* Reads the chunks of the newest segment: its events, and the totals of the recording, which the
+ * gaps in the files may not account for. */
 static void add_newest_rows(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
 	const struct bc_chunk_table *table = &r->newest.table;
-	uint64_t lost = 0;
 
 	for (uint32_t i = 0; i < table->count && summary_goes_on(r); i++)
 		if (table->rows[i].info.events != 0)
@@ -108,12 +107,7 @@ static void add_newest_rows(struct reader *r)
 	if (table->count == 0)
 		return;
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		lost += last->lost[cause];
-	if (lost > s->loss.lost) {
-		s->loss.lost = lost;
-		s->loss.inexact += s->loss.inexact == 0; /* their gaps may not be exact */
-	}
+	bc_loss_raise(&s->loss, bc_totals_loss(&last->totals));
 	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
 }
 
@@ -303,25 +297,24 @@ json_t *bc_recording_summary_json(
 	bool has_ended = strcmp(state, "open") != 0 && strcmp(state, "recording") != 0;
 	int64_t ended_ns = s->has_end ? s->end.ended_ns : s->changed_ns;
 
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(id)},
-		{"label", bc_json_text_or_null(s->header.label)},
-		{"host", bc_json_text_or_null(s->header.host)},
-		{"started", s->has_start ? bc_json_time(s->started_ns) : json_null()},
-		{"ended", has_ended ? bc_json_time(ended_ns) : json_null()},
-		{"state", json_string(state)},
-		{"segments", bc_json_u64(s->segments)},
-		{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
-		{"bytes", bc_json_u64(s->bytes)},
-		{"lost", s->is_counted ? bc_json_u64(s->loss.lost) : json_null()},
-		{"gaps", bc_json_u64(s->loss.gaps)},
-		{"inexact_gaps", bc_json_u64(s->loss.inexact)},
-		{"metadata", bc_metadata_parse(s->header.metadata)},
-		{"path", bc_json_text(path)},
-		{"missing_segments", bc_json_u64(s->missing_segments)},
-		{"missing", bc_json_u64(s->missing)},
-		{"first_record", bc_json_u64(s->first_record)},
-		{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
-		{NULL, NULL},
-	});
+	return bc_json_merge(
+		bc_json_object((struct bc_json_member[]){
+			{"id", bc_json_text(id)},
+			{"label", bc_json_text_or_null(s->header.label)},
+			{"host", bc_json_text_or_null(s->header.host)},
+			{"started", s->has_start ? bc_json_time(s->started_ns) : json_null()},
+			{"ended", has_ended ? bc_json_time(ended_ns) : json_null()},
+			{"state", json_string(state)},
+			{"segments", bc_json_u64(s->segments)},
+			{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
+			{"bytes", bc_json_u64(s->bytes)},
+			{"metadata", bc_metadata_parse(s->header.metadata)},
+			{"path", bc_json_text(path)},
+			{"missing_segments", bc_json_u64(s->missing_segments)},
+			{"missing", bc_json_u64(s->missing)},
+			{"first_record", bc_json_u64(s->first_record)},
+			{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
+			{NULL, NULL},
+		}),
+		bc_loss_json(s->is_counted ? &s->loss : NULL));
 }

@@ -62,10 +62,11 @@ struct recovery {
 	uint64_t next_record; /* expected next */
 	uint32_t next_number;
 	/* While writing: the counts of the last chunk written, and the records missing so far. */
-	bool has_lost;
-	uint64_t lost[BC_GAP_CAUSES];
+	bool has_totals;
+	struct bc_totals totals;
 	uint64_t damaged;
-	uint64_t tick; /* of the last record written */
+	bool has_added; /* gaps, to this chunk or those before it */
+	uint64_t tick;  /* of the last record written */
 	uint32_t epoch;
 };
 
@@ -353,8 +354,8 @@ static int append_without_records(
 {
 	size_t header_bytes;
 
-	memcpy(empty->info.lost, r->lost, sizeof(r->lost));
-	bc_chunk_add_lost(empty, empty->info.lost);
+	empty->info.totals = r->totals;
+	bc_totals_add(&empty->info.totals, empty);
 	bc_chunk_encode(r->encoded, empty, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
 	return append_encoded(r, writer, empty, header_bytes);
 }
@@ -411,20 +412,27 @@ static int append_chunk(
 	return append_encoded(r, writer, chunk, header_bytes);
 }
 
-/* Sets the counts before the segment, which are unknown unless it is the recording's first: as if
- * nothing had been lost between it and the current chunk. */
-static void assume_lost(struct recovery *r)
+static uint64_t without(uint64_t all, uint64_t part)
 {
-	const struct bc_chunk_info *info = &r->chunk->info;
-	uint64_t own[BC_GAP_CAUSES] = {0};
+	return all > part ? all - part : 0;
+}
 
-	r->has_lost = true;
-	if (info->segment == 0)
+/* Sets the totals before the segment, which are unknown unless it is the recording's first: as if
+ * nothing had been lost between it and the current chunk. */
+static void assume_totals(struct recovery *r)
+{
+	const struct bc_totals *all = &r->chunk->info.totals;
+	struct bc_totals own = {.inexact = 0};
+
+	r->has_totals = true;
+	if (r->chunk->info.segment == 0)
 		return;
-	bc_chunk_add_lost(r->chunk, own);
+	bc_totals_add(&own, r->chunk);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		if (info->lost[cause] > own[cause])
-			r->lost[cause] = info->lost[cause] - own[cause];
+		r->totals.lost[cause] = without(all->lost[cause], own.lost[cause]);
+	r->totals.gaps = without(all->gaps, own.gaps);
+	r->totals.inexact = without(all->inexact, own.inexact);
+	r->totals.away_ns = without(all->away_ns, own.away_ns);
 }
 
 /* Finds the gaps that the current chunk lacks: for records that are missing before it, and for
@@ -435,15 +443,15 @@ static void find_gaps(struct recovery *r, struct added *added)
 	struct bc_chunk_info *info = &r->chunk->info;
 	uint64_t missing = bc_chunk_missing(r->chunk, r->next_record);
 	bool is_jump = info->number != r->next_number;
-	uint64_t before[BC_GAP_CAUSES];
+	struct bc_totals known = r->totals;
 	uint64_t unreported[BC_GAP_CAUSES];
 
-	if (!r->has_lost)
-		assume_lost(r);
+	if (!r->has_totals)
+		assume_totals(r);
 	added->count = 0;
 	r->result->missing += missing;
 	r->damaged += missing;
-	info->lost[BC_GAP_DAMAGED] += r->damaged;
+	info->totals.lost[BC_GAP_DAMAGED] += r->damaged;
 	/* If the chunk number jumps and no record is missing, a chunk without records is missing,
 	 * or, in a later segment without its header, an unknown number of records. */
 	if (missing != 0 || (is_jump && info->first_record == r->next_record))
@@ -453,9 +461,8 @@ static void find_gaps(struct recovery *r, struct added *added)
 			.exact = missing != 0,
 			.value = missing,
 		};
-	memcpy(before, r->lost, sizeof(before));
-	before[BC_GAP_DAMAGED] += missing;
-	bc_chunk_unreported(r->chunk, before, unreported);
+	known.lost[BC_GAP_DAMAGED] += missing;
+	bc_chunk_unreported(r->chunk, &known, unreported);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		if (unreported[cause] != 0)
 			added->gaps[added->count++] = (struct bc_event){
@@ -463,6 +470,19 @@ static void find_gaps(struct recovery *r, struct added *added)
 				.cause = (uint8_t)cause,
 				.value = unreported[cause],
 			};
+	r->has_added = r->has_added || added->count != 0;
+	if (!r->has_added)
+		return;
+	/* The chunk's totals lack the gaps that are added, but have those of chunks that are
+	 * missing. */
+	bc_totals_add(&known, r->chunk);
+	for (unsigned i = 0; i < added->count; i++)
+		known.inexact += !added->gaps[i].exact;
+	known.gaps += added->count;
+	if (info->totals.gaps < known.gaps)
+		info->totals.gaps = known.gaps;
+	if (info->totals.inexact < known.inexact)
+		info->totals.inexact = known.inexact;
 }
 
 /* Reads a chunk of the list again. */
@@ -505,7 +525,7 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer)
 		rc = append_chunk(r, writer, &added);
 		if (rc != 0)
 			return rc;
-		memcpy(r->lost, info->lost, sizeof(r->lost));
+		r->totals = info->totals;
 		r->next_record = next_record;
 		r->next_number = next_number;
 		r->tick = info->last_tick;
@@ -700,7 +720,7 @@ int bc_recover_end(
 		r.header.first_tick = info->last_tick;
 		r.header.first_epoch = info->epoch;
 		r.header.wall_ns = end_of_chunk(info, r.header.clock_hz);
-		memcpy(r.lost, info->lost, sizeof(r.lost));
+		r.totals = info->totals;
 		rc = write_copy(&r, dir_fd, name, &options, boot_id);
 	}
 	recovery_close(&r);

@@ -186,7 +186,10 @@ enum {
 	AT_RECORDS_HASH = 144,
 	AT_RECORDING_TAG = 152,
 	AT_LOST = 160,
-	AT_VARIABLE = AT_LOST + 8 * BC_GAP_CAUSES,
+	AT_GAPS = AT_LOST + 8 * BC_GAP_CAUSES,
+	AT_INEXACT = AT_GAPS + 8,
+	AT_AWAY_NS = AT_INEXACT + 8,
+	AT_VARIABLE = AT_AWAY_NS + 8,
 };
 
 _Static_assert(AT_VARIABLE == BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES, "the fixed part's length");
@@ -269,7 +272,10 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	bc_write_le64(out + AT_RECORDS_HASH, info->records_hash);
 	bc_write_le64(out + AT_RECORDING_TAG, info->recording_tag);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		bc_write_le64(out + AT_LOST + 8 * cause, info->lost[cause]);
+		bc_write_le64(out + AT_LOST + 8 * cause, info->totals.lost[cause]);
+	bc_write_le64(out + AT_GAPS, info->totals.gaps);
+	bc_write_le64(out + AT_INEXACT, info->totals.inexact);
+	bc_write_le64(out + AT_AWAY_NS, info->totals.away_ns);
 	bc_checksum_write(p, out);
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
@@ -345,7 +351,10 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 	info->records_hash = bc_le64(header + AT_RECORDS_HASH);
 	info->recording_tag = bc_le64(header + AT_RECORDING_TAG);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		info->lost[cause] = bc_le64(header + AT_LOST + 8 * cause);
+		info->totals.lost[cause] = bc_le64(header + AT_LOST + 8 * cause);
+	info->totals.gaps = bc_le64(header + AT_GAPS);
+	info->totals.inexact = bc_le64(header + AT_INEXACT);
+	info->totals.away_ns = bc_le64(header + AT_AWAY_NS);
 }
 
 static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t *end)

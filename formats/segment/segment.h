@@ -77,7 +77,7 @@ int bc_lz4_error(size_t code);
 
 /* ---- chunks, index and trailer */
 
-#define BC_SEGMENT_VERSION 3u
+#define BC_SEGMENT_VERSION 4u
 #define BC_SEGMENT_CHUNKS  65536u
 
 #define BC_MAGIC_SEGMENT_HEADER 0x184D2A50u
@@ -86,7 +86,7 @@ int bc_lz4_error(size_t code);
 #define BC_MAGIC_PAGE_SUMMARY   0x184D2A56u
 
 /* Chunk header: skippable header, fixed part, events, page counts, XXH3-64 of all that. */
-#define BC_CHUNK_FIXED_BYTES (152 + 8 * BC_GAP_CAUSES)
+#define BC_CHUNK_FIXED_BYTES (176 + 8 * BC_GAP_CAUSES)
 #define BC_EVENT_BYTES       32
 #define BC_CHUNK_HEADER_MIN  (BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES + BC_HASH_BYTES)
 #define BC_CHUNK_HEADER_MAX                                                             \

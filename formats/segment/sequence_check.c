@@ -319,12 +319,12 @@ static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *in
 static void find_unreported(
 	const struct bc_sequence_check *c, const struct bc_chunk *chunk, struct bc_missing *missing)
 {
-	static const uint64_t none[BC_GAP_CAUSES];
+	static const struct bc_totals none;
 
 	if (c->has_last)
-		missing->samples = bc_chunk_unreported(chunk, c->last.lost, missing->lost);
+		missing->samples = bc_chunk_unreported(chunk, &c->last.totals, missing->lost);
 	else if (chunk->info.segment == 0 && chunk->info.number == 0)
-		missing->samples = bc_chunk_unreported(chunk, none, missing->lost);
+		missing->samples = bc_chunk_unreported(chunk, &none, missing->lost);
 }
 
 /* True if chunks are missing before the next one, even if no records are. */

@@ -61,8 +61,8 @@ def locate(path):
         file.seek(struct.unpack("<Q", file.read(8))[0])
         _, _, _, rows = struct.unpack("<4I", file.read(16))
         file.seek(48, os.SEEK_CUR)
-        table = file.read(240 * rows)
-    return {at: 248 + pages + events for at, pages, events in struct.iter_unpack("<Q26xHI200x", table)}
+        table = file.read(264 * rows)
+    return {at: 272 + pages + events for at, pages, events in struct.iter_unpack("<Q26xHI224x", table)}
 
 
 def count_reads(argv, segments):

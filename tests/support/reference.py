@@ -508,8 +508,8 @@ def make_byu(rng, n, dialect="byu", strange=0.0, no_delta=0.0, first_has_delta=F
 
 EMPTY_FRAME = bytes.fromhex("04224D1860408200000000")
 _FIELDS = ("version segment number records frame_bytes epoch events page_bytes event_bytes first_record first_tick "
-           "last_tick wall_ns addr_low addr_high types procs records_hash tag lost").split()
-_FIXED = struct.Struct("<6I2HI3QqII32s32sQQ80s")
+           "last_tick wall_ns addr_low addr_high types procs records_hash tag lost all_gaps inexact away_ns").split()
+_FIXED = struct.Struct("<6I2HI3QqII32s32sQQ80s3Q")
 CHUNK_FIXED = 8 + _FIXED.size  # the events follow, then the page counts and a hash
 
 
@@ -640,7 +640,7 @@ def _parse_header(data, at, length):
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
     assert header.get("compression") in ("lz4", "fast", "default", "dense", None), header
-    assert header["format"] == "buscap-segment" and header["version"] == 3, header
+    assert header["format"] == "buscap-segment" and header["version"] == 4, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header
     return header
@@ -650,7 +650,7 @@ def _parse_index(data, at, length, segment):
     where = f"{segment.path.name}: index"
     _, _, version, rows, records, gaps, inexact, lost, offset, summary, head_hash = struct.unpack_from("<4IQ2I4Q", data, at)
     check_hash(data[at : at + 56], head_hash, where)
-    assert (version, summary, offset) == (3, segment.summary_at, at), f"{where}: version {version}, offset {offset}"
+    assert (version, summary, offset) == (4, segment.summary_at, at), f"{where}: version {version}, offset {offset}"
     assert rows == len(segment.chunks) and length == 96 + CHUNK_FIXED * rows, f"{where}: {rows} rows"
     assert records == sum(chunk.info["records"] for chunk in segment.chunks), f"{where}: {records} records"
     all_gaps = [e for chunk in segment.chunks for e in chunk.events if e.kind == "gap"]
@@ -674,7 +674,7 @@ def _parse_page_summary(data, at, length, segment):
     where = f"{segment.path.name}: page summary"
     version, chunks, offset, nodes_bytes, head_hash = struct.unpack_from("<IIQQQ", data, at + 8)
     check_hash(data[at : at + 32], head_hash, where)
-    assert (version, chunks, offset) == (3, len(segment.chunks), at), f"{where}: {version} {chunks} {offset}"
+    assert (version, chunks, offset) == (4, len(segment.chunks), at), f"{where}: {version} {chunks} {offset}"
     nodes = sum(page_reference.levels(chunks))
     lengths = struct.unpack_from(f"<{nodes}I", data, at + 40)
     check_hash(data[at + 40 : at + 40 + 4 * nodes], struct.unpack_from("<Q", data, at + 40 + 4 * nodes)[0], where)
@@ -709,7 +709,7 @@ def read_segment(path):
             info["lost"] = struct.unpack("<10Q", info["lost"])
             events_end = at + CHUNK_FIXED + info["event_bytes"]
             end = events_end + info["page_bytes"]
-            assert info["version"] == 3 and at + length == end, f"{where}: length {length}"
+            assert info["version"] == 4 and at + length == end, f"{where}: length {length}"
             assert info["page_bytes"] <= 10240, f"{where}: {info['page_bytes']} bytes of page counts"
             assert info["records"] <= CHUNK_RECORDS and info["events"] <= 256, where
             assert info["number"] == len(segment.chunks), f"{where}: chunk number {info['number']}"
@@ -796,6 +796,7 @@ def read_segments(paths, is_sealed=True):
     recorded = Recorded([], b"", array.array("Q"), set(), {}, [], [], [])
     gaps = {}
     lost = [0] * 10  # by cause
+    inexact = away_ns = 0
     last = epoch = 0
     for path in map(pathlib.Path, paths):
         segment = read_segment(path)
@@ -828,7 +829,12 @@ def read_segments(paths, is_sealed=True):
                     recorded.triggers.append(at)
                 elif event.kind == "mark":
                     recorded.marks.append((at, event.text))
+                if event.kind == "gap":
+                    inexact += not event.exact
+                    away_ns += event.duration_ns
             assert list(chunk.info["lost"]) == lost, f"{where}: {chunk.info['lost']} lost, by its gaps {lost}"
+            totals = tuple(chunk.info[name] for name in ("all_gaps", "inexact", "away_ns"))
+            assert totals == (recorded.gap_events, inexact, away_ns), f"{where}: {totals}"
         recorded.segments.append(segment)
     recorded.records = b"".join(chunk.records for chunk in recorded.chunks)
     recorded.gaps = sorted((at, cause, lost, exact) for (at, cause), (lost, exact) in gaps.items())

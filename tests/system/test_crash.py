@@ -118,11 +118,11 @@ def of_later_version(path):
     data = bytearray(path.read_bytes())
     header = len(reference.EMPTY_FRAME)
     size = 8 + struct.unpack_from("<I", data, header + 4)[0]
-    data[header : header + size] = data[header : header + size].replace(b'"version":3', b'"version":4')
+    data[header : header + size] = data[header : header + size].replace(b'"version":4', b'"version":5')
     chunks = reference.read_segment(path).chunks
     for at, size in ((header, size), *((chunk.offset, chunk.header_bytes) for chunk in chunks)):
         if at != header:
-            struct.pack_into("<I", data, at + 8, 4)
+            struct.pack_into("<I", data, at + 8, 5)
         struct.pack_into("<Q", data, at + size - 8, reference.hash_of(data[at : at + size - 8]))
     return bytes(data[: chunks[-1].offset + chunks[-1].header_bytes + chunks[-1].info["frame_bytes"]])
 

@@ -65,7 +65,7 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("recording-ended", {"recording": {**RECORDING, "lost": 1, "reason": "limit"}}),
     ("segment-started", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x"}),
     ("segment-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x", "records": 1000, "bytes": 2000,
-                        "chunks": 1, "gaps": 1, "lost": 12, "hash": "00ff", "first_record": 0, "started": TIME}),
+                        "chunks": 1, "gaps": 1, "lost": 12, "inexact_gaps": 0, "away_ns": 0, "hash": "00ff", "first_record": 0, "started": TIME}),
     ("mark", {"mark": {"text": "here", "record": 7, "tick": 8, "epoch": 0}}),
     ("mark", {"mark": {"text": "here", "record": None, "tick": 8, "epoch": 0}}),
     ("trigger", {"name": "roi", "action": "stop", "record": 9, "tick": 10, "epoch": 0}),
@@ -304,7 +304,7 @@ def test_record_start_sends_all_options(tmp):
 
 def test_record_list_is_a_table(tmp):
     unknown = {"id": "20261119T000000Z-000000", "label": None, "started": "2026-11-19T00:00:00Z", "ended": None,
-               "state": "open", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
+               "state": "open", "segments": 1, "records": None, "bytes": 12, "lost": None, "gaps": None, "inexact_gaps": None, "away_ns": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
     check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, rows, """\

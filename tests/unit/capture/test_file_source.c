@@ -173,7 +173,7 @@ static struct trace write_lossy(
 	chunk->info.recording_tag = bc_recording_tag(recording);
 	chunk->info.first_record = first;
 	chunk->info.records = 1;
-	chunk->info.lost[BC_GAP_BOARD] = lost;
+	chunk->info.totals.lost[BC_GAP_BOARD] = lost;
 	memset(chunk->records, 1, BC_RECORD_BYTES);
 	segment_append(&writer, chunk, 0, 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);

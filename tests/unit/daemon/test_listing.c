@@ -121,7 +121,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "path", expected);
 	assert_member(r, "reason", "null");
 	assert_true(json_is_string(json_object_get(r, "ended")));
-	assert_int_equal(json_object_size(r), 18);
+	assert_int_equal(json_object_size(r), 19);
 }
 
 TEST_F(recordings_are_listed_oldest_first)
@@ -268,7 +268,10 @@ static void make_noted(struct fixture *f)
 			.kind = BC_EVENT_NOTE, .text_bytes = (uint16_t)strlen(notes[i])};
 		bc_chunk_reset(chunk, 0, 0);
 		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
-		chunk->info.lost[BC_GAP_DISK] = 10 * (i + 1);
+		chunk->info.totals.lost[BC_GAP_DISK] = 10 * (i + 1);
+		chunk->info.totals.gaps = i + 3;
+		chunk->info.totals.inexact = i;
+		chunk->info.totals.away_ns = 7 * i;
 		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
 		segment_append(&writer, chunk, 0, 0);
 	}
@@ -286,6 +289,9 @@ TEST_F(a_loss_without_a_gap_is_listed)
 {
 	make_noted(f);
 	assert_member(row(f, 1, 0), "lost", "30");
+	assert_member(row(f, 1, 0), "gaps", "5");
+	assert_member(row(f, 1, 0), "inexact_gaps", "2");
+	assert_member(row(f, 1, 0), "away_ns", "14");
 }
 
 /* On the loop */

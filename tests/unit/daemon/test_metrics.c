@@ -50,7 +50,8 @@ static void set_up(struct fixture *f)
 		.dropped_idle = 1,
 		.losses = {.gaps = {[BC_GAP_BOARD] = 2, [BC_GAP_SEQUENCE] = 3},
 			.lost = {[BC_GAP_BOARD] = 7, [BC_GAP_CRC] = 1024},
-			.inexact = {[BC_GAP_SEQUENCE] = 3}}};
+			.inexact = {[BC_GAP_SEQUENCE] = 3},
+			.away_ns = 25400000000}};
 	f->report = (struct bc_writer_stats){.is_checked = true,
 		.is_free_known = true,
 		.free_bytes = UINT64_C(1) << 40,
@@ -126,6 +127,7 @@ TEST_F(counts_are_exact_to_the_last_digit)
 		"buscapd_lost_samples_total{cause=\"crc\"} 1024",
 		"buscapd_gaps_total 5",
 		"buscapd_inexact_gaps_total 3",
+		"buscapd_away_seconds_total 25.4",
 		"buscapd_recording_start_time_seconds 1795166100",
 		"buscapd_state{buscapd_state=\"recording\"} 1",
 		"buscapd_state{buscapd_state=\"idle\"} 0",
@@ -255,6 +257,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"lost\":{\"buffer\":0,"
 		"\"disk\":0,\"board\":7,\"sequence\":0,\"crc\":1024,\"unplugged\":0,"
 		"\"damaged\":0,\"transfer\":0,\"crash\":0},\"gaps\":5,\"inexact_gaps\":3,"
+		"\"away_seconds\":25.4,"
 		"\"skipped_bytes\":0,\"damaged_places\":0,\"unknown_special_cycles\":0,"
 		"\"deleted_records\":0},\"rates\":{\"samples_per_second\":"
 		"0,"

@@ -203,22 +203,22 @@ TEST_F(notices_report_each_segment_and_the_recording)
 	assert_sealed(f, n);
 	assert_int_equal(n->records, 2 * RECORDS);
 	assert_int_equal(n->chunks, 2);
-	assert_int_equal(n->gaps, 1);
-	assert_int_equal(n->lost, 7);
+	assert_int_equal(n->loss.gaps, 1);
+	assert_int_equal(n->loss.lost, 7);
 	n = n->next;
 	assert_int_equal(n->segment, 1);
 	assert_int_equal(n->first_record, 2 * RECORDS);
 	assert_int_equal(n->wall_ns, 1000 + 2 * RECORDS);
 	const struct bc_writer_notice *second = n = n->next;
 	assert_sealed(f, n);
-	assert_int_equal(n->lost, 5);
+	assert_int_equal(n->loss.lost, 5);
 	n = n->next;
 	assert_int_equal(n->segments, 2);
 	assert_int_equal(n->left_open, 0);
 	assert_int_equal(n->records, 3 * RECORDS);
 	assert_int_equal(n->chunks, 3);
-	assert_int_equal(n->gaps, 2);
-	assert_int_equal(n->lost, 12);
+	assert_int_equal(n->loss.gaps, 2);
+	assert_int_equal(n->loss.lost, 12);
 	assert_int_equal(n->bytes, first->bytes + second->bytes);
 	assert_string_equal(n->file, second->file);
 	assert_null(n->next);
@@ -346,7 +346,7 @@ TEST_F(only_the_last_chunk_of_a_recording_has_its_end)
 	n = n->next->next->next;
 	assert_string_equal(end_of(f, n->file), "request");
 	assert_int_equal(n->chunks, 2);
-	assert_int_equal(n->gaps, 1);
+	assert_int_equal(n->loss.gaps, 1);
 }
 
 TEST_F(a_recording_without_a_chunk_has_no_file)
@@ -466,7 +466,7 @@ TEST_F(an_unsealed_segment_is_counted)
 	assert_int_equal(n->segments, 0);
 	assert_int_equal(n->left_open, 1);
 	assert_int_equal(n->records, 2 * RECORDS);
-	assert_int_equal(n->lost, 7);
+	assert_int_equal(n->loss.lost, 7);
 	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial"));
 }
 
@@ -571,8 +571,8 @@ TEST_F(written_gaps_are_not_given_up_with_the_end)
 	assert_false(bc_rotator_write(&r, e));
 	assert_int_equal(e->state, BC_ENCODED_END);
 	bc_rotator_give_up(&r, e);
-	assert_int_equal(r.total.gaps, 1);
-	assert_int_equal(r.total.lost, 7);
+	assert_int_equal(r.total.loss.gaps, 1);
+	assert_int_equal(r.total.loss.lost, 7);
 	assert_int_equal(r.total.records, 2 * RECORDS);
 	assert_int_equal(r.total.segments, 2);
 	end_rotator(&r);

@@ -184,7 +184,7 @@ static void append_chunk(struct fixture *f)
 {
 	size_t header_bytes;
 
-	f->chunk->info.lost[BC_GAP_BOARD] = f->lost;
+	f->chunk->info.totals.lost[BC_GAP_BOARD] = f->lost;
 	const struct bc_loss loss = bc_chunk_loss(f->chunk);
 	bc_chunk_encode(f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	if (f->is_uncounted) {

@@ -86,7 +86,10 @@ static void fill_chunk(struct bc_chunk *chunk, size_t i, uint64_t first_record)
 	chunk->info.first_record = first_record;
 	chunk->info.wall_ns = INT64_C(1795166100000000000) + (int64_t)i;
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		chunk->info.lost[cause] = 1000 * cause + i;
+		chunk->info.totals.lost[cause] = 1000 * cause + i;
+	chunk->info.totals.gaps = i + 1;
+	chunk->info.totals.inexact = i + 2;
+	chunk->info.totals.away_ns = UINT64_MAX - i;
 	for (uint32_t n = 0; n < p->events; n++) {
 		struct bc_event event = {
 			.position = n < p->records ? n : p->records,
@@ -132,10 +135,10 @@ static void append_chunk(
 	fill_chunk(&f->chunk, i, from + record_before(i));
 	size_t n = bc_chunk_encode(
 		f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-	assert_int_equal(
-		bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
-			&(struct bc_loss){plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0, 0},
-			&chunk_pages.counts),
+	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
+				 &(struct bc_loss){.gaps = plan[i].events != 0,
+					 .lost = plan[i].events != 0 ? 10 + i : 0},
+				 &chunk_pages.counts),
 		0);
 	assert_int_equal(writer->file.bytes, bytes + n);
 }
@@ -210,6 +213,7 @@ static void assert_chunk(
 	assert_memory_equal(got->info.types, want->info.types, sizeof(want->info.types));
 	assert_memory_equal(got->info.procs, want->info.procs, sizeof(want->info.procs));
 	assert_int_equal(got->info.records_hash, want->info.records_hash);
+	assert_memory_equal(&got->info.totals, &want->info.totals, sizeof(got->info.totals));
 	assert_int_equal(got->info.events, want->info.events);
 	for (uint32_t n = 0; n < want->info.events; n++) {
 		const struct bc_event *a = &got->events[n];
@@ -697,7 +701,8 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
 			int rc = bc_segment_append(&writer, f->encoded, header_bytes,
-				&f->chunk.info, &(struct bc_loss){1, 1, 0}, &chunk_pages.counts);
+				&f->chunk.info, &(struct bc_loss){.gaps = 1, .lost = 1},
+				&chunk_pages.counts);
 			set_file_limit(RLIM_INFINITY);
 			assert_int_equal(rc, -EFBIG);
 			assert_int_equal(writer.file.bytes, bytes);

@@ -141,7 +141,7 @@ static void assert_segment_text(const struct bc_segment_header *h, const char *e
 }
 
 static const char empty_text[] =
-	"{\"format\":\"buscap-segment\",\"version\":3,\"recording\":\"\",\"sequence\":0,"
+	"{\"format\":\"buscap-segment\",\"version\":4,\"recording\":\"\",\"sequence\":0,"
 	"\"label\":null,\"segment\":0,\"continues\":null,"
 	"\"source\":{\"kind\":\"\",\"name\":\"\",\"clock_hz\":0},"
 	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\",\"boot_id\":null,"
@@ -157,7 +157,7 @@ TEST(a_header_is_written_byte_for_byte)
 	assert_segment_text(&empty, empty_text);
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
-		"{\"format\":\"buscap-segment\",\"compression\":\"dense\",\"version\":3,"
+		"{\"format\":\"buscap-segment\",\"compression\":\"dense\",\"version\":4,"
 		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"sequence\":9007199254740993,"
 		"\"label\":\"boot\",\"segment\":7,"
 		"\"continues\":\"20261120T081500Z-000001\","

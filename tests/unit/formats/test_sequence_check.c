@@ -252,7 +252,7 @@ static uint64_t check_lost(
 	chunk.info.first_record = 100;
 	chunk.info.segment = segment;
 	chunk.info.number = number;
-	chunk.info.lost[BC_GAP_DISK] = lost;
+	chunk.info.totals.lost[BC_GAP_DISK] = lost;
 	if (gap != 0)
 		assert_true(bc_chunk_add_event(&chunk, &event, NULL));
 	assert_int_equal(bc_sequence_check_chunk(c, &chunk, &missing), BC_SEQUENCE_NEXT);
@@ -279,7 +279,7 @@ TEST(a_loss_without_a_gap_is_found)
 
 	/* Skipped chunks are counted; those of unknown content are not. */
 	last = c.last;
-	last.lost[BC_GAP_DISK] = 2000;
+	last.totals.lost[BC_GAP_DISK] = 2000;
 	bc_sequence_check_skip(&c, &last);
 	assert_int_equal(check_lost(&c, 5, 0, 0, 2001), 1);
 	bc_sequence_check_jump(&c, TAG, 100);
