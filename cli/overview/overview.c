@@ -78,7 +78,14 @@ struct drawing {
 	struct moment last;  /* its last record */
 	bool has_before;     /* a column of the same epoch before it */
 	struct moment before;
-	uint64_t clock_hz; /* of the last column; 0: unknown, or it has several recordings */
+	uint64_t clock_hz;      /* of the last column; 0: unknown, or it has several recordings */
+	size_t absence;         /* the next one to draw */
+	uint64_t drawn_away_ns; /* of the one that was drawn just now */
+	/* What units without records lost, which is in the column of the next record. */
+	bool is_loss_waiting;
+	uint32_t waiting_recording;
+	struct moment waiting_at;
+	struct bc_loss waiting;
 	struct deferred *deferred;
 	size_t deferred_count;
 	size_t deferred_capacity;
@@ -107,21 +114,15 @@ struct bc_overview_options bc_overview_options_default(void)
 
 /* ---- the counts of units */
 
-/* Reads the page counts of a chunk, and counts its gaps if it is a unit of step 2. */
+/* Reads the page counts of a chunk. */
 static const struct bc_page_counts *chunk_counts(
-	struct drawing *d, uint32_t column, const struct bc_chunk_row *row)
+	struct bc_overview *o, const struct bc_chunk_row *row)
 {
-	struct bc_overview *o = d->overview;
-	struct bc_overview_column *c = &o->columns[column];
 	struct bc_chunk *chunk = o->chunk;
 	struct bc_page_counts *counts = &o->pages.counts;
-	bool is_unit = d->level == LEVEL_CHUNKS && !d->is_second;
 
-	if (!bc_segment_file_read_header(&o->open, (uint32_t)(row - o->open.table.rows), chunk)) {
-		c->has_gaps = c->has_gaps && (!is_unit || row->info.events == 0);
+	if (!bc_segment_file_read_header(&o->open, (uint32_t)(row - o->open.table.rows), chunk))
 		return NULL;
-	}
-	c->gaps += is_unit ? bc_chunk_loss(chunk).gaps : 0;
 	*counts = (struct bc_page_counts){
 		.capacity = BC_CHUNK_REGIONS, .regions = o->pages.regions};
 	bool is_known = chunk->info.records == row->info.records &&
@@ -255,7 +256,7 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 	struct bc_overview *o = d->overview;
 	uint64_t below = UINT64_C(1) << 4 * (level != LEVEL_CHUNKS ? level - 1 : 0);
 	const struct bc_page_counts *counts = level == LEVEL_CHUNKS
-						      ? chunk_counts(d, column, &u->rows[u->first])
+						      ? chunk_counts(o, &u->rows[u->first])
 					      : level == LEVEL_SEGMENTS
 						      ? segment_counts(o, u->segment)
 						      : node_counts(o, u, level);
@@ -401,7 +402,8 @@ static int next_column(
 	bool is_next = is_recording && !is_after_hole && first->epoch == d->last.epoch;
 	int rc = 0;
 
-	d->unit = is_same ? d->unit + 1 : 0;
+	/* An absence may divide a unit. */
+	d->unit = is_same ? d->unit + !is_after_hole : 0;
 	d->is_new = (!is_same || is_after_hole ||
 			    column_of(d, d->unit) != column_of(d, d->unit - 1)) &&
 		    !(is_next && length_ns(d, first->ns, first->tick) < d->least_ns);
@@ -421,27 +423,109 @@ static int next_column(
 	return rc;
 }
 
-/* Draws the hole before a segment. */
-static int draw_hole(struct drawing *d, const struct bc_overview_segment *s)
+/* Adds a loss that no record of its recording follows to the recording's last column. */
+static int end_recording(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
+	uint32_t count = o->picture.column_count;
+	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
+	int rc = 0;
 
-	if (!d->has_holes) {
-		d->missing = s->is_in ? s->hole.records : 0;
+	if (!d->is_loss_waiting)
 		return 0;
+	if (last == NULL || last->is_hole ||
+		(last->recording != d->waiting_recording && !d->is_mixed)) {
+		rc = last != NULL ? end_epoch(d) : 0;
+		last = &o->columns[bc_overview_add_column(
+			o, d->waiting_recording, d->waiting_at.ns)];
+		d->first = d->last = d->waiting_at;
+		d->has_before = false;
 	}
-	int rc = o->picture.column_count != 0 ? end_epoch(d) : 0;
-	bc_overview_add_hole(o, s, s->hole.from_ns, s->hole.to_ns);
+	bc_loss_add(&last->loss, d->waiting);
+	d->is_loss_waiting = false;
 	return rc;
 }
 
-/* Adds a unit, from a moment to a moment, to its column. `gaps` are those known without reading. */
+static int draw_blank(struct drawing *d, const struct bc_overview_blank *blank)
+{
+	struct bc_overview *o = d->overview;
+	int rc = d->waiting_recording != blank->segment->recording ? end_recording(d) : 0;
+
+	if (rc == 0 && o->picture.column_count != 0)
+		rc = end_epoch(d);
+	bc_overview_add_hole(o, blank);
+	return rc;
+}
+
+/* Draws the hole before a segment. */
+static int draw_hole(struct drawing *d, const struct bc_overview_segment *s)
+{
+	const struct bc_overview_blank hole = bc_overview_hole_of(s);
+
+	if (d->has_holes)
+		return draw_blank(d, &hole);
+	d->missing = s->is_in ? hole.missing : 0;
+	return 0;
+}
+
+/* Draws the absences of a segment up to the one before a row. */
+static int draw_absences(struct drawing *d, const struct bc_overview_segment *s, uint32_t row)
+{
+	const struct bc_overview *o = d->overview;
+	int rc = 0;
+
+	for (; rc == 0 && d->absence < o->absence_count; d->absence++) {
+		const struct bc_overview_blank *blank = &o->absences[d->absence];
+		if (blank->segment != s || blank->row > row)
+			break;
+		rc = draw_blank(d, blank);
+		d->drawn_away_ns = blank->row == row ? blank->away_ns : 0;
+	}
+	return rc;
+}
+
+/* The row before which the next absence of a segment is. */
+static uint32_t next_absence(const struct drawing *d, const struct bc_overview_segment *s)
+{
+	const struct bc_overview *o = d->overview;
+
+	return d->absence < o->absence_count && o->absences[d->absence].segment == s
+		       ? o->absences[d->absence].row
+		       : UINT32_MAX;
+}
+
+/* Keeps the loss of a unit without records for the next one. It does not move the end of a column.
+ */
+static void keep_loss(
+	struct drawing *d, const struct unit *u, const struct moment *at, struct bc_loss loss)
+{
+	if (!d->is_loss_waiting)
+		d->waiting = (struct bc_loss){.gaps = 0};
+	bc_loss_add(&d->waiting, loss);
+	d->is_loss_waiting = true;
+	d->waiting_recording = u->segment->recording;
+	d->waiting_at = *at;
+}
+
+/* Adds a unit, from a moment to a moment, to its column. */
 static int draw_unit(struct drawing *d, const struct unit *u, const struct moment *first,
-	const struct moment *last, uint64_t lost, uint64_t gaps)
+	const struct moment *last, struct bc_loss loss, unsigned level)
 {
 	struct bc_overview *o = d->overview;
 
-	int rc = next_column(d, u->segment, first);
+	loss.away_ns -= d->drawn_away_ns < loss.away_ns ? d->drawn_away_ns : loss.away_ns;
+	d->drawn_away_ns = 0;
+	int rc = d->waiting_recording != u->segment->recording ? end_recording(d) : 0;
+	if (rc != 0)
+		return rc;
+	if (unit_records(u) == 0) {
+		keep_loss(d, u, first, loss);
+		return 0;
+	}
+	if (d->is_loss_waiting)
+		bc_loss_add(&loss, d->waiting);
+	d->is_loss_waiting = false;
+	rc = next_column(d, u->segment, first);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	if (d->is_new)
@@ -450,62 +534,173 @@ static int draw_unit(struct drawing *d, const struct unit *u, const struct momen
 	c->missing += d->missing;
 	d->missing = 0;
 	c->records += unit_records(u);
-	c->lost += lost;
-	c->gaps += gaps;
+	bc_loss_add(&c->loss, loss);
 	d->last = (struct moment){
 		last->ns > d->last.ns ? last->ns : d->last.ns, last->epoch, last->tick};
-	return rc != 0 ? rc : add_unit(d, column, u, d->level);
+	return rc != 0 ? rc : add_unit(d, column, u, level);
 }
 
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 {
 	const struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
-	const struct moment last = {s->to_ns, s->last_epoch, s->last_tick};
+	const struct moment last = {s->last_ns, s->last_epoch, s->last_tick};
 	const struct unit u = {s, NULL, 0, s->rows};
 
-	return draw_unit(d, &u, &first, &last,
-		s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0, s->gaps);
+	return draw_unit(d, &u, &first, &last, bc_loss_since(s->after, s->base), LEVEL_SEGMENTS);
 }
 
-static int draw_rows(struct drawing *d, const struct unit *u)
+static int draw_rows(struct drawing *d, const struct unit *u, unsigned level)
 {
 	const struct bc_chunk_info *from = &u->rows[u->first].info;
-	const struct bc_chunk_info *to = &u->rows[u->end - 1].info;
-	const struct moment first = {from->wall_ns, from->epoch, from->first_tick};
-	struct moment last = {from->wall_ns, to->epoch, to->last_tick};
-	bool has_events = false;
+	struct moment first = {from->wall_ns, from->epoch, from->first_tick};
+	struct moment last = first;
+	bool has_records = false;
 
 	for (uint32_t row = u->first; row < u->end; row++) {
 		const struct bc_chunk_info *info = &u->rows[row].info;
 		int64_t to_ns = bc_overview_row_to(info, u->segment->clock_hz);
-		last.ns = to_ns > last.ns ? to_ns : last.ns;
-		has_events = has_events || info->events != 0;
+		if (info->records == 0)
+			continue;
+		if (!has_records)
+			first = last = (struct moment){
+				info->wall_ns, info->epoch, info->first_tick};
+		has_records = true;
+		last = (struct moment){
+			to_ns > last.ns ? to_ns : last.ns, info->epoch, info->last_tick};
 	}
-	int rc = draw_unit(
-		d, u, &first, &last, bc_overview_lost_in(u->segment, u->rows, u->first, u->end), 0);
-	if (d->level != LEVEL_CHUNKS && has_events)
-		d->overview->columns[d->overview->picture.column_count - 1].has_gaps = false;
-	return rc;
+	return draw_unit(d, u, &first, &last,
+		bc_overview_loss(u->segment, u->rows, u->first, u->end), level);
 }
 
-/* Draws the units of a segment that have chunks in the picture. */
+/* Draws the units of a segment that have chunks in the picture, which an absence divides. */
 static int draw_units(struct drawing *d, const struct bc_overview_segment *s)
 {
-	uint64_t each = UINT64_C(1) << 4 * d->level;
+	unsigned level = d->level == LEVEL_SEGMENTS ? LEVEL_SEGMENTS - 1 : d->level;
+	uint64_t each = UINT64_C(1) << 4 * level;
 	struct unit u = {.segment = s, .rows = bc_overview_load_rows(d->overview, s)};
 	int rc = 0;
 
-	for (uint64_t node = s->low / each; u.rows != NULL && rc == 0 && node <= s->high / each;
-		node++) {
-		uint64_t end = (node + 1) * each;
-		u.first = (uint32_t)(node * each);
-		u.end = end < s->rows ? (uint32_t)end : s->rows;
-		rc = draw_rows(d, &u);
+	if (u.rows == NULL)
+		return 0;
+	u.end = (uint32_t)(s->low / each * each);
+	while (rc == 0 && u.end < s->rows && u.end <= s->high) {
+		u.first = u.end;
+		rc = draw_absences(d, s, u.first);
+		uint64_t end = d->level == LEVEL_SEGMENTS ? s->rows : (u.first / each + 1) * each;
+		end = end < s->rows ? end : s->rows;
+		u.end = next_absence(d, s) < end ? next_absence(d, s) : (uint32_t)end;
+		if (rc == 0)
+			rc = draw_rows(d, &u, level);
 	}
 	return rc;
 }
 
 /* ---- the picture */
+
+/* Absences are drawn if they are longer than this part of the picture's time, which is about half a
+ * pixel, and at most as many as a part of the columns. */
+#define ABSENCE_PART    2048u
+#define ABSENCE_COLUMNS 4u
+
+static int add_absence(struct bc_overview *o, const struct bc_overview_blank *blank)
+{
+	struct bc_overview_blank *grown = bc_grow(
+		o->absences, &o->absence_capacity, o->absence_count, sizeof(*grown));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	o->absences = grown;
+	o->absences[o->absence_count++] = *blank;
+	return 0;
+}
+
+/* Finds the absences in a segment, and before it, that are in the picture and at least so long.
+ * `end_ns` is the time of the last record before the segment. */
+static int find_absences_in(struct bc_overview *o, const struct bc_overview_segment *s,
+	int64_t end_ns, uint64_t least_ns)
+{
+	const struct bc_overview_picture *p = &o->picture;
+	const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
+	int rc = o->open.stop;
+
+	for (uint32_t row = 0; rows != NULL && rc == 0 && row < s->rows; row++) {
+		const struct bc_chunk_info *info = &rows[row].info;
+		uint64_t away_ns = bc_overview_loss(s, rows, row, row + 1).away_ns;
+		__int128 from_ns = (__int128)info->wall_ns - away_ns;
+		from_ns = from_ns > end_ns ? from_ns : end_ns;
+		if (away_ns >= least_ns && info->wall_ns - from_ns >= least_ns &&
+			from_ns <= p->to_ns && info->wall_ns >= p->from_ns)
+			rc = add_absence(o, &(struct bc_overview_blank){.segment = s,
+						    .row = row,
+						    .from_ns = (int64_t)from_ns,
+						    .to_ns = info->wall_ns,
+						    .first_record = info->first_record,
+						    .away_ns = away_ns});
+		int64_t to_ns = bc_overview_row_to(info, s->clock_hz);
+		end_ns = info->records != 0 && to_ns > end_ns ? to_ns : end_ns;
+	}
+	return rc;
+}
+
+static int compare_lengths(const void *x, const void *y)
+{
+	const uint64_t *a = x;
+	const uint64_t *b = y;
+
+	return (*a < *b) - (*a > *b);
+}
+
+/* Keeps the longest absences. */
+static int keep_longest(struct bc_overview *o, size_t most)
+{
+	uint64_t *lengths = o->absence_count > most ? calloc(o->absence_count, sizeof(*lengths))
+						    : NULL;
+	size_t kept = 0;
+
+	if (o->absence_count <= most)
+		return 0;
+	if (lengths == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < o->absence_count; i++)
+		lengths[i] = (uint64_t)o->absences[i].to_ns - (uint64_t)o->absences[i].from_ns;
+	qsort(lengths, o->absence_count, sizeof(*lengths), compare_lengths);
+	uint64_t least_ns = lengths[most];
+	free(lengths);
+	for (size_t i = 0; i < o->absence_count; i++) {
+		const struct bc_overview_blank *blank = &o->absences[i];
+		if ((uint64_t)blank->to_ns - (uint64_t)blank->from_ns > least_ns)
+			o->absences[kept++] = *blank;
+	}
+	o->absence_count = kept;
+	return 0;
+}
+
+/* Finds the absences to draw. Only the lists of segments with one are read. */
+static int find_absences(struct bc_overview *o, unsigned columns)
+{
+	const struct bc_overview_picture *p = &o->picture;
+	uint64_t least_ns = ((uint64_t)p->to_ns - (uint64_t)p->from_ns) / ABSENCE_PART + 1;
+	int rc = 0;
+
+	o->absence_count = 0;
+	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
+		const struct bc_overview_segment *s = o->segments[i];
+		const struct bc_overview_segment *before = i != 0 ? o->segments[i - 1] : s;
+		bool is_next = before != s && before->recording == s->recording;
+		int64_t end_ns = is_next ? before->last_ns : INT64_MIN;
+		if (s->rows != 0 && s->to_ns >= p->from_ns &&
+			(is_next ? end_ns : s->from_ns) <= p->to_ns &&
+			bc_loss_since(s->after, s->base).away_ns >= least_ns)
+			rc = find_absences_in(o, s, end_ns, least_ns);
+	}
+	return rc == 0 ? keep_longest(o, columns / ABSENCE_COLUMNS) : rc;
+}
+
+/* True if the segment has an absence to draw. */
+static bool has_absence(const struct drawing *d, const struct bc_overview_segment *s)
+{
+	return next_absence(d, s) != UINT32_MAX;
+}
 
 /* Finds the chunks of a segment that are in the picture. */
 static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
@@ -584,7 +779,7 @@ static uint64_t units_of(const struct bc_overview_segment *s, unsigned level)
 static uint64_t count_columns(const struct drawing *d)
 {
 	const struct bc_overview *o = d->overview;
-	uint64_t columns = 0;
+	uint64_t columns = d->has_holes ? 2 * o->absence_count : 0;
 	uint64_t units = 0;
 
 	for (uint32_t i = 0; i < o->segment_count; i++) {
@@ -625,6 +820,8 @@ static void choose_units(struct drawing *d)
 	d->shared = UINT64_MAX;
 	d->has_holes = true;
 	d->has_holes = count_columns(d) <= columns;
+	if (!d->has_holes)
+		o->absence_count = 0;
 	d->is_mixed = count_columns(d) > columns;
 	d->shared = units[d->level] > columns ? units[d->level] : columns;
 	while (!d->is_mixed && count_columns(d) > columns)
@@ -650,17 +847,25 @@ static int draw_picture(struct drawing *d)
 		find_chunks(o, o->segments[i]);
 	}
 	join_chunks(o);
+	rc = find_absences(o, d->options->columns);
+	if (rc != 0)
+		return rc;
 	choose_units(d);
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
 		return bc_overview_draw_records(o, d->options->columns, d->is_mixed, d->has_holes);
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		if (bc_overview_is_hole_in(o, o->segments[i]))
 			rc = draw_hole(d, o->segments[i]);
-		if (rc == 0 && o->segments[i]->is_in && d->level == LEVEL_SEGMENTS)
-			rc = draw_segment(d, o->segments[i]);
-		else if (rc == 0 && o->segments[i]->is_in)
-			rc = draw_units(d, o->segments[i]);
+		const struct bc_overview_segment *s = o->segments[i];
+		if (rc == 0 && s->is_in && d->level == LEVEL_SEGMENTS && !has_absence(d, s))
+			rc = draw_segment(d, s);
+		else if (rc == 0 && s->is_in)
+			rc = draw_units(d, s);
+		if (rc == 0) /* those after its last chunk in the picture */
+			rc = draw_absences(d, s, UINT32_MAX);
 	}
+	if (rc == 0)
+		rc = end_recording(d);
 	if (rc == 0 && o->picture.column_count != 0)
 		rc = end_epoch(d);
 	return rc == 0 ? add_deferred(d) : rc;

@@ -10,8 +10,9 @@
  *
  * A column consists of whole units of time: segments, nodes of their page summaries, or chunks,
  * whichever are the finest that are not too many. If there are only a few records, they are decoded
- * and sorted into columns of equal time. Missing segments have an empty column, a hole. If there
- * are too many holes or recordings for this, they share columns with others.
+ * and sorted into columns of equal time. Missing segments have an empty column, a hole, and so
+ * has an absence: a time in which nothing was recorded, by the totals of the chunk after it. If
+ * there are too many holes or recordings for this, they share columns with others.
  *
  * Rows are as fine as possible. A unit whose counts are coarser than the rows is replaced by the
  * units below it, down to its records.
@@ -79,8 +80,7 @@ struct bc_overview_recording {
 	uint64_t first_record;     /* not 0: its first segments were deleted */
 	uint64_t records;
 	uint64_t bytes; /* of the files */
-	uint64_t lost;  /* samples, by the chunks' counts */
-	uint64_t gaps;
+	struct bc_loss loss;
 };
 
 /* Damage in the files, at most BC_OVERVIEW_DAMAGES. A file that can't be opened or read has an
@@ -155,15 +155,13 @@ struct bc_overview_column {
 	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: too short */
 	uint32_t recording;    /* index; of its first record if recordings share columns */
 	uint64_t first_record; /* number in the recording */
-	bool is_hole;          /* it stands for missing segments and has no records */
-	uint64_t missing;      /* records in missing segments */
+	bool is_hole;     /* it has no records: segments are missing, or nothing was recorded */
+	uint64_t missing; /* records in missing segments */
 	uint64_t records;
 	uint64_t uncounted;               /* records whose class and place are unknown */
 	uint64_t counts[BC_PAGE_CLASSES]; /* at all places; they add up to records - uncounted */
-	uint64_t lost;                    /* samples */
-	bool has_gaps;                    /* `gaps` is known */
-	uint64_t gaps;
-	const struct bc_region *cells; /* sorted; `first` is the index of a row, not a place */
+	struct bc_loss loss;              /* before its records; its time away is not in a hole */
+	const struct bc_region *cells;    /* sorted; `first` is the index of a row, not a place */
 	uint32_t cell_count;
 };
 

@@ -24,6 +24,7 @@ void bc_overview_clear(struct bc_overview *o)
 		bc_page_counts_free(&o->cells[i]);
 	free(o->rows);
 	o->rows = NULL;
+	o->absence_count = 0;
 	memset(&o->places, 0, sizeof(o->places));
 	o->picture = (struct bc_overview_picture){.from_ns = o->from_ns,
 		.to_ns = o->to_ns,
@@ -42,20 +43,21 @@ uint32_t bc_overview_add_column(struct bc_overview *o, uint32_t recording, int64
 
 	assert(count < BC_OVERVIEW_COLUMNS);
 	o->columns[count] = (struct bc_overview_column){
-		.from_ns = from_ns, .to_ns = from_ns, .recording = recording, .has_gaps = true};
+		.from_ns = from_ns, .to_ns = from_ns, .recording = recording};
 	return count;
 }
 
 struct bc_overview_column *bc_overview_add_hole(
-	struct bc_overview *o, const struct bc_overview_segment *s, int64_t from_ns, int64_t to_ns)
+	struct bc_overview *o, const struct bc_overview_blank *blank)
 {
 	struct bc_overview_column *c =
-		&o->columns[bc_overview_add_column(o, s->recording, from_ns)];
+		&o->columns[bc_overview_add_column(o, blank->segment->recording, blank->from_ns)];
 
-	c->to_ns = to_ns;
-	c->first_record = s->hole.from;
+	c->to_ns = blank->to_ns;
+	c->first_record = blank->first_record;
 	c->is_hole = true;
-	c->missing = s->hole.records;
+	c->missing = blank->missing;
+	c->loss.away_ns = blank->away_ns;
 	return c;
 }
 
@@ -221,9 +223,7 @@ int bc_overview_join_columns(struct bc_overview *o)
 	to->uncounted += from->uncounted;
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 		to->counts[class] += from->counts[class];
-	to->lost += from->lost;
-	to->has_gaps = to->has_gaps && from->has_gaps;
-	to->gaps += from->gaps;
+	bc_loss_add(&to->loss, from->loss);
 	bc_page_counts_free(&o->cells[last]);
 	o->picture.column_count = last;
 	return rc;

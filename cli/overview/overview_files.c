@@ -233,7 +233,8 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->first_epoch = info->epoch;
 	s->first_tick = info->first_tick;
 	s->next_record = info->first_record;
-	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
+	if (info->segment != 0 || info->number != 0)
+		s->before = bc_totals_loss(&info->totals);
 }
 
 static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
@@ -252,15 +253,18 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	int64_t to = bc_overview_row_to(info, s->clock_hz);
 
 	if (s->rows == 0)
-		s->from_ns = s->to_ns = from;
+		s->from_ns = s->to_ns = s->last_ns = from;
 	s->from_ns = from < s->from_ns ? from : s->from_ns;
 	s->to_ns = to > s->to_ns ? to : s->to_ns;
 	s->rows++;
 	s->records += info->records;
 	s->next_record = info->first_record + info->records;
-	s->last_epoch = info->epoch;
-	s->last_tick = info->last_tick;
-	s->lost_after = bc_overview_lost(info);
+	if (info->records != 0) {
+		s->last_epoch = info->epoch;
+		s->last_tick = info->last_tick;
+		s->last_ns = to > s->last_ns ? to : s->last_ns;
+	}
+	s->after = bc_totals_loss(&info->totals);
 	s->has_events = s->has_events || info->events != 0;
 }
 
@@ -291,10 +295,8 @@ static int add_row(
 	if (info->events == 0 || is_skipped ||
 		bc_chunk_header_load(o->chunk, o->open.table.fd, r->offset, info) != 0)
 		return rc;
-	const struct bc_loss loss = bc_chunk_loss(o->chunk);
-	s->gaps += loss.gaps;
-	if (is_new) /* subtract the samples that the first chunk itself lost */
-		s->lost_before -= loss.lost < s->lost_before ? loss.lost : s->lost_before;
+	if (is_new) /* subtract the first chunk's own gaps */
+		s->before = bc_loss_since(s->before, bc_chunk_loss(o->chunk));
 	set_end(s, o->chunk);
 	return rc;
 }
@@ -314,7 +316,6 @@ static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 		struct bc_overview_segment *s = &file->segments[0];
 		s->bytes = (uint64_t)file->st.st_size;
 		s->is_sealed = has_index;
-		s->gaps = has_index ? head.loss.gaps : s->gaps;
 		if (has_index && s->end == BC_OVERVIEW_OPEN &&
 			o->open.table.headers[0].sequence == 0)
 			s->end = BC_OVERVIEW_SEALED; /* not made by buscapd */
@@ -530,8 +531,7 @@ static void add_to_recording(
 	r->segments++;
 	r->records += s->records;
 	r->bytes += s->bytes;
-	r->gaps += s->gaps;
-	r->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
+	bc_loss_add(&r->loss, bc_loss_since(s->after, s->base));
 }
 
 /* ---- segments that are missing */
@@ -640,7 +640,7 @@ static void make_recordings(struct bc_overview *o)
 		if (is_first)
 			o->recording_count++;
 		s->recording = o->recording_count - 1;
-		s->lost_base = follows ? before->lost_after : s->lost_before;
+		s->base = follows ? before->after : s->before;
 		const struct bc_segment_span after = span_of(s);
 		const struct bc_segment_span last = span_of(before != NULL ? before : s);
 		bc_missing_between(&s->hole, &last, &after);
@@ -744,6 +744,7 @@ void bc_overview_close(struct bc_overview *o)
 	free(o->files);
 	free(o->segments);
 	free(o->recordings);
+	free(o->absences);
 	free(o->chunk);
 	free(o->run);
 	free(o);

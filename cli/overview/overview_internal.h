@@ -31,10 +31,10 @@ struct bc_overview_segment {
 	uint32_t last_epoch;
 	uint64_t first_tick;
 	uint64_t last_tick;
-	uint64_t lost_before; /* samples lost before its first chunk, by that chunk */
-	uint64_t lost_after;
-	uint64_t lost_base; /* lost_after of the segment before it, or lost_before */
-	uint64_t gaps;
+	int64_t last_ns;       /* of its last record */
+	struct bc_loss before; /* the totals before its first chunk, by that chunk */
+	struct bc_loss after;
+	struct bc_loss base; /* `after` of the segment before it, or `before` */
 	bool has_events;
 	uint64_t next_record;            /* number of its last record + 1 */
 	struct bc_missing_segments hole; /* after an update: the segments missing before it */
@@ -60,6 +60,18 @@ struct bc_overview_file {
 	bool is_repeated; /* another file has the same segment, which was reported */
 	struct bc_overview_segment *segments;
 	uint32_t segment_count;
+};
+
+/* A time without records that gets a column of its own: missing segments, or an absence, in which
+ * nothing was recorded. */
+struct bc_overview_blank {
+	const struct bc_overview_segment *segment;
+	uint32_t row; /* the chunk after it */
+	int64_t from_ns;
+	int64_t to_ns;
+	uint64_t first_record; /* after an absence: the next one */
+	uint64_t missing;      /* records */
+	uint64_t away_ns;      /* 0: segments are missing */
 };
 
 /* The blocks of each size that records of the picture touch, as far as known. */
@@ -106,6 +118,10 @@ struct bc_overview {
 	struct bc_overview_column columns[BC_OVERVIEW_COLUMNS];
 	struct bc_page_counts cells[BC_OVERVIEW_COLUMNS];
 	unsigned row_limit;
+	/* The absences in the picture that are drawn, by segment and row. */
+	struct bc_overview_blank *absences;
+	size_t absence_count;
+	size_t absence_capacity;
 };
 
 /* ---- files: overview_files.c */
@@ -138,9 +154,9 @@ void bc_overview_clear(struct bc_overview *overview);
 /* Adds an empty column. Returns its index. */
 uint32_t bc_overview_add_column(struct bc_overview *overview, uint32_t recording, int64_t from_ns);
 
-/* Adds a column for the hole before a segment. Returns it. */
-struct bc_overview_column *bc_overview_add_hole(struct bc_overview *overview,
-	const struct bc_overview_segment *segment, int64_t from_ns, int64_t to_ns);
+/* Adds a column for a hole. Returns it. */
+struct bc_overview_column *bc_overview_add_hole(
+	struct bc_overview *overview, const struct bc_overview_blank *blank);
 
 /* Returns the part of some counts that is in the picture's places. It shares their regions. */
 struct bc_page_counts bc_overview_inside(
@@ -190,30 +206,32 @@ static inline bool bc_overview_is_hole_in(
 	       segment->hole.to_ns >= p->from_ns;
 }
 
+static inline struct bc_overview_blank bc_overview_hole_of(
+	const struct bc_overview_segment *segment)
+{
+	const struct bc_missing_segments *hole = &segment->hole;
+
+	return (struct bc_overview_blank){.segment = segment,
+		.from_ns = hole->from_ns,
+		.to_ns = hole->to_ns,
+		.first_record = hole->from,
+		.missing = hole->records};
+}
+
 /* The time of the last record of a chunk. The time of the first one is info->wall_ns. */
 static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
 	return bc_chunk_wall(info, info->last_tick, clock_hz);
 }
 
-/* Samples lost since the recording started, up to the end of a chunk. */
-static inline uint64_t bc_overview_lost(const struct bc_chunk_info *info)
-{
-	uint64_t sum = 0;
-
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		sum += info->totals.lost[cause];
-	return sum;
-}
-
-/* Samples lost in some chunks of a segment, whose list begins at `rows`. */
-static inline uint64_t bc_overview_lost_in(const struct bc_overview_segment *segment,
+/* What was lost in some chunks of a segment, whose list begins at `rows`. */
+static inline struct bc_loss bc_overview_loss(const struct bc_overview_segment *segment,
 	const struct bc_chunk_row *rows, uint32_t first, uint32_t end)
 {
-	uint64_t before = first != 0 ? bc_overview_lost(&rows[first - 1].info) : segment->lost_base;
-	uint64_t after = bc_overview_lost(&rows[end - 1].info);
+	const struct bc_loss before = first != 0 ? bc_totals_loss(&rows[first - 1].info.totals)
+						 : segment->base;
 
-	return after > before ? after - before : 0;
+	return bc_loss_since(bc_totals_loss(&rows[end - 1].info.totals), before);
 }
 
 #endif

@@ -106,26 +106,25 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};
 
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(r->id)},
-		{"label", bc_json_text_or_null(r->label)},
-		{"host", bc_json_text_or_null(r->host)},
-		{"state", json_string(states[r->state])},
-		{"from", time_json(w, r->from_ns)},
-		{"to", time_json(w, r->to_ns)},
-		{"ended", time_json(w, r->ended_ns)},
-		{"clock_hz", bc_json_u64(r->clock_hz)},
-		{"segments", json_integer(r->segments)},
-		{"missing_segments", json_integer(r->missing_segments)},
-		{"missing", bc_json_u64(r->missing)},
-		{"first_record", bc_json_u64(r->first_record)},
-		{"records", bc_json_u64(r->records)},
-		{"bytes", bc_json_u64(r->bytes)},
-		{"lost", bc_json_u64(r->lost)},
-		{"gaps", bc_json_u64(r->gaps)},
-		{"metadata", bc_metadata_parse(r->metadata)},
-		{NULL, NULL},
-	});
+	return bc_json_merge(bc_json_object((struct bc_json_member[]){
+				     {"id", bc_json_text(r->id)},
+				     {"label", bc_json_text_or_null(r->label)},
+				     {"host", bc_json_text_or_null(r->host)},
+				     {"state", json_string(states[r->state])},
+				     {"from", time_json(w, r->from_ns)},
+				     {"to", time_json(w, r->to_ns)},
+				     {"ended", time_json(w, r->ended_ns)},
+				     {"clock_hz", bc_json_u64(r->clock_hz)},
+				     {"segments", json_integer(r->segments)},
+				     {"missing_segments", json_integer(r->missing_segments)},
+				     {"missing", bc_json_u64(r->missing)},
+				     {"first_record", bc_json_u64(r->first_record)},
+				     {"records", bc_json_u64(r->records)},
+				     {"bytes", bc_json_u64(r->bytes)},
+				     {"metadata", bc_metadata_parse(r->metadata)},
+				     {NULL, NULL},
+			     }),
+		bc_loss_json(&r->loss));
 }
 
 static json_t *damage_json(const struct bc_overview_damage *damage)
@@ -230,22 +229,22 @@ static json_t *cells_json(const struct bc_overview_column *c)
 
 static json_t *column_json(const struct writer *w, const struct bc_overview_column *c)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"from", time_json(w, c->from_ns)},
-		{"to", time_json(w, c->to_ns)},
-		{"duration_ns", bc_json_u64(c->duration_ns)},
-		{"recording", json_integer(c->recording)},
-		{"first_record", bc_json_u64(c->first_record)},
-		{"is_hole", json_boolean(c->is_hole)},
-		{"missing", bc_json_u64(c->missing)},
-		{"records", bc_json_u64(c->records)},
-		{"uncounted", bc_json_u64(c->uncounted)},
-		{"counts", append_numbers(json_array(), c->counts, BC_PAGE_CLASSES)},
-		{"lost", bc_json_u64(c->lost)},
-		{"gaps", c->has_gaps ? bc_json_u64(c->gaps) : json_null()},
-		{"cells", cells_json(c)},
-		{NULL, NULL},
-	});
+	return bc_json_merge(
+		bc_json_object((struct bc_json_member[]){
+			{"from", time_json(w, c->from_ns)},
+			{"to", time_json(w, c->to_ns)},
+			{"duration_ns", bc_json_u64(c->duration_ns)},
+			{"recording", json_integer(c->recording)},
+			{"first_record", bc_json_u64(c->first_record)},
+			{"is_hole", json_boolean(c->is_hole)},
+			{"missing", bc_json_u64(c->missing)},
+			{"records", bc_json_u64(c->records)},
+			{"uncounted", bc_json_u64(c->uncounted)},
+			{"counts", append_numbers(json_array(), c->counts, BC_PAGE_CLASSES)},
+			{"cells", cells_json(c)},
+			{NULL, NULL},
+		}),
+		bc_loss_json(&c->loss));
 }
 
 static void write_lists(

@@ -150,22 +150,21 @@ static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struc
 	return rc;
 }
 
-/* Adds the samples that were lost before a record of a chunk. */
-static void add_lost(
-	struct sorting *s, const struct sorted_chunk *c, uint32_t at, uint64_t lost, bool is_gap)
+/* Adds what was lost before a record of a chunk. */
+static void add_loss(
+	struct sorting *s, const struct sorted_chunk *c, uint32_t at, struct bc_loss loss)
 {
 	int64_t ns = time_of(s, c, at);
 
 	if (!is_inside(&s->overview->picture, ns))
 		return;
 	struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
-	column->lost += lost;
-	column->gaps += is_gap;
+	bc_loss_add(&column->loss, loss);
 	set_first_record(column, c->info->first_record + at);
 }
 
 /* Adds a chunk that can't be read, at the time of its first record. */
-static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, uint64_t lost)
+static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, struct bc_loss loss)
 {
 	const struct bc_overview_picture *p = &s->overview->picture;
 	int64_t ns = c->info->wall_ns;
@@ -174,8 +173,7 @@ static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, uint
 	struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
 	column->records += c->info->records;
 	column->uncounted += c->info->records;
-	column->lost += lost;
-	column->has_gaps = column->has_gaps && c->info->events == 0;
+	bc_loss_add(&column->loss, loss);
 	set_first_record(column, c->info->first_record);
 }
 
@@ -230,23 +228,24 @@ static void add_clock_difference(
 	s->has_before = true;
 }
 
-/* Adds a column for the hole before a segment. The bin of the records before it ends there, the bin
+/* Adds a column for a hole. The bin of the records before it ends there, the bin
  * of the records after it begins there, and the bins in between become the hole. If both are the
  * same bin, it is divided. */
-static void add_hole(struct sorting *s, const struct bc_overview_segment *segment)
+static void add_hole(struct sorting *s, const struct bc_overview_blank *blank, bool is_followed)
 {
 	struct bc_overview *o = s->overview;
 	const struct bc_overview_picture *p = &o->picture;
-	const struct bc_missing_segments *hole = &segment->hole;
-	bool has_before = hole->from_ns >= p->from_ns;
-	bool has_after = hole->to_ns <= p->to_ns && segment->is_in;
-	int64_t from_ns = has_before ? hole->from_ns : p->from_ns;
-	int64_t to_ns = hole->to_ns <= p->to_ns ? hole->to_ns : p->to_ns;
+	uint32_t recording = blank->segment->recording;
+	bool has_before = blank->from_ns >= p->from_ns;
+	bool has_after = blank->to_ns <= p->to_ns && is_followed;
+	int64_t from_ns = has_before ? blank->from_ns : p->from_ns;
+	int64_t to_ns = blank->to_ns <= p->to_ns ? blank->to_ns : p->to_ns;
 	uint32_t first = bin_of(s, from_ns);
 	uint32_t end = bin_of(s, to_ns) + !has_after;
+	struct bc_overview_blank inside = *blank;
 
 	if (!s->has_holes) {
-		bin_column(s, segment->recording, to_ns)->missing += hole->records;
+		bin_column(s, recording, to_ns)->missing += blank->missing;
 		return;
 	}
 	if (has_before && s->bins[first] != NONE) {
@@ -259,11 +258,13 @@ static void add_hole(struct sorting *s, const struct bc_overview_segment *segmen
 		s->bins[first] = first == end ? NONE : s->bins[first];
 	}
 	if (has_after && s->bins[end] == NONE) {
-		struct bc_overview_column *after = bin_column(s, segment->recording, to_ns);
+		struct bc_overview_column *after = bin_column(s, recording, to_ns);
 		after->from_ns = to_ns;
 		after->duration_ns = (uint64_t)after->to_ns - (uint64_t)to_ns;
 	}
-	uint32_t column = (uint32_t)(bc_overview_add_hole(o, segment, from_ns, to_ns) - o->columns);
+	inside.from_ns = from_ns;
+	inside.to_ns = to_ns;
+	uint32_t column = (uint32_t)(bc_overview_add_hole(o, &inside) - o->columns);
 	for (uint32_t bin = first; bin < end; bin++)
 		s->bins[bin] = s->bins[bin] == NONE ? column : s->bins[bin];
 }
@@ -286,18 +287,19 @@ static void end_bins(struct sorting *s)
 }
 
 static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segment,
-	struct bc_chunk_row *rows, uint32_t at)
+	struct bc_chunk_row *rows, uint32_t at, uint64_t drawn_away_ns)
 {
 	struct bc_overview *o = s->overview;
 	struct bc_chunk *chunk = o->chunk;
 	struct bc_chunk_row *row = &rows[at];
 	struct sorted_chunk c = {.segment = segment, .info = &row->info, .is_sorted = true};
-	uint64_t lost = bc_overview_lost_in(segment, rows, at, at + 1);
+	struct bc_loss loss = bc_overview_loss(segment, rows, at, at + 1);
 
+	loss.away_ns -= drawn_away_ns < loss.away_ns ? drawn_away_ns : loss.away_ns;
 	add_clock_difference(s, &row->info, segment->clock_hz);
 	if (!bc_overview_read_chunk(o, row, chunk)) {
 		if (o->open.stop == 0)
-			add_unreadable(s, &c, lost);
+			add_unreadable(s, &c, loss);
 		return o->open.stop;
 	}
 	bc_chunk_ticks(chunk, s->ticks);
@@ -307,11 +309,13 @@ static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segme
 		const struct bc_event *event = &chunk->events[i];
 		if (event->kind != BC_EVENT_GAP)
 			continue;
-		add_lost(s, &c, event->position, event->value, true);
-		lost -= event->value < lost ? event->value : lost;
+		struct bc_loss own = {1, event->value, !event->exact, event->duration_ns};
+		own.away_ns = own.away_ns < loss.away_ns ? own.away_ns : loss.away_ns;
+		add_loss(s, &c, event->position, own);
+		loss = bc_loss_since(loss, own);
 	}
-	if (lost != 0)
-		add_lost(s, &c, 0, lost, false);
+	if ((loss.gaps | loss.lost | loss.inexact | loss.away_ns) != 0)
+		add_loss(s, &c, 0, loss);
 	return add_runs(s, &c, chunk);
 }
 
@@ -341,7 +345,7 @@ static void sort_columns(struct bc_overview *o)
 static uint64_t count_bins(const struct sorting *s)
 {
 	const struct bc_overview *o = s->overview;
-	uint64_t columns = 0;
+	uint64_t columns = s->has_holes ? 2 * o->absence_count : 0;
 
 	for (uint32_t i = 0; i < o->segment_count; i++) {
 		const struct bc_overview_recording *r = &o->recordings[o->segments[i]->recording];
@@ -355,9 +359,18 @@ static uint64_t count_bins(const struct sorting *s)
 	return columns;
 }
 
+/* An absence, if it is in this segment; otherwise NULL. */
+static const struct bc_overview_blank *absence_in(
+	const struct bc_overview *o, const struct bc_overview_segment *segment, size_t at)
+{
+	return at < o->absence_count && o->absences[at].segment == segment ? &o->absences[at]
+									   : NULL;
+}
+
 static int draw_segments(struct sorting *s)
 {
 	struct bc_overview *o = s->overview;
+	size_t next = 0; /* absence */
 	uint32_t recording = NONE;
 	int rc = 0;
 
@@ -365,19 +378,30 @@ static int draw_segments(struct sorting *s)
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		const struct bc_overview_segment *segment = o->segments[i];
 		bool has_hole = bc_overview_is_hole_in(o, segment);
-		if (!segment->is_in && !has_hole)
+		if (!segment->is_in && !has_hole && absence_in(o, segment, next) == NULL)
 			continue;
 		if (segment->recording != recording && !s->is_mixed)
 			end_bins(s);
 		recording = segment->recording;
+		const struct bc_overview_blank hole = bc_overview_hole_of(segment);
 		if (has_hole)
-			add_hole(s, segment);
-		if (!segment->is_in)
-			continue;
-		struct bc_chunk_row *rows = bc_overview_load_rows(o, segment);
+			add_hole(s, &hole, segment->is_in);
+		struct bc_chunk_row *rows = segment->is_in ? bc_overview_load_rows(o, segment)
+							   : NULL;
+		const struct bc_overview_blank *absence;
 		for (uint32_t at = segment->low; rows != NULL && rc == 0 && at <= segment->high;
-			at++)
-			rc = draw_chunk(s, segment, rows, at);
+			at++) {
+			uint64_t away_ns = 0;
+			for (; (absence = absence_in(o, segment, next)) != NULL &&
+				absence->row <= at;
+				next++) {
+				add_hole(s, absence, true);
+				away_ns = absence->row == at ? absence->away_ns : 0;
+			}
+			rc = draw_chunk(s, segment, rows, at, away_ns);
+		}
+		for (; (absence = absence_in(o, segment, next)) != NULL; next++)
+			add_hole(s, absence, false);
 	}
 	end_bins(s);
 	return rc;

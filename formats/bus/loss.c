@@ -99,6 +99,17 @@ void bc_loss_add(struct bc_loss *loss, struct bc_loss more)
 	loss->away_ns += more.away_ns;
 }
 
+static uint64_t above(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+struct bc_loss bc_loss_since(struct bc_loss now, struct bc_loss before)
+{
+	return (struct bc_loss){above(now.gaps, before.gaps), above(now.lost, before.lost),
+		above(now.inexact, before.inexact), above(now.away_ns, before.away_ns)};
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;

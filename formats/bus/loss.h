@@ -34,6 +34,10 @@ struct bc_loss bc_totals_loss(const struct bc_totals *totals);
 
 void bc_loss_add(struct bc_loss *loss, struct bc_loss more);
 
+/* Returns what was added to `before` to make `now`; of totals from files, which may be wrong, never
+ * less than nothing. */
+struct bc_loss bc_loss_since(struct bc_loss now, struct bc_loss before);
+
 /* Raises each member to that of `least`, which is known from elsewhere. */
 void bc_loss_raise(struct bc_loss *loss, struct bc_loss least);
 

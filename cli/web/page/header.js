@@ -2,7 +2,7 @@
 /* global d3 */
 
 import {
-	eventsByTime, hasClocks, hasPlaces, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
+	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
 	totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
 import { addressRange, CLASSES, count, lostText, plural, short, visible } from "./text.js";
@@ -116,7 +116,8 @@ export function emptyText() {
 	}
 	const holes = visibleHoles();
 	if (holes.length) {
-		return `No records in this view: ${missingText(d3.sum(holes, (hole) => hole.missing), holes.length)}.`;
+		return holes.length === 1 ? `No records in this view: ${holeText(holes[0])}.`
+			: `No records in this view: ${missingText(d3.sum(holes, (hole) => hole.missing), holes.length)}.`;
 	}
 	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));
 	const within = recordingAround();

@@ -2,6 +2,7 @@
 /* global d3 */
 
 import { CLASSES, PLACES, plural, PORT_0 } from "./text.js";
+import { formatDuration } from "./time.js";
 
 export const model = {
 	isReport: false,
@@ -140,6 +141,11 @@ export function missingText(records, segments) {
 	return records ? `${plural(records, "record")} missing` : segments ? `${plural(segments, "segment")} missing` : "";
 }
 
+// Why a hole has no records: nothing was recorded, or segments are missing.
+export function holeText(hole) {
+	return hole.away_ns ? `nothing recorded for ${formatDuration(hole.away_ns)}` : missingText(hole.missing) || "segments missing";
+}
+
 export function classIndex() {
 	return CLASSES.indexOf(model.shown);
 }
@@ -275,8 +281,8 @@ export function totals() {
 }
 
 // Spans of the view without records, between recordings and within those that overlap in time, as of several hosts. After a damaged chunk, `uncounted` records may be
-// anywhere in the span. Where segments are missing, `missing` records are. Returns [{from, to, isBetween, isHole, uncounted,
-// missing}], relative.
+// anywhere in the span. Where segments are missing or nothing was recorded, there is a `hole`, a column. Returns [{from, to, isBetween, isHole,
+// uncounted, hole}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];
@@ -300,7 +306,7 @@ export function pauses() {
 			spans.push({ from: ends[part], to: column.from, uncounted });
 		}
 		if (column.is_hole) {
-			spans.push({ from: column.from, to: column.to, isHole: true, missing: column.missing });
+			spans.push({ from: column.from, to: column.to, isHole: true, hole: column });
 		}
 		if (column.is_hole || column.first_record > latest[column.recording].first_record) {
 			latest[column.recording] = column;

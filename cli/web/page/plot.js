@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { isMoment, missingText, model, pauses, toAbsolute, toRelative } from "./model.js";
+import { holeText, isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
 import { plural } from "./text.js";
 import { formatDuration } from "./time.js";
 
@@ -139,7 +139,7 @@ export function drawPauses(context, scale, top, height, label) {
 		}
 		context.fillStyle = hatching(context, span.uncounted || span.isHole ? currentColours().gap : currentColours().line);
 		context.fillRect(x, top, width, height);
-		const text = span.isHole ? (missingText(span.missing) || "not here")
+		const text = span.isHole ? holeText(span.hole)
 			: span.uncounted ? `${plural(span.uncounted, "record")} not counted`
 			: `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
 		if (label && context.measureText(text).width + 12 < width) {

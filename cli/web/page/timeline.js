@@ -261,7 +261,8 @@ export function timelineTip(canvas, x, y) {
 export function holeLines(hole) {
 	return [
 		["time", `${formatTime(toAbsolute(hole.from), 1, false)} + ${formatDuration(hole.to - hole.from)}`],
-		["missing", hole.missing ? `${plural(hole.missing, "record")}, from ${count(hole.first_record)}` : "unknown number of records"],
+		hole.away_ns ? ["not recorded", formatDuration(hole.away_ns)]
+			: ["missing", hole.missing ? `${plural(hole.missing, "record")}, from ${count(hole.first_record)}` : "unknown number of records"],
 	];
 }
 
@@ -279,6 +280,8 @@ function columnLines(column) {
 		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
 		...(column.missing ? [["missing", plural(column.missing, "record")]] : []),
-		...(column.lost ? [["lost", count(column.lost)]] : []),
+		...(column.away_ns ? [["not recorded", formatDuration(column.away_ns)]] : []),
+		...(column.lost ? [["lost", `${column.inexact_gaps ? "at least " : ""}${count(column.lost)}`]]
+			: column.inexact_gaps ? [["lost", "unknown number"]] : []),
 	];
 }

@@ -46,6 +46,7 @@ struct fixture {
 	uint64_t clock_hz;
 	uint64_t number;
 	uint64_t lost;
+	struct bc_totals totals; /* of the recording */
 	unsigned recordings;
 	bool has_pages;    /* segments get a page summary */
 	bool is_uncounted; /* chunks have no page counts */
@@ -123,8 +124,10 @@ static void start_segment(struct fixture *f, const char *recording, uint32_t seg
 	char name[BC_SEGMENT_NAME_MAX];
 
 	f->recordings += strcmp(f->recording, recording) != 0;
-	if (segment == 0)
+	if (segment == 0) {
 		f->number = f->lost = 0;
+		f->totals = (struct bc_totals){.gaps = 0};
+	}
 	snprintf(f->recording, sizeof(f->recording), "%s", recording);
 	snprintf(header.recording, sizeof(header.recording), "%s", recording);
 	f->segment = segment;
@@ -180,11 +183,24 @@ static void add_gap(struct fixture *f, uint64_t lost)
 	f->lost += lost;
 }
 
+/* A gap in which the board was away for so long before the chunk. */
+static void add_absence(struct fixture *f, uint64_t away_ns)
+{
+	struct bc_event gap = {.kind = BC_EVENT_GAP,
+		.position = f->chunk->info.records,
+		.cause = BC_GAP_UNPLUGGED,
+		.duration_ns = away_ns};
+
+	assert_true(bc_chunk_add_event(f->chunk, &gap, NULL));
+}
+
 static void append_chunk(struct fixture *f)
 {
 	size_t header_bytes;
 
-	f->chunk->info.totals.lost[BC_GAP_BOARD] = f->lost;
+	bc_totals_add(&f->totals, f->chunk);
+	f->totals.lost[BC_GAP_BOARD] = f->lost;
+	f->chunk->info.totals = f->totals;
 	const struct bc_loss loss = bc_chunk_loss(f->chunk);
 	bc_chunk_encode(f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	if (f->is_uncounted) {
@@ -470,8 +486,6 @@ TEST_F(many_segments_are_units)
 	update(f);
 	assert_int_equal(draw_all(f, 3, 200)->unit, BC_OVERVIEW_SEGMENTS);
 	assert_int_equal(draw_all(f, 2, 200)->unit, BC_OVERVIEW_SEGMENTS);
-	const struct bc_overview_column *c = bc_overview_picture(f->overview)->columns;
-	assert_true(c->has_gaps);
 	assert_int_equal(only_recording(f)->segments, 12);
 }
 
@@ -759,14 +773,13 @@ TEST_F(lost_samples_and_gaps_are_in_the_column_of_the_next_record)
 		const struct bc_overview_column *c = &p->columns[i];
 		bool has_gap = c->from_ns <= START + 100000 && START + 100000 < c->to_ns;
 		bool has_loss = c->from_ns <= START + 1000000 && START + 1000000 < c->to_ns;
-		assert_true(c->has_gaps);
-		assert_int_equal(c->gaps, has_gap ? 1 : 0);
-		assert_int_equal(c->lost, has_gap ? 17 : has_loss ? 5 : 0);
-		lost += c->lost;
+		assert_int_equal(c->loss.gaps, has_gap ? 1 : 0);
+		assert_int_equal(c->loss.lost, has_gap ? 17 : has_loss ? 5 : 0);
+		lost += c->loss.lost;
 	}
 	assert_int_equal(lost, 22);
-	assert_int_equal(only_recording(f)->lost, 22);
-	assert_int_equal(only_recording(f)->gaps, 1);
+	assert_int_equal(only_recording(f)->loss.lost, 22);
+	assert_int_equal(only_recording(f)->loss.gaps, 1);
 }
 
 TEST_F(losses_before_the_first_segment_that_is_left_are_not_shown)
@@ -784,8 +797,8 @@ TEST_F(losses_before_the_first_segment_that_is_left_are_not_shown)
 	seal(f);
 	char *last = f->paths[1];
 	assert_int_equal(bc_overview_update(f->overview, &last, 1), 0);
-	assert_int_equal(only_recording(f)->lost, 7);
-	assert_int_equal(draw_all(f, 256, 200)->columns[0].lost, 7);
+	assert_int_equal(only_recording(f)->loss.lost, 7);
+	assert_int_equal(draw_all(f, 256, 200)->columns[0].loss.lost, 7);
 }
 
 TEST_F(a_new_epoch_ends_a_column_at_its_last_record)
@@ -1489,4 +1502,116 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 	}
 	bc_byte_buffer_free(&printed);
 	bc_byte_buffer_free(&expected);
+}
+
+/* ---- absences */
+
+#define ABSENCES 2u
+
+struct absence {
+	int64_t from_ns;
+	int64_t to_ns;
+};
+
+/* Writes segments of chunks, each 100 ms after the one before it. Before two of them, the board was
+ * away; a mark was set meanwhile. */
+static void write_absences(struct fixture *f, uint32_t segments, uint32_t chunks, uint64_t away_ns,
+	struct absence absences[ABSENCES])
+{
+	uint32_t count = segments * chunks;
+	int64_t at_ns = START;
+	unsigned absent = 0;
+
+	for (uint32_t i = 0; i < count; i++, at_ns += SECOND / 10) {
+		bool is_absent = i == count / 3 || i == count / 2;
+		if (i % chunks == 0)
+			start_segment(f, FIRST, i / chunks);
+		if (is_absent) {
+			struct bc_event mark = {.kind = BC_EVENT_MARK};
+			int64_t last_ns = f->written[f->count - 1].time_ns;
+			reset_chunk(f, last_ns + (int64_t)away_ns / 2, absent);
+			assert_true(bc_chunk_add_event(f->chunk, &mark, NULL));
+			append_chunk(f);
+			at_ns = last_ns + (int64_t)away_ns;
+			absences[absent++] = (struct absence){last_ns, at_ns};
+		}
+		reset_chunk(f, at_ns, absent);
+		if (is_absent)
+			add_absence(f, away_ns);
+		add_records(f, RECORDS, 1, 100);
+		append_chunk(f);
+		if ((i + 1) % chunks == 0)
+			seal(f);
+	}
+}
+
+/* Checks that each absence is a hole that no other column overlaps. */
+static void check_absences(
+	const struct bc_overview_picture *p, const struct absence *absences, uint64_t away_ns)
+{
+	unsigned holes = 0;
+	struct bc_loss loss = {.gaps = 0};
+
+	for (uint32_t i = 0; i < p->column_count; i++) {
+		const struct bc_overview_column *c = &p->columns[i];
+		bc_loss_add(&loss, c->loss);
+		for (unsigned n = 0; n < ABSENCES && !c->is_hole; n++)
+			assert_true(c->to_ns <= absences[n].from_ns + 1 ||
+				    c->from_ns >= absences[n].to_ns);
+		if (!c->is_hole)
+			continue;
+		assert_true(c->from_ns >= absences[holes].from_ns);
+		assert_true(c->from_ns <= absences[holes].from_ns + 1);
+		assert_int_equal(c->to_ns, absences[holes].to_ns);
+		assert_int_equal(c->loss.away_ns, away_ns);
+		assert_int_equal(c->loss.gaps, 0);
+		assert_int_equal(c->missing, 0);
+		holes++;
+	}
+	assert_int_equal(holes, ABSENCES);
+	assert_int_equal(loss.gaps, ABSENCES);
+	assert_int_equal(loss.inexact, ABSENCES);
+	assert_int_equal(loss.away_ns, ABSENCES * away_ns);
+}
+
+TEST_F(an_absence_is_a_hole_in_every_picture)
+{
+	static const struct {
+		uint32_t segments;
+		uint32_t chunks;
+	} sizes[] = {{1, 6}, {1, 200}, {4, 60}, {20, 15}};
+	static const unsigned seconds[] = {5, 17, 40};
+	static const unsigned columns[] = {16, 32, 100, 512};
+	unsigned units = 0;
+
+	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(seconds); i++) {
+		uint64_t away_ns = seconds[i % 3] * (uint64_t)SECOND;
+		struct absence absences[ABSENCES];
+		f->count = f->recordings = 0;
+		f->recording[0] = '\0';
+		write_absences(f, sizes[i / 3].segments, sizes[i / 3].chunks, away_ns, absences);
+		update(f);
+		assert_int_equal(only_recording(f)->loss.away_ns, ABSENCES * away_ns);
+		for (size_t n = 0; n < COUNT_OF(columns); n++) {
+			const struct bc_overview_picture *p = draw_all(f, columns[n], 20);
+			units |= 1u << p->unit;
+			check_absences(p, absences, away_ns);
+		}
+		/* In the middle of one, there is nothing else. */
+		struct bc_overview_options options = options_default();
+		options.from_ns = absences[1].from_ns + SECOND;
+		options.to_ns = absences[1].to_ns - SECOND;
+		const struct bc_overview_picture *p = draw(f, &options);
+		unsigned holes = 0;
+		for (uint32_t n = 0; n < p->column_count; n++)
+			holes += p->columns[n].is_hole;
+		assert_int_equal(holes, 1);
+		while (f->path_count > 0) {
+			assert_int_equal(unlink(f->paths[--f->path_count]), 0);
+			free(f->paths[f->path_count]);
+		}
+		update(f);
+	}
+	assert_int_equal(units, 1u << BC_OVERVIEW_RECORDS | 1u << BC_OVERVIEW_CHUNKS |
+					1u << BC_OVERVIEW_SUMMARY | 1u << BC_OVERVIEW_SEGMENTS);
 }
