@@ -4,8 +4,6 @@ import collections
 import random
 import struct
 
-import pytest
-
 import harness
 import reference
 from cut_model import buscap, read, record_file

@@ -3,8 +3,6 @@
 import json
 import struct
 
-import pytest
-
 import harness
 import reference
 from api_harness import Api, daemon_in

@@ -6,8 +6,6 @@ import random
 import re
 import struct
 
-import pytest
-
 import harness
 import reference
 from cut_model import SELECTORS, Selection, read, record_file, rich_stream

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from harness import BUSCAP, equal, need, run
 
 
