@@ -636,7 +636,7 @@ TEST_CASES(rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger,
 	f->dice.state = c->seed;
 	make_rotated(f, 130);
 	update(f);
-	for (unsigned zoom = 0; zoom < 6; zoom += test_stride(3)) {
+	for (unsigned zoom = 0; zoom < 6; zoom += test_stride(6)) {
 		struct bc_overview_options options = options_default();
 		struct sizes outer = {BC_PAGE_SHIFTS, BC_PORT_SHIFTS};
 		options.columns = c->columns;
@@ -1494,7 +1494,7 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 		a.printed = &printed;
 		for (size_t i = unit == 0 ? 0 : 3; i < COUNT_OF(steps); i++) {
 			for (long n = 0; take_steps(&a, i, n / 2, n % 2 != 0);
-				n += test_stride(31)) {
+				n += test_stride(61)) {
 				assert_int_equal(printed.used, expected.used);
 				assert_memory_equal(printed.bytes, expected.bytes, expected.used);
 			}
