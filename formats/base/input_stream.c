@@ -4,6 +4,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+static void report_progress(struct bc_input_stream stream)
+{
+	if (stream.progress != NULL)
+		stream.progress->on_progress(stream.progress->context);
+}
+
 static int wait_readable(struct bc_input_stream stream)
 {
 	struct pollfd fds[2] = {
@@ -27,7 +33,7 @@ ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t si
 			return rc;
 		ssize_t n = read(stream.fd, out, size);
 		if (n > 0)
-			bc_report_progress(stream.progress);
+			report_progress(stream);
 		if (n >= 0)
 			return n;
 		if (errno == EAGAIN)
@@ -43,6 +49,6 @@ int bc_input_stream_poll(struct bc_input_stream stream)
 {
 	struct pollfd wake = {.fd = stream.wake_fd, .events = POLLIN};
 
-	bc_report_progress(stream.progress);
+	report_progress(stream);
 	return stream.wake_fd >= 0 && poll(&wake, 1, 0) > 0 ? -ECANCELED : 0;
 }

@@ -8,19 +8,11 @@
 
 #include "formats/base/must_check.h"
 
-/* A callback for long work on files: called after each piece, to show that the work is not stuck.
- */
+/* For long work on files: called after each piece, to show that the work is not stuck. */
 struct bc_progress_cb {
 	void (*on_progress)(void *context);
 	void *context;
 };
-
-/* Calls the callback. `progress` may be NULL. */
-static inline void bc_report_progress(const struct bc_progress_cb *progress)
-{
-	if (progress != NULL)
-		progress->on_progress(progress->context);
-}
 
 struct bc_input_stream {
 	int fd;
