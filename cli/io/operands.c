@@ -2,7 +2,7 @@
  * makes the files of it, and may be called again. A row is a file and its key: rows of a directory
  * have the keys of their names, so that nothing is opened; keys of named files are read from the
  * file, from as little of it as is intact. Rows are sorted by their keys; what is not a segment
- * keeps its place. The last part opens the listed files for commands that search segments. */
+ * keeps its place. */
 #include "cli/io/operands.h"
 
 #include <ctype.h>
@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/io/file.h"
-#include "cli/io/filter_args.h"
 #include "cli/io/give_way.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -493,39 +491,45 @@ static bool accept_header(
 	return false;
 }
 
-/* Opens a regular file, and reads its header if that is intact. Returns a descriptor; or -1 with
- * errno set, EINVAL if it is not a regular file. Doesn't wait for a pipe. */
-static int open_segment(struct bc_segment_header *header, bool *has_header, const char *path)
+int bc_operands_open_segment(const struct bc_operands *o, const char *path, bool *has_header)
 {
+	struct bc_segment_header header;
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int error;
 
-	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-		close(fd);
-		fd = -1;
-		errno = EINVAL;
+	*has_header = false;
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		error = EINVAL;
+	} else {
+		*has_header = bc_segment_header_load(&header, fd) == 0;
+		if (!*has_header || accept_header(o, path, &header))
+			return fd;
+		error = EXDEV;
 	}
-	*has_header = fd >= 0 && bc_segment_header_load(header, fd) == 0;
-	return fd;
+	close(fd);
+	errno = error;
+	return -1;
 }
 
 /* Returns false if a file of a directory is to be left out. */
 static bool check_row(const struct bc_operands *o, const struct row *row, enum bc_exit *exit)
 {
-	struct bc_segment_header header;
 	bool has_header;
 
 	if (!row->is_listed)
 		return true;
 	if (!bc_segment_path_find(row->path))
 		return false; /* deleted since it was listed */
-	int fd = open_segment(&header, &has_header, row->path);
-	bool is_file = fd >= 0 || errno != EINVAL; /* reading it reports why it can't be */
+	int fd = bc_operands_open_segment(o, row->path, &has_header);
+	int error = errno;
 	if (fd >= 0)
 		close(fd);
-	if (is_file && (!has_header || accept_header(o, row->path, &header)))
-		return true;
-	if (!is_file)
+	if (fd >= 0 || (error != EINVAL && error != EXDEV))
+		return true; /* reading it reports why it can't be */
+	if (error == EINVAL)
 		bc_print_error(o->console, row->path, "skipped: not a file");
 	*exit = bc_exit_worse(*exit, BC_EXIT_DAMAGED);
 	return false;
@@ -745,100 +749,4 @@ void bc_files_free(struct bc_files *files)
 	free(files->paths);
 	free(files->groups);
 	*files = (struct bc_files){.paths = NULL};
-}
-
-/* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
-static int open_damaged(const struct bc_console *console, const char *path, const char **why)
-{
-	struct bc_console silent;
-	struct bc_file file;
-	int fd = -1;
-
-	*why = "not a segment";
-	if (!bc_console_silence(&silent, console))
-		return -1;
-	if (bc_file_open(&file, &silent, path, BC_FORMAT_UNKNOWN) == BC_EXIT_OK) {
-		if (file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
-			fd = file.fd;
-			file.is_ours = false; /* but the caller's */
-		} else if (file.probe.format == BC_FORMAT_SEGMENT) {
-			*why = "a compressed segment; decompress it first";
-		}
-		bc_file_close(&file);
-	}
-	fclose(silent.err);
-	return fd;
-}
-
-/* Opens a segment file. Returns a descriptor; or -1 with errno set: ENOENT if the file was deleted;
- * otherwise an error was printed. EBADMSG: it is not a segment; EXDEV: it has the name of another
- * one. */
-static int on_search_open(void *context, const char *path)
-{
-	struct bc_segment_input *input = context;
-	const struct bc_operands *operands = &input->operands;
-	const char *why = "not a file; a pipe can't be searched for segments";
-	struct bc_segment_header header;
-	bool has_header;
-	int fd = open_segment(&header, &has_header, path);
-	int error = errno;
-	enum bc_exit code = bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED;
-
-	if (has_header && accept_header(operands, path, &header))
-		return fd;
-	if (fd < 0 && error == ENOENT)
-		return -1;
-	if (fd >= 0)
-		close(fd);
-	if (has_header) {
-		error = EXDEV;
-	} else if (fd < 0 && error != EINVAL) {
-		bc_print_error(operands->console, path, "can't open: %s", strerror(error));
-		code = BC_EXIT_FAILED;
-	} else {
-		if (fd >= 0 && (fd = open_damaged(operands->console, path, &why)) >= 0)
-			return fd;
-		bc_print_error(operands->console, path, "%s", why);
-		error = EBADMSG;
-	}
-	input->exit = bc_exit_worse(input->exit, code);
-	errno = error;
-	return -1;
-}
-
-static enum bc_exit print_fault(
-	const struct bc_console *console, const struct bc_segment_fault *fault)
-{
-	struct bc_file file = {.name = fault->file};
-
-	switch (fault->kind) {
-	case BC_SEGMENT_DAMAGED:
-		bc_print_damage(console, fault->file, fault->offset, fault->bytes, fault->what);
-		return BC_EXIT_DAMAGED;
-	case BC_SEGMENT_UNREADABLE:
-		return bc_print_read_error(console, &file, fault->error);
-	case BC_SEGMENT_MISSING:
-		bc_print_error(console, fault->file, "%s", fault->what);
-		return BC_EXIT_DAMAGED;
-	case BC_SEGMENT_REPEATED:
-		bc_print_error(console, fault->file, "the same segment again; skipped");
-		return BC_EXIT_OK;
-	case BC_SEGMENT_NO_CLOCK:
-		bc_print_error(console, fault->file, BC_NO_CLOCK_TEXT);
-		return BC_EXIT_OK;
-	}
-	return BC_EXIT_OK;
-}
-
-static void on_search_fault(void *context, const struct bc_segment_fault *fault)
-{
-	struct bc_segment_input *input = context;
-
-	input->exit = bc_exit_worse(input->exit, print_fault(input->operands.console, fault));
-}
-
-struct bc_segment_io bc_segment_input_io(struct bc_segment_input *input)
-{
-	return (struct bc_segment_io){
-		.context = input, .open = on_search_open, .fault = on_search_fault};
 }

@@ -19,8 +19,6 @@
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
-#include "formats/recording/segments.h"
-#include "formats/segment/segment_header.h"
 
 struct bc_operand {
 	char *path; /* a file, "-", or a directory */
@@ -45,6 +43,13 @@ void bc_operands_close(struct bc_operands *operands);
 
 /* True if the user has named this file: then it is read whatever it is. */
 bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
+
+/* Opens one of the files, if it is a regular file. Sets *has_header if its header is intact.
+ * Returns a descriptor; or -1 with errno set, EINVAL if it is not a regular file; EXDEV if it is a
+ * directory's and has the name of another segment, which has been reported. Doesn't wait for a
+ * pipe. */
+int bc_operands_open_segment(
+	const struct bc_operands *operands, const char *path, bool *has_header);
 
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
  * recordings. Reports unreadable subdirectories, and a directory without recordings. Returns
@@ -89,16 +94,5 @@ enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *fil
 int bc_operands_list_again(
 	const struct bc_operands *operands, struct bc_files *files) BC_MUST_CHECK;
 void bc_files_free(struct bc_files *files);
-
-/* ---- How the commands that search segments open files, and print what is wrong with them. */
-
-struct bc_segment_input {
-	struct bc_operands operands; /* that named the files */
-	enum bc_exit exit;           /* made worse by what is printed */
-};
-
-/* Returns functions that open segment files and print faults. Their context is `input`, which may
- * be the first member of the caller's state. */
-struct bc_segment_io bc_segment_input_io(struct bc_segment_input *input);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/no_match.h"
-#include "cli/io/operands.h"
+#include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/io/filter_args.h"
-#include "cli/io/operands.h"
+#include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

@@ -14,7 +14,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/operands.h"
+#include "cli/io/segment_input.h"
 #include "cli/overview/overview.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"

@@ -11,7 +11,7 @@
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
-#include "cli/io/operands.h"
+#include "cli/io/segment_input.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
