@@ -95,18 +95,6 @@ const char *bc_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_event *gap)
 	return out;
 }
 
-enum bc_exit bc_print_holes_before(
-	const struct bc_console *console, const char *file, struct bc_sequence_check *sequence)
-{
-	struct bc_missing_segments missing;
-	char what[BC_MISSING_TEXT];
-
-	if (!bc_sequence_check_named(sequence, file, &missing))
-		return BC_EXIT_OK;
-	bc_print_error(console, file, "%s", bc_missing_write(what, &missing));
-	return BC_EXIT_DAMAGED;
-}
-
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
 {
 	if (faults > FAULTS_MAX)
@@ -273,10 +261,17 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 			.clock_hz = header != NULL ? header->clock_hz : 0};
 }
 
+/* After a file of which nothing was read: prints which segments before it are not here. */
 static void end_unread(struct bc_trace *t, const char *path)
 {
+	struct bc_missing_segments missing;
+	char what[BC_MISSING_TEXT];
+
+	if (!bc_sequence_check_named(&t->sequence, path, &missing))
+		return;
 	bc_trace_hide_progress(t);
-	t->exit = bc_exit_worse(t->exit, bc_print_holes_before(t->console, path, &t->sequence));
+	bc_print_error(t->console, path, "%s", bc_missing_write(what, &missing));
+	t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
 }
 
 bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)

@@ -31,10 +31,6 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 void bc_print_notes(
 	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes);
 
-/* After a file of which nothing was read: prints which segments before it are not here. */
-enum bc_exit bc_print_holes_before(
-	const struct bc_console *console, const char *file, struct bc_sequence_check *sequence);
-
 /* At the end of the file: prints how many of its `faults` were not printed, if any. */
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
 

@@ -609,17 +609,6 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 	struct chunk_state *c = r->state;
 
 	while (batch->count == 0 && batch->run.count == 0) {
-		if (c->has_chunk && r->options.as_records && !r->options.as_runs) {
-			c->has_chunk = false;
-			batch->run = (struct bc_record_run){.records = c->chunk.records,
-				.count = c->chunk.info.records,
-				.number = c->chunk.info.first_record,
-				.tick = bc_chunk_tick_before(&c->chunk),
-				.epoch = c->chunk.info.epoch};
-			batch->chunk = &c->chunk;
-			batch->chunk_info = &c->chunk.info;
-			return 1;
-		}
 		if (c->has_chunk) {
 			next_entries(r, c, batch);
 			continue;

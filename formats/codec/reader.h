@@ -39,8 +39,6 @@ struct bc_batch {
 	struct bc_record_run run;     /* only with as_records or as_runs; count 0: none */
 	const struct bc_fault *fault; /* NULL: none */
 
-	/* For segments: the chunk of the run, with as_records; otherwise NULL. */
-	const struct bc_chunk *chunk;
 	/* For segments: the header of the chunk that contains the entries or the run; otherwise
 	 * NULL. */
 	const struct bc_chunk_info *chunk_info;
@@ -58,13 +56,8 @@ struct bc_reader_run {
 
 struct bc_reader_options {
 	struct bc_format_options format;
-	/* Return the records of segments, byu and byu-be directly, without converting them to
-	 * entries: those of a chunk as one run, with the events left in the chunk. Other formats
-	 * are not affected. */
-	bool as_records;
-	/* Return the records of segments between two events as a run, the events as entries, also
-	 * with as_records. Other formats are not affected. */
-	bool as_runs;
+	bool as_records; /* return the records of byu and byu-be as runs, not as entries */
+	bool as_runs;    /* the same for segments: the records between two events */
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
 	 * all. It is called when the header has been read, possibly several times for a chunk. With
 	 * index_fd, chunks that are not needed are skipped without being read. It is also called

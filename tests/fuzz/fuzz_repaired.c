@@ -82,7 +82,7 @@ static void read_entries(int fd, bool has_index)
 	char err[160];
 	struct bc_reader_options options = {.format = bc_format_options_default(),
 		.index_fd = has_index ? fd : -1,
-		.as_records = has_index,
+		.as_runs = has_index,
 		.needs_chunk = needs_chunk,
 		.context = &filter,
 		.sequence = &sequence};

@@ -125,8 +125,7 @@ static char *read_all(int fd, enum bc_format format, const struct read_options *
 		0);
 	assert_int_equal(bc_reader_open(&reader, input, format, &reader_options), 0);
 	while ((rc = bc_reader_next(reader, &batch)) == 1) {
-		assert_true(batch.count != 0 || batch.run.count != 0 || batch.fault != NULL ||
-			    batch.chunk != NULL);
+		assert_true(batch.count != 0 || batch.run.count != 0 || batch.fault != NULL);
 		if (options->skips != NULL && batch.count != 0)
 			skip_some(out, reader, &batch, options->skips);
 		show_batch(out, &batch);
@@ -577,7 +576,6 @@ static struct segment_run run_segment(int fd, const struct read_options *options
 	size_t bytes;
 	FILE *out = open_memstream(&run.text, &bytes);
 	struct bc_reader_options reader_options = {.format = bc_format_options_default(),
-		.as_records = options->as_records,
 		.needs_chunk = options->needs_chunk,
 		.context = options->context,
 		.index_fd = options->index_fd != 0 ? fd : -1,
@@ -629,33 +627,6 @@ TEST_WITH(segments, s, a_segment_gives_records_events_and_epochs_in_order)
 	free(expected);
 }
 
-/* The first tick of each chunk is that of the previous record plus the delta. */
-TEST_WITH(segments, s, a_segment_as_records_has_the_ticks_of_its_entries)
-{
-	struct read_options options = {.as_records = true};
-	char *records = read_all(fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &options);
-	char *entries = read_all(
-		fd_of(s->one.bytes, s->one.size), BC_FORMAT_SEGMENT, &nothing_special);
-	const char *r = records;
-
-	for (char *e = entries; *e != '\0';) {
-		char *end = strchr(e, '\n');
-		char line[300];
-		snprintf(line, sizeof(line), "%.*s", (int)(end - e), e);
-		/* The text of a mark contains a newline. */
-		bool is_record = strstr(line, ": kind 0 ") != NULL;
-		if (is_record) {
-			char *epoch = strstr(line, " epoch ");
-			assert_int_equal(strncmp(r, line, (size_t)(epoch - line)), 0);
-			r = strchr(r, '\n') + 1;
-		}
-		e = end + 1;
-	}
-	assert_string_equal(r, "");
-	free(records);
-	free(entries);
-}
-
 static bool needs_even_chunk(void *context, const struct bc_chunk_info *info)
 {
 	(void)context;
@@ -668,7 +639,7 @@ static void assert_same_in_runs(const uint8_t *bytes, size_t n)
 	for (int is_some = 0; is_some < 2; is_some++) {
 		struct read_options options = {.needs_chunk = is_some ? needs_even_chunk : NULL};
 		char *expected = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
-		options.as_runs = options.as_records = true;
+		options.as_runs = true;
 		char *text = read_all(fd_of(bytes, n), BC_FORMAT_SEGMENT, &options);
 		assert_string_equal(text, expected);
 		free(text);
