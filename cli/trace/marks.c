@@ -19,7 +19,8 @@
 enum { OPTION_KIND = 1000 };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_KIND, "kind", "KIND", "choice:gap|mark|trigger", "only gaps, marks or triggers"},
+	{OPTION_KIND, "kind", "KIND", "choice:gap|mark|missing|trigger",
+		"only gaps, marks, missing segments or triggers"},
 	BC_FILTER_OPTIONS_TIME,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
 	{0},
@@ -30,9 +31,9 @@ const struct bc_usage bc_marks_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "list the marks, triggers and gaps of recordings",
-	.text = "Prints the marks, triggers and gaps of recordings: number of the next record, "
-		"time of "
-		"day, kind, and its text or what was lost. Without an operand, lists the daemon's "
+	.text = "Prints the marks, triggers, gaps and missing segments of recordings: number of "
+		"the next record, time of day, kind, and its text or what was lost. Without an "
+		"operand, lists the daemon's "
 		"directory. Only chunks that have any are read.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were read, "
@@ -41,8 +42,9 @@ const struct bc_usage bc_marks_usage = {
 };
 
 struct marks {
+	struct bc_segment_input input; /* first: the context of its functions */
+	void (*on_fault)(void *context, const struct bc_segment_fault *fault);
 	const struct bc_console *console;
-	struct bc_segment_input input;
 	struct bc_segments files;
 	struct bc_output output;
 	bool is_json;
@@ -64,6 +66,8 @@ struct moment {
 	bool has_wall;
 	int64_t wall_ns;
 };
+
+static const char missing_kind[] = "missing";
 
 static const char *kind_name(const struct bc_event *event)
 {
@@ -151,6 +155,61 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		m->input.exit = bc_print_no_memory(m->console);
 }
 
+static bool print_missing_json(struct marks *m, const struct bc_segment_fault *fault)
+{
+	const struct bc_missing_segments *missing = fault->missing;
+	bool is_known = missing->records != 0;
+	struct bc_segment_name name;
+	bool has_name = bc_segment_name_read(&name, basename(fault->file));
+
+	return bc_output_json_value(&m->output,
+		bc_json_object((struct bc_json_member[]){
+			{"kind", json_string(missing_kind)},
+			{"number", is_known ? bc_json_u64(missing->from) : json_null()},
+			{"time", is_known ? bc_json_time(missing->from_ns) : json_null()},
+			{"file", bc_json_text(fault->file)},
+			{"recording", bc_json_text(has_name ? name.recording : NULL)},
+			{"segment", json_integer(missing->first)},
+			{"segments", json_integer(missing->count)},
+			{"records", is_known ? bc_json_u64(missing->records) : json_null()},
+			{"text", bc_json_text(fault->what)},
+			{NULL, NULL},
+		}));
+}
+
+/* Lists segments that are missing before a file. */
+static void print_missing(struct marks *m, const struct bc_segment_fault *fault)
+{
+	const struct bc_missing_segments *missing = fault->missing;
+	char number[24] = "-";
+	char wall[BC_RFC3339_BYTES] = "-";
+
+	if (m->kind != NULL && strcmp(m->kind, missing_kind) != 0)
+		return;
+	m->printed++;
+	if (m->is_json) {
+		if (!print_missing_json(m, fault))
+			m->input.exit = bc_print_no_memory(m->console);
+		return;
+	}
+	if (missing->records != 0) {
+		snprintf(number, sizeof(number), "%" PRIu64, missing->from);
+		bc_rfc3339_write(wall, missing->from_ns);
+	}
+	bc_output_format(&m->output, "%10s  %s  ", number, wall);
+	bc_output_safe(&m->output, fault->file);
+	bc_output_format(&m->output, "  %-7s  %s\n", missing_kind, fault->what);
+}
+
+static void on_marks_fault(void *context, const struct bc_segment_fault *fault)
+{
+	struct marks *m = context;
+
+	if (fault->kind == BC_SEGMENT_MISSING)
+		print_missing(m, fault);
+	m->on_fault(&m->input, fault);
+}
+
 /* True if events of a chunk can be in the time that is selected; then sets m->span. */
 static bool is_in_time(struct marks *m, uint32_t row)
 {
@@ -176,6 +235,9 @@ static bool read_chunk(struct marks *m, uint32_t row)
 static void list_files(struct marks *m)
 {
 	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
+		/* Relative times are known after the first chunk. */
+		m->files.from_ns = m->args.filter.from_ns;
+		m->files.to_ns = m->args.filter.to_ns;
 		if (!bc_segments_open(&m->files, i, NULL))
 			continue;
 		for (uint32_t row = 0;
@@ -191,7 +253,7 @@ static void list_files(struct marks *m)
 
 static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 {
-	const struct bc_segment_io io = bc_segment_input_io(&m->input);
+	struct bc_segment_io io = bc_segment_input_io(&m->input);
 	struct bc_files files;
 	enum bc_exit code = bc_operands_read(&m->input.operands, &files, m->console,
 		(const char *const *)argv + optind, argc - optind, BC_FILES_SORTED);
@@ -201,6 +263,8 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	if (code != BC_EXIT_OK)
 		goto out;
 	m->input.exit = files.exit;
+	m->on_fault = io.fault;
+	io.fault = on_marks_fault;
 	if (!bc_segments_init(&m->files, &io, files.paths, files.count)) {
 		code = bc_print_no_memory(m->console);
 		goto out;
@@ -228,9 +292,10 @@ static bool read_marks_option(struct marks *m, int letter)
 	case OPTION_KIND:
 		m->kind = optarg;
 		if (strcmp(optarg, "gap") == 0 || strcmp(optarg, "mark") == 0 ||
-			strcmp(optarg, "trigger") == 0)
+			strcmp(optarg, missing_kind) == 0 || strcmp(optarg, "trigger") == 0)
 			return true;
-		bc_print_error(m->console, NULL, "--kind %s: must be gap, mark or trigger", optarg);
+		bc_print_error(m->console, NULL, "--kind %s: must be gap, mark, missing or trigger",
+			optarg);
 		return false;
 	case 'j':
 		return m->is_json = true;

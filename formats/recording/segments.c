@@ -306,8 +306,9 @@ static void report_hole(struct bc_segments *r, int at)
 		return;
 	item->has_hole = true;
 	report(r->file.io, item->path,
-		&(struct bc_segment_fault){
-			.kind = BC_SEGMENT_MISSING, .what = bc_missing_write(what, &missing)});
+		&(struct bc_segment_fault){.kind = BC_SEGMENT_MISSING,
+			.what = bc_missing_write(what, &missing),
+			.missing = &missing});
 }
 
 static void set_known(struct bc_segments *r, int at)

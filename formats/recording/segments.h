@@ -35,7 +35,7 @@
 enum bc_segment_fault_kind {
 	BC_SEGMENT_DAMAGED,    /* `bytes` at `offset`: `what` */
 	BC_SEGMENT_UNREADABLE, /* `error`, a negative errno */
-	BC_SEGMENT_MISSING,    /* segments are missing before this one: `what` */
+	BC_SEGMENT_MISSING,    /* segments are missing before this one: `what`, `missing` */
 	BC_SEGMENT_REPEATED,   /* the same segment as its neighbour; it is skipped */
 	BC_SEGMENT_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
 };
@@ -47,6 +47,7 @@ struct bc_segment_fault {
 	uint64_t offset;
 	uint64_t bytes;
 	const char *what;
+	const struct bc_missing_segments *missing;
 	int error;
 };
 

@@ -250,7 +250,7 @@ def test_marks_are_selected_by_kind_and_time(tmp):
           [m for m in whole if first["tick"] <= m["tick"] < last["tick"]])
     equal(marks("--from", first["time"], "--to", last["time"]), [m for m in whole if first["time"] <= m["time"] < last["time"]])
     _, err = buscap("marks", "--kind", "gaps", path, code=2)
-    harness.one_line(err, "--kind gaps: must be gap, mark or trigger")
+    harness.one_line(err, "--kind gaps: must be gap, mark, missing or trigger")
 
 
 def test_a_hit_has_the_names_of_ndjson(tmp):

@@ -125,6 +125,7 @@ def test_every_command_says_the_same(tmp, name):
             equal(sorted(found) if command == "diff" else found, sorted(wanted * 2) if command == "diff" else wanted,
                   (command, given, done.stderr.decode()))
             equal(done.returncode, code, (command, given, done.stderr.decode()))
+    check_marks(directory, firsts, holes)
     check_picture(json.loads(run(BUSCAP, "report", "--json", directory).stdout)["overview"], firsts, removed, holes)
     with Web("--socket", tmp / "none", directory) as web:
         overview = web.get("/data/overview")
@@ -137,6 +138,18 @@ def test_every_command_says_the_same(tmp, name):
             for records, found in ((f"0-{first - 1}", []), (f"0-{first}", wanted[:1]), (f"{firsts[holes[-1][1] + 1]}-", [])):
                 damage = [line["damage"]["what"] for line in web.lines(f"/data/find?count=true&records={records}") if "damage" in line]
                 equal(said(*damage), found, records)
+
+
+def check_marks(directory, firsts, holes):
+    """`marks` also lists them."""
+    wanted = [(hole(firsts, first, last), firsts[first], first, last + 1 - first, firsts[last + 1] - firsts[first])
+              for first, last in holes]
+    for options, rows in (((), wanted), (("--kind", "missing"), wanted), (("--kind", "gap"), []), (("--from", "+1h"), [])):
+        lines = [line for line in run(BUSCAP, "marks", *options, directory).stdout.decode().splitlines() if "  missing  " in line]
+        equal([(line.split("  missing  ")[1], int(line.split()[0])) for line in lines], [row[:2] for row in rows], options)
+        found = [json.loads(line) for line in run(BUSCAP, "marks", "-j", *options, directory).stdout.splitlines()]
+        found = [one for one in found if one["kind"] == "missing"]
+        equal([tuple(one[name] for name in ("text", "number", "segment", "segments", "records")) for one in found], rows, options)
 
 
 def check_picture(overview, firsts, removed, holes):
