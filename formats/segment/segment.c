@@ -452,9 +452,8 @@ bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HE
 		return false;
 	head->rows = bc_le32(in + 12);
 	head->records = bc_le64(in + 16);
-	head->loss.gaps = bc_le32(in + 24);
-	head->loss.inexact = bc_le32(in + 28);
-	head->loss.lost = bc_le64(in + 32);
+	head->loss = (struct bc_loss){
+		.gaps = bc_le32(in + 24), .lost = bc_le64(in + 32), .inexact = bc_le32(in + 28)};
 	head->offset = bc_le64(in + 40);
 	head->pages = bc_le64(in + 48);
 	return head->rows <= BC_SEGMENT_CHUNKS &&

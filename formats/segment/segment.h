@@ -150,9 +150,9 @@ uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info);
 struct bc_index_head {
 	uint32_t rows;
 	uint64_t records;
-	struct bc_loss loss;
-	uint64_t offset; /* of the index in the segment */
-	uint64_t pages;  /* offset of the page summary; 0: none */
+	struct bc_loss loss; /* without away_ns, which is in the rows */
+	uint64_t offset;     /* of the index in the segment */
+	uint64_t pages;      /* offset of the page summary; 0: none */
 };
 
 /* The length of an index frame with this number of rows, including the trailer. */

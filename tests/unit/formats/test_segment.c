@@ -396,6 +396,7 @@ TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 	}
 	assert_int_equal(index.head.loss.gaps, gaps);
 	assert_int_equal(index.head.loss.lost, lost);
+	assert_int_equal(index.head.loss.away_ns, 0);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_int_equal(index.head.offset, bc_segment_reader_offset(r.reader));
 	bc_segment_index_free(&index);
