@@ -108,6 +108,7 @@ static void add_newest_rows(struct reader *r)
 		return;
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
 	bc_loss_raise(&s->loss, bc_totals_loss(&last->totals));
+	s->has_loss = true;
 	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
 }
 
@@ -316,5 +317,5 @@ json_t *bc_recording_summary_json(
 			{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
 			{NULL, NULL},
 		}),
-		bc_loss_json(s->is_counted ? &s->loss : NULL));
+		bc_loss_json(s->is_counted || s->has_loss ? &s->loss : NULL));
 }

@@ -1,0 +1,189 @@
+"""What was lost in a recording: everything that names it says the same count, exactness and time, whatever happened."""
+
+import json
+
+import pytest
+
+import harness
+import reference
+from api_harness import daemon_in
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
+from usb_harness import Board, Recorder
+from web_harness import Web
+
+pytestmark = pytest.mark.threads
+
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7MiB")
+RATE = harness.rate(700_000)
+
+
+def endless(rate):
+    """A source that outlasts its test, but cannot fill the disk if the test hangs."""
+    return f"sim:rate={rate},count={180 * rate}"
+
+
+# ---- what happens; each returns the last status, or None
+
+
+def killed(out):
+    with Daemon("--source", "sim:rate=20k", "-o", out, socket=out.parent / "s") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
+        daemon.process.kill()
+        daemon.wait()
+    equal(run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1", "-o", out, *SMALL).returncode, 0)
+    for path in harness.segments(out)[1:]:
+        path.unlink()
+
+
+def unplugged(out):
+    with Board("rate=200000,send=0") as board, Recorder(out.parent, board) as daemon:
+        daemon.take()
+        board.unplug()
+        daemon.wait_for(lambda s: s["source"]["board"]["state"] != "streaming", "the board is away")
+        daemon.wait_uptime(daemon.status()["uptime_seconds"] + 0.3)
+        board.plug()
+        daemon.wait_streaming()
+        daemon.take_all()
+        daemon.end()
+        return daemon.final
+
+
+def disturbed(out, rules, is_over):
+    """Something is the matter with writes until is_over(status)."""
+    out.mkdir()
+    faults = Faults(out.parent, out)
+    with Daemon("--once", "--source", endless(RATE), "-o", out, *SMALL, socket=out.parent / "s", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
+        faults.set(rules)
+        harness.wait_until(lambda: is_over(daemon.status()["counts"]), "losses")
+        faults.set("")
+        written = daemon.status()["counts"]["written"]
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] > written + 1000, "more are written")
+        daemon.stop()
+        return json.loads(daemon.out)
+
+
+def stalled(out):
+    return disturbed(out, "pwrite:hold", lambda counts: counts["dropped"]["buffer"] + counts["dropped"]["disk"] > RATE // 10)
+
+
+def full_disk(out):
+    return disturbed(out, "pwrite:ENOSPC", lambda counts: counts["dropped"]["disk"] > RATE // 10)
+
+
+def board(out):
+    """Several segments. The board lost some samples in the second one, and an unknown number in the last one."""
+    stream = b""
+    for sequence in range(40):
+        frame = [(8 * i, sequence * i % 256, 8 << 4, 977 * i % 50000) for i in range(150)]
+        lost = {8: 17, 38: reference.MANY}.get(sequence, 0)
+        stream += reference.encode_header(reference.LOSS if lost else 0, 0, sequence, len(frame), 1000, lost)
+        stream += reference.encode_payload(frame)
+    source = out.parent / "stream"
+    source.write_bytes(stream)
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{source},format=bcp1,clock_hz=1000000", "-o", out, "-b", "filesize:8K")
+    assert done.returncode in (0, 3, 4), done.stderr
+
+
+def gaps_of(path):
+    return [e for chunk in reference.read_segment(path).chunks for e in chunk.events if e.kind == "gap"]
+
+
+# ---- what happens to the files later. `lossy` is the number of the first one with a gap
+
+
+def nothing(_paths, _lossy):
+    return 0
+
+
+def segment_is_missing(paths, lossy):
+    """Returns how many records it had."""
+    records = sum(chunk.info["records"] for chunk in reference.read_segment(paths[lossy + 1]).chunks)
+    paths[lossy + 1].unlink()
+    return records
+
+
+def index_is_damaged(paths, lossy):
+    data = bytearray(paths[lossy].read_bytes())
+    data[-20] ^= 1
+    paths[lossy].write_bytes(data)
+    return 0
+
+
+CASES = {
+    "killed": (killed, nothing),
+    "unplugged": (unplugged, nothing),
+    "stalled": (stalled, nothing),
+    "full disk": (full_disk, nothing),
+    "board": (board, nothing),
+    "missing segment": (board, segment_is_missing),
+    "damaged index": (board, index_is_damaged),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_says_the_same(tmp, case):
+    out = tmp / "out"
+    happen, spoil = CASES[case]
+    status = happen(out)
+    paths = harness.segments(out)
+    gaps = [gaps_of(path) for path in paths]
+    lossy = next(i for i, some in enumerate(gaps) if some)
+    missing = spoil(paths, lossy)
+    if missing:
+        assert 0 < lossy < len(paths) - 3 and not gaps[lossy + 1], gaps
+    check(tmp, out, [gap for some in gaps for gap in some], missing, status)
+
+
+def check(tmp, out, gaps, missing, status):
+    paths = harness.segments(out)
+    wanted = {"gaps": len(gaps), "lost": sum(gap.value for gap in gaps), "inexact_gaps": sum(not gap.exact for gap in gaps),
+              "away_ns": sum(gap.duration_ns for gap in gaps)}
+    counts = {name: wanted[name] for name in ("gaps", "lost", "inexact_gaps")}
+    cell = f">= {wanted['lost']:,}" if wanted["inexact_gaps"] else f"{wanted['lost']:,}"
+    cell = "unknown" if wanted["inexact_gaps"] and not wanted["lost"] else cell
+
+    def lines(*argv):
+        return [json.loads(line) for line in run(BUSCAP, *argv).stdout.splitlines()]
+
+    def losses(row):
+        return {name: row[name] for name in wanted}
+
+    # Files, and what they add up to.
+    infos = [one["gaps"] for one in lines("info", "-j", *paths)]
+    equal((sum(one["count"] for one in infos), sum(one["lost"] for one in infos), all(one["exact"] for one in infos)),
+          (wanted["gaps"], wanted["lost"], not wanted["inexact_gaps"]), "info FILE")
+    marks = lines("marks", "-j", "--kind", "gap", out)
+    equal({"gaps": len(marks), "lost": sum(one["lost"] for one in marks), "inexact_gaps": sum(not one["exact"] for one in marks),
+           "away_ns": sum(one["duration_ns"] for one in marks)}, wanted, "marks")
+    (stats,) = lines("stats", "-j", out)
+    in_stats = {"gaps": stats["events"]["gaps"], "lost": stats["events"]["lost"], "inexact_gaps": stats["events"]["inexact"]}
+    # To it, missing segments are one more gap.
+    equal(in_stats, {**counts, "gaps": counts["gaps"] + bool(missing), "lost": counts["lost"] + missing}, "stats")
+    # Recordings.
+    (row,) = lines("info", "-j", out)
+    equal(losses(row), wanted, "info DIR")
+    assert f"  {cell}  " in run(BUSCAP, "info", out).stdout.decode(), cell
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        listed = json.loads(harness.http(daemon.socket, "/v1/recordings")[1])["recordings"]
+        equal([losses(one) for one in listed], [wanted], "API")
+        text = run(BUSCAP, "record", "list", "--socket", daemon.socket).stdout.decode()
+        assert f"  {cell}  " in text, text
+        text = run(BUSCAP, "record", "show", "--socket", daemon.socket, listed[0]["id"]).stdout.decode()
+        assert f"  lost        {cell}\n" in text, text
+    # Pictures.
+    report = lines("report", "--json", out)[0]["overview"]
+    with Web("--socket", tmp / "none", out) as web:
+        page = web.get("/data/overview")
+    for overview in (report, page):
+        equal([losses(one) for one in overview["recordings"]], [wanted], "recordings of a picture")
+        equal({name: sum(column[name] for column in overview["columns"]) for name in wanted}, wanted, "columns")
+    if status is None:
+        return
+    equal({"gaps": status["counts"]["gaps"], "lost": sum(status["counts"]["lost"].values()),
+           "inexact_gaps": status["counts"]["inexact_gaps"]}, counts, "status")
+    assert abs(status["counts"]["away_seconds"] - wanted["away_ns"] / 1e9) < 1e-6, (status["counts"], wanted)
+    assert wanted["away_ns"], "how long nothing was recorded"
