@@ -84,6 +84,13 @@ static bool is_vacant(int rc)
 	return rc == -ENOENT || rc == -ENOTDIR || rc == -ECONNREFUSED;
 }
 
+static bool is_other_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 static void write_permission_error(char *err, size_t errlen, const char *path)
 {
 	const struct group *entry = NULL;
@@ -113,8 +120,6 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 static void write_connect_error(
 	char *err, size_t errlen, const char *path, int error, long timeout_ms)
 {
-	struct stat st;
-
 	switch (-error) {
 	case ENOENT:
 	case ENOTDIR:
@@ -126,7 +131,7 @@ static void write_connect_error(
 		write_permission_error(err, errlen, path);
 		break;
 	case ECONNREFUSED:
-		if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		if (is_other_file(path))
 			snprintf(err, errlen, "not a socket of buscapd; " ANOTHER_SOCKET);
 		else
 			snprintf(err, errlen, "connection refused: buscapd has stopped; start it");
@@ -181,6 +186,7 @@ struct bc_client {
 	char tried[2 * BC_SOCKET_PATH_MAX + 16]; /* all, if none has a daemon; else empty */
 	struct stream stream;
 	long timeout_ms;
+	bool is_vacant; /* nothing listened when it last connected */
 	char err[1200];
 };
 
@@ -212,6 +218,7 @@ static int connect_client(struct bc_client *c)
 		if (has_user && is_vacant(fd))
 			snprintf(c->tried, sizeof(c->tried), "%s, %s", c->user, c->path);
 	}
+	c->is_vacant = is_vacant(fd) && !is_other_file(c->path);
 	if (fd >= 0)
 		return fd;
 	write_connect_error(c->err, sizeof(c->err), c->path, fd, c->timeout_ms);
@@ -597,6 +604,11 @@ const char *bc_client_path(const struct bc_client *c)
 void bc_client_set_timeout(struct bc_client *c, long ms)
 {
 	c->timeout_ms = ms;
+}
+
+bool bc_client_is_vacant(const struct bc_client *c)
+{
+	return c->is_vacant;
 }
 
 const char *bc_client_error(const struct bc_client *c)

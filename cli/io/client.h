@@ -129,6 +129,9 @@ bool bc_client_is_over(const struct bc_client *client);
  * call. For BC_EXIT_UNREACHABLE, the socket's path belongs before it. */
 const char *bc_client_error(const struct bc_client *client);
 
+/* True if the last call failed because nothing listens there (yet). */
+bool bc_client_is_vacant(const struct bc_client *client);
+
 /* Prints the error text on standard error, "buscap COMMAND: PATH: ...", and returns `code`. */
 enum bc_exit bc_client_print_error(const struct bc_client *client, enum bc_exit code);
 

@@ -563,7 +563,8 @@ static enum bc_exit get_status(struct bc_client *client, const struct status_opt
 
 	while ((code = bc_client_call(client, "GET", "/v1/status", NULL, response)) ==
 			BC_EXIT_UNREACHABLE &&
-		bc_now_ns() < end_ns && !bc_interrupt_wait(interrupt, WAIT_STEP_MS))
+		bc_client_is_vacant(client) && bc_now_ns() < end_ns &&
+		!bc_interrupt_wait(interrupt, WAIT_STEP_MS))
 		bc_response_free(response);
 	return code;
 }

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import harness
-from harness import BUILD, BUSCAP, BUSCAPD, Daemon, equal, run
+from harness import BUILD, BUSCAP, BUSCAPD, Daemon, equal, need, run
 
 pytestmark = pytest.mark.documents
 
@@ -97,10 +97,20 @@ def test_nothing_is_pasted_into_a_command_that_stays():
 
 
 def test_status_can_wait_for_a_daemon_that_is_starting(tmp):
+    waiting = harness.popen([BUSCAP, "status", "--wait", "--socket", tmp / "sock"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with Daemon("--source", "sim:rate=10k", "-o", tmp / "out", socket=tmp / "sock") as daemon:
-        done = run(BUSCAP, "status", "--wait", "--socket", tmp / "sock")
-        equal((done.returncode, done.stderr), (0, b""))
+        out, err = waiting.communicate(timeout=harness.TIMEOUT_S)
+        equal((waiting.returncode, err), (0, b""))
+        assert out.startswith(b"buscapd "), out
         equal(daemon.stop(), 0, daemon.err)
+
+
+def test_status_waits_only_while_there_is_no_daemon(tmp):
+    (tmp / "file").write_text("")
+    done = run(need("strace"), "-e", "trace=connect", "-o", tmp / "calls", BUSCAP, "status", "--wait", "--socket", tmp / "file")
+    equal(done.returncode, 6, done.stderr)
+    assert b"not a socket" in done.stderr or b"onnection refused" in done.stderr, done.stderr
+    assert (tmp / "calls").read_text().count("connect(") <= 2, "it was tried again"
 
 
 def test_link_targets_exist():

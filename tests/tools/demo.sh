@@ -19,12 +19,9 @@ daemon=$!
 trap 'kill $daemon 2>/dev/null' EXIT
 trap 'exit 1' HUP INT PIPE TERM
 sleep 3
-until [ -S "$socket" ] || ! kill -0 $daemon; do # the machine may be busy
-	sleep 0.1
-done
 
 say "show its status"
-show "$build/buscap" status --socket "$socket"
+show "$build/buscap" status --wait --socket "$socket"
 show "$build/buscap" mark --socket "$socket" "a mark set by hand"
 
 say "what is on the bus: buscap top, here without a terminal"
