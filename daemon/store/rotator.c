@@ -565,7 +565,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 		coming.segments = 1;
 		check_space(r, &state, &coming);
 	}
-	r->stats.is_checked = true;
+	r->stats.is_checked = !state.is_waiting;
 	r->stats.is_free_known = !state.is_free_unknown;
 	r->stats.free_bytes = state.free_bytes;
 	r->stats.has_no_inodes = state.free_files == 0;

@@ -91,7 +91,7 @@ struct bc_writer_stats {
 	unsigned unsealed; /* files that could not be sealed */
 	unsigned deleted;  /* files that were deleted while open */
 	/* At the last check: of the file system; of all segments. */
-	bool is_checked;    /* there has been one */
+	bool is_checked;    /* all segments have been counted */
 	bool is_free_known; /* the file system reports it */
 	uint64_t free_bytes;
 	bool has_no_inodes; /* no file can be created */
