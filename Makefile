@@ -42,7 +42,7 @@ DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 $(ASAN_PKGS)
 CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(filter-out libsystemd,$(ASAN_PKGS))
 PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
 
-# pkg-config runs when something is compiled. $(call pkg_config,ARGUMENTS,TARGET) stops make where TARGET has not been made.
+# pkg-config runs when something is compiled. $(call pkg_config,ARGUMENTS,TARGET) stops make if packages of TARGET are missing.
 pkg_config = $(shell pkg-config $(1) 2>/dev/null)$(if $(filter-out 0,$(.SHELLSTATUS)),$(error libraries are missing: run "make $(2)"))
 pkg_cflags = $(eval pkg_cflags := $$(call pkg_config,--cflags $(PROGRAM_PKGS) $(LATE_PKGS),deps))$(pkg_cflags)
 pkg_libs   = $(call pkg_config,--libs $(1),deps) -lm

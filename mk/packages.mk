@@ -1,15 +1,15 @@
 # The Debian packages that the targets need, and their installation.
 #
-# They are in sets: SET_LIBRARIES, SET_TOOLS, SET_MODULES, and the targets that need them, SET_FOR. A package is written
-# NAME:DEPENDENCY[,DEPENDENCY]... NAME tells whether it is there: a pkg-config module or a file for libraries, a command
+# Each set has SET_LIBRARIES, SET_TOOLS and SET_MODULES, as needed, and SET_FOR: the targets that need it. A package is
+# written NAME:DEPENDENCY[,DEPENDENCY]... NAME tells whether it is there: a pkg-config module or a file for libraries, a command
 # for tools, or a Python module. A DEPENDENCY is what debian/control would have, without spaces. A file below build/ is
 # copied from its package, which is not installed.
 #
-# What the goals of this make need is installed at the end of this file: before make looks at any rule, so that nothing
-# runs too early. Plain `make`, `make check` and `make install` install nothing; without the libraries they stop.
+# The end of this file installs what the goals need, before make looks at any rule, so that nothing runs too early. Plain `make`, `make check` and `make install` install nothing; without the libraries they stop.
 
 SETS := BUILD DEMO TEST VALGRIND FUZZ COVERAGE LINT CI DEB BUILDER LINTIAN ROOT FRESH UNITS MACHINE
 
+PACKAGE_RUNS := deps-ci ci nightly nightly-release
 CI_RUNS := deps-ci ci nightly% picture $(if $(filter ci nightly,$(LEVEL)),test)
 
 BUILD_FOR := deps% demo% test% docs bench% fuzz% valgrind torture% lint lint-changed deb lint-deb check-clickhouse $(CI_RUNS)
@@ -37,7 +37,7 @@ BUILD_TOOLS := \
 DEMO_FOR := deps% demo test torture% bench-directory bench-web $(CI_RUNS)
 DEMO_TOOLS := curl:curl
 
-TEST_FOR := deps-test test valgrind torture% test-package test-machine $(CI_RUNS)
+TEST_FOR := deps-test test tests valgrind torture% test-package test-machine $(CI_RUNS)
 TEST_LIBRARIES := cmocka:libcmocka-dev
 TEST_TOOLS := \
 	zstd:zstd \
@@ -63,7 +63,7 @@ FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev llvm-symbolizer:llvm
 COVERAGE_FOR := fuzz-coverage
 COVERAGE_TOOLS := llvm-cov:llvm
 
-LINT_FOR := lint% format $(CI_RUNS)
+LINT_FOR := lint lint-format lint-cppcheck lint-changed format $(CI_RUNS)
 LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 
 # Tests that need these are skipped without them.
@@ -79,23 +79,23 @@ CI_TOOLS := \
 CI_MODULES := selenium:python3-selenium
 
 # With those of BUILD, the Build-Depends of debian/control, which `make docs` writes.
-DEB_FOR := deb lint-deb test-package test-machine ci nightly nightly-release
+DEB_FOR := deb lint-deb test-package test-machine $(PACKAGE_RUNS)
 DEB_LIBRARIES := systemd:systemd-dev|systemd(<<254) udev:systemd-dev|udev(<<254) $(D3_OF_PACKAGE):node-d3
 DEB_TOOLS := dh:debhelper-compat(=13)$(comma)dh-sequence-installsysusers
 
 BUILDER_FOR := $(DEB_FOR)
 BUILDER_TOOLS := dpkg-buildpackage:dpkg-dev g++:build-essential
 
-LINTIAN_FOR := lint-deb ci nightly nightly-release
-LINTIAN_TOOLS := lintian:lintian
+LINTIAN_FOR := lint-deb test-package $(PACKAGE_RUNS)
+LINTIAN_TOOLS := lintian:lintian shellcheck:shellcheck
 
-ROOT_FOR := test-package test-machine check-fresh ci nightly nightly-release
+ROOT_FOR := test-package test-machine check-fresh $(PACKAGE_RUNS)
 ROOT_TOOLS := mmdebstrap:mmdebstrap
 
-FRESH_FOR := check-fresh ci nightly nightly-release
+FRESH_FOR := check-fresh $(PACKAGE_RUNS)
 FRESH_TOOLS := unshare:util-linux git:git
 
-UNITS_FOR := units ci
+UNITS_FOR := units $(PACKAGE_RUNS)
 UNITS_TOOLS := systemd-analyze:systemd udevadm:udev
 
 MACHINE_FOR := test-machine
@@ -121,7 +121,7 @@ control_list := $(BUILD_LIBRARIES) $(BUILD_TOOLS) $(DEB_LIBRARIES) $(DEB_TOOLS)
 build-depends:
 	@printf '%s\n' $(foreach one,$(control_list),'$(one)') | sed -e 's/^[^:]*://' -e 's/,/\n/g'
 
-# $(call packages,KIND): these of all sets that the goals need. A package that is installed is not copied from.
+# $(call packages,KIND): the packages of this kind that the goals need. D3 is not copied if node-d3 is installed.
 needed    := $(strip $(foreach set,$(SETS),$(if $(filter $($(set)_FOR),$(MAKECMDGOALS)),$(set))))
 packages   = $(foreach one,$(filter-out $(if $(filter DEB,$(needed)),build/%),$(foreach set,$(needed),$($(set)_$(1)))),'$(one)')
 is_dry_run := $(findstring n,$(firstword -$(MAKEFLAGS)))

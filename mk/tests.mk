@@ -39,10 +39,10 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libsupport.a $(BUILD)/li
 	$(call link,$(TEST_PKGS))
 
 $(BUILD)/tests/bench/bench_usb%: $(BUILD)/tests/bench/bench_usb%.o $(USBFS_OBJECTS) $(BUILD)/libboard.a $(LIB_DAEMON)
-	$(call link,$(TEST_PKGS))
+	$(call link,$(PROGRAM_PKGS))
 
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
-	$(call link,$(TEST_PKGS))
+	$(call link,$(PROGRAM_PKGS))
 
 # The capture board in software: tests/board/board.h.
 $(BUILD)/libboard.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/board*.c))

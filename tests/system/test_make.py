@@ -26,12 +26,22 @@ done
 # Time enough for others to be called too early.
 DEPS = """#!/bin/sh
 echo begin >>"$NOTES"
-echo "$@" >>"$NOTES.words"
+echo " $*" >>"$NOTES.words"
 sleep 0.05
 echo end >>"$NOTES"
 """
 INSTALLED = ("pkg-config", "python3", "clang", "clang-format", "clang-tidy", "cppcheck", "valgrind", "lintian", "lz4",
              "curl", "llvm-cov", "dpkg-buildpackage")
+# Knows the libraries that deps.sh has been asked for.
+PKG_CONFIG = """#!/bin/sh
+echo pkg-config >>"$NOTES"
+for word; do
+    case $word in
+    -*) ;;
+    *) grep -qF " $word:" "$NOTES.words" || exit 1 ;;
+    esac
+done
+"""
 STUBS = ("gcc", "cc", "ar", "ld", "apt-get", *INSTALLED)
 # These install nothing.
 PLAIN = {"all", "install", "uninstall", "check", "layers", "dist", "clean", "help"}
@@ -58,7 +68,7 @@ def tree(tmp):
     tools = [path.relative_to(ROOT) for folder in ("tests/tools", "tests/fuzz") for path in (ROOT / folder).glob("*.sh")]
     for path in [*(tmp / "bin" / name for name in STUBS), *(tmp / "tree" / path for path in tools)]:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(DEPS if path.name == "deps.sh" else STUB)
+        path.write_text({"deps.sh": DEPS, "pkg-config": PKG_CONFIG}.get(path.name, STUB))
         path.chmod(0o755)
     (tmp / "tree/tests/tools/ci_step.sh").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     return tmp
@@ -81,6 +91,7 @@ def check(tree, *words):
     equal(notes[:2], ["begin", "end"], f"make {' '.join(words)}: {done.stderr.decode()}")
     asked = {word.partition(":")[0].rpartition("/")[2] for word in (tree / "notes.words").read_text().split()}
     equal(sorted(set(notes) & set(INSTALLED) - asked), [], f"make {' '.join(words)}: called, but not asked for")
+    assert b"libraries are missing" not in done.stderr, f"make {' '.join(words)}: {done.stderr.decode()}"
     return notes
 
 
@@ -126,5 +137,5 @@ def test_a_user_without_root_and_sudo_gets_one_line_with_a_command_for_apt(tmp):
         (tmp / name).chmod(0o755)
     words = ["nothing:systemd-dev|systemd(<<254)", "--", "no-such-tool:lz4<!nocheck>,python3:any"]
     done = run(ROOT / "tests/tools/deps.sh", *words, env={"PATH": str(tmp)})
-    equal((done.returncode, done.stderr.decode()), (1, "missing: nothing no-such-tool; as root: apt-get satisfy "
+    equal((done.returncode, done.stderr.decode()), (1, "missing: nothing no-such-tool; as root: apt-get update && apt-get satisfy "
           "--no-install-recommends 'systemd-dev|systemd(<<254), lz4<!nocheck>,python3:any'\n"))

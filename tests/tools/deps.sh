@@ -38,7 +38,7 @@ as_root=
 if [ -n "$packages" ] && [ "$(id -u)" != 0 ]; then
 	as_root=sudo
 	if ! command -v sudo >/dev/null 2>&1; then
-		echo "missing:$missing; as root: apt-get satisfy --no-install-recommends '$packages'" >&2
+		echo "missing:$missing; as root: apt-get update && apt-get satisfy --no-install-recommends '$packages'" >&2
 		exit 1
 	fi
 fi
