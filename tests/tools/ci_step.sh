@@ -1,12 +1,12 @@
 #!/bin/sh
-# ci_step.sh STAMP COMMAND...    runs a step of `make ci`: output to STAMP.log, and the stamp if it passes
-#                                or can't be tried here: exit code 77; the last line of its output says why
+# ci_step.sh STAMP COMMAND...    runs a step of `make ci`: output to STAMP.log; if it passes, the stamp;
+#                                exit code 77: it was skipped, the last line of its output says why: STAMP.skipped
 # ci_step.sh --failed FOLDER     prints the end of the log of each step that failed
 set -u
 
 if [ "$1" = --failed ]; then
 	for log in "$2"/*.log; do
-		[ -e "${log%.log}" ] || { echo "==== FAILED: $(basename "$log" .log), the end of $log:" && tail -n 60 "$log"; }
+		[ -e "${log%.log}" ] || [ -e "${log%.log}.skipped" ] || { echo "==== FAILED: $(basename "$log" .log), the end of $log:" && tail -n 60 "$log"; }
 	done
 	exit 0
 fi
@@ -23,7 +23,6 @@ began=$(date +%s)
 "$@" >"$stamp.log" 2>&1 </dev/null
 status=$?
 if [ $status = 77 ]; then
-	mv "$stamp.new" "$stamp"
 	tail -n 1 "$stamp.log" >"$stamp.skipped"
 	echo "skipped $(basename "$stamp"): $(cat "$stamp.skipped")"
 elif [ $status = 0 ]; then

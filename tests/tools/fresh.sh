@@ -1,6 +1,6 @@
 #!/bin/sh
 # fresh.sh [--short] RELEASE...
-# Tries the project on bare Debian systems: roots from mmdebstrap with only git, make, gcc and libc6-dev (and
+# Tries the last commit on bare Debian systems: roots from mmdebstrap with only git, make, gcc and libc6-dev (and
 # certificates, for an https mirror), without /etc/hosts. Each of these is the first command that is typed in a root of
 # its own: make test, make demo, make deb, and plain make, which stops with one line, before make demo. None may leave
 # anything in the tree or in /tmp. Then, in another root, the packages are installed, record, are removed and purged.
@@ -217,8 +217,14 @@ release_of() { # ROOT
 base_is_current() {
 	cmp -s "$here/$release.list" "$base.list" || return
 	before=$(release_of "$base" | cksum)
-	step update inside "$base" 'apt-get update' || impossible "apt-get update failed: $log"
+	step update inside "$base" 'apt-get update -o APT::Update::Error-Mode=any' || impossible "apt-get update failed: $log"
 	[ "$before" = "$(release_of "$base" | cksum)" ]
+}
+
+# Without a network there is no root; anything else that fails is a fault.
+no_base() {
+	grep -qE 'Temporary failure|Could not (resolve|connect)|Unable to connect|Failed to fetch' "$log" || return
+	impossible "mmdebstrap got no packages: $log"
 }
 
 update_base() {
@@ -228,7 +234,7 @@ update_base() {
 		rm -f "$base.list"
 		remove_root "$base"
 		remove_root "$base.new"
-		step root make_base || impossible "mmdebstrap failed: $log"
+		step root make_base || no_base || return
 		mv "$base.new" "$base" && cp "$here/$release.list" "$base.list" || return
 	fi
 	flock --shared 8
@@ -255,6 +261,7 @@ make demo" ;;
 	step units inside "$root" "cd '$tree' && make units"
 	rm -rf "$here/$release-deb"
 	fresh_root "$clean" || return
+	flock --unlock 8
 	mkdir "$here/$release-deb" "$clean/root/debs" || return
 	cp "$root$tree"/build/deb/*_* "$here/$release-deb/" || return
 	cp "$here/$release-deb"/*.deb "$clean/root/debs/" || return
