@@ -675,7 +675,7 @@ static void report_failure(struct bc_daemon *d, int error, const char *err)
 	bc_service_fail(&d->service, error, err);
 }
 
-/* Likewise: this part of the daemon can't start. */
+/* Reports that a part can't start, and which limit to raise. */
 static void report_not_started(struct bc_daemon *d, int error, const char *what)
 {
 	char err[512];

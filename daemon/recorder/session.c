@@ -425,8 +425,9 @@ static void time_new_segment(struct bc_session *s)
 	start_rotate_timer(s, segment->since_ns, segment->wall_ns);
 }
 
-/* Starts the duration again if the writer has cut the segment by size. Reports are late: what was
- * cut here meanwhile has its own time. Multiples of the interval stay the same. */
+/* Starts the duration again, from now, if the writer has cut the segment by size. The report may be
+ * late: a segment cut here since then has its own timer. Multiples of the interval stay the same.
+ */
 static void time_cut_by_size(struct bc_session *s, uint64_t first_record)
 {
 	if (first_record < s->untimed_from ||
