@@ -181,6 +181,14 @@ def check(tmp, out, gaps, missing, status):
     for overview in (report, page):
         equal([losses(one) for one in overview["recordings"]], [wanted], "recordings of a picture")
         equal({name: sum(column[name] for column in overview["columns"]) for name in wanted}, wanted, "columns")
+    # At 16 columns, at most 4 times are holes.
+    for columns in (16, 512) if wanted["away_ns"] and len(gaps) <= 4 else ():
+        (made,) = lines("report", "--json", "--columns", str(columns), out)
+        holes, others = ([c for c in made["overview"]["columns"] if c["is_hole"] == is_hole] for is_hole in (True, False))
+        short = (made["overview"]["to"] - made["overview"]["from"]) // 2048 + 1
+        assert 0 <= wanted["away_ns"] - sum(one["away_ns"] for one in holes) < len(gaps) * short, (wanted, made)
+        assert holes, made
+        assert all(one["to"] <= hole["from"] + 1 or one["from"] >= hole["to"] for hole in holes for one in others), made
     if status is None:
         return
     equal({"gaps": status["counts"]["gaps"], "lost": sum(status["counts"]["lost"].values()),
