@@ -67,6 +67,7 @@ def check_tour(tmp, text):
                 harness.note(f"the machine was too busy for: {block}")
                 continue
             equal(code, wanted, f"{block}\n{err}")
+            assert "kill:" not in err, f"{block}\n{err}"
         harness.wait_until(lambda: not list(tmp.glob("*sock")), "the daemons have ended")
         equal(list(tmp.rglob("*.partial")), [], "left open")
     finally:
