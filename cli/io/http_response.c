@@ -105,7 +105,7 @@ static int read_line(struct bc_http_response *r)
 	case BC_HTTP_COMPLETE:
 		break;
 	}
-	assert(!"this state has no lines");
+	assert(false); /* this state has no lines */
 	return -EPROTO;
 }
 
