@@ -527,6 +527,8 @@ def loss_at_end(directory, rules, from_start, is_deleted=False):
 
 
 def test_a_loss_at_the_end_is_on_record(tmp):
+    if harness.BUILD.name == "thread":
+        pytest.skip("the disk is given up after three seconds, in which ThreadSanitizer's threads may do nothing")
     full = "@.buscapd.reserve"
     jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
             (f"pwrite:ENOSPC{full}", False, True), ("openat:ENOSPC,pwrite:ENOSPC", False)]
