@@ -8,6 +8,13 @@
 
 #include "formats/base/text.h"
 
+/* A machine of states that takes bytes: whole lines in the states of the head and of chunk sizes,
+ * any number of bytes in those of the body. A line is collected in `line` until its end is there,
+ * so a response may be cut anywhere. It owns nothing but that line.
+ *
+ * Invariant: once `is_complete`, nothing more is read. After an error nothing may be added. A
+ * length that could be read in two ways is an error. */
+
 #define HEAD_MAX 32768u
 
 static void set_state(struct bc_http_response *r, enum bc_http_state state)
@@ -105,7 +112,7 @@ static int read_line(struct bc_http_response *r)
 	case BC_HTTP_COMPLETE:
 		break;
 	}
-	assert(false); /* this state has no lines */
+	assert(false && "this state has no lines");
 	return -EPROTO;
 }
 
