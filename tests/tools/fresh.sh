@@ -242,7 +242,7 @@ update_base() {
 
 fresh_root() { # ROOT
 	remove_root "$1"
-	cp -a --reflink=auto "$base" "$1" && cp "$here/buscapd.bundle" "$1/root"
+	cp -a --reflink=auto "$base" "$1" && find "$1/tmp" -mindepth 1 -delete && cp "$here/buscapd.bundle" "$1/root"
 }
 
 steps() {
