@@ -443,11 +443,12 @@ static void find_gaps(struct recovery *r, struct added *added)
 	struct bc_chunk_info *info = &r->chunk->info;
 	uint64_t missing = bc_chunk_missing(r->chunk, r->next_record);
 	bool is_jump = info->number != r->next_number;
-	struct bc_totals known = r->totals;
 	uint64_t unreported[BC_GAP_CAUSES];
 
 	if (!r->has_totals)
 		assume_totals(r);
+	struct bc_totals known = r->totals;
+
 	added->count = 0;
 	r->result->missing += missing;
 	r->damaged += missing;

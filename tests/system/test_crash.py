@@ -188,3 +188,24 @@ def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
         equal(daemon.stop(), 0, daemon.err)
     equal(info(harness.segments(out))[-1]["continues"], latest["recording"], "the recording before")
+
+
+def test_losses_of_earlier_segments_are_not_found_again_after_a_crash(tmp):
+    out = tmp / "out"
+    with Daemon("--source", f"sim:rate={harness.rate(400_000)},loss=0.01", "-o", out, "-b", "filesize:500k",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+
+        def is_later():
+            status = daemon.status()
+            return status["counts"]["lost"]["board"] != 0 and status["recording"]["segment"] >= 2
+
+        harness.wait_until(is_later, "losses, and later segments")
+        daemon.process.kill()
+        daemon.wait()
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    done = run(BUSCAP, "marks", "-j", out)
+    gaps = [json.loads(line) for line in done.stdout.splitlines()]
+    lost = [gap for gap in gaps if gap.get("cause") == "board"]
+    assert lost and all(gap["exact"] for gap in lost), lost
