@@ -226,7 +226,7 @@ def test_a_socket_that_was_deleted_is_made_again(tmp):
 
 
 def test_verify_accepts_the_segment_that_is_being_written(tmp):
-    with Daemon("--source", "sim:rate=2M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+    with Daemon("--source", f"sim:rate={harness.rate(1_000_000)}", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: harness.status(tmp / "socket")["recording"]["records"] != 0, "a chunk is written")
         done = run(BUSCAP, "verify", tmp / "out")
