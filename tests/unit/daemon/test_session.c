@@ -276,7 +276,7 @@ TEST_F(a_segment_lasts_its_duration_however_late_the_writer_reports)
 		report(f, 0);
 		while (f->steps < 2000) {
 			step(f);
-			/* Of so many cuts, one after the other. */
+			/* The number of cuts, one after the other. */
 			unsigned outstanding = f->pipeline.cuts_count - f->reported;
 			is_reporting = outstanding != 0 && (is_reporting || outstanding == held);
 			if (is_reporting)

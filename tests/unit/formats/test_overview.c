@@ -183,7 +183,7 @@ static void add_gap(struct fixture *f, uint64_t lost)
 	f->lost += lost;
 }
 
-/* A gap in which the board was away for so long before the chunk. */
+/* A gap: the board was away for this long before the chunk. */
 static void add_absence(struct fixture *f, uint64_t away_ns)
 {
 	struct bc_event gap = {.kind = BC_EVENT_GAP,
