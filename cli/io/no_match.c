@@ -15,6 +15,7 @@
 #include "cli/io/file.h"
 #include "formats/base/text.h"
 #include "formats/bus/page_counts.h"
+#include "formats/bus/tick_time.h"
 #include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/segment/chunk_table.h"
@@ -64,8 +65,8 @@ static void add_row(struct contents *c, const struct bc_chunk_info *info, uint64
 {
 	if (info->records == 0)
 		return;
-	int64_t to_ns = clock_hz != 0 ? bc_chunk_wall(info, info->last_tick, clock_hz)
-				      : info->wall_ns;
+	int64_t to_ns;
+	(void)bc_chunk_end(&to_ns, info, clock_hz);
 	c->records += info->records;
 	widen(&c->numbers, info->first_record, info->first_record + info->records - 1);
 	widen(&c->ticks, info->first_tick, info->last_tick);

@@ -25,6 +25,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_writer.h"
 
@@ -240,14 +241,14 @@ static void set_header(struct bc_segment_target *t, const struct bc_trace *sourc
 static int64_t tick_to_wall(
 	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
-	struct bc_moment m = *moment;
+	struct bc_clock_point clock = moment->is_known ? moment->clock
+						       : (struct bc_clock_point){
+								 t->base_ns, t->base_tick, 0};
+	int64_t ns;
 
-	if (!m.is_known)
-		m = (struct bc_moment){.wall_ns = t->base_ns,
-			.tick = t->base_tick,
-			.clock_hz = t->header.clock_hz};
-	return bc_wall_after(
-		m.wall_ns, m.tick, tick, m.clock_hz != 0 ? m.clock_hz : t->header.clock_hz);
+	clock.clock_hz = clock.clock_hz != 0 ? clock.clock_hz : t->header.clock_hz;
+	(void)bc_tick_time(&ns, clock, tick);
+	return ns;
 }
 
 /* Completes the header from the first chunk, and creates the file. */
@@ -434,12 +435,12 @@ static bool is_other_rate(
 	/* A user-given rate applies to every input. */
 	bool is_fixed = t->clock_hz != 0 || t->header.clock_hz == 0;
 
-	if (is_fixed || t->origin.is_merged || moment->clock_hz == 0 ||
-		moment->clock_hz == t->header.clock_hz)
+	if (is_fixed || t->origin.is_merged || moment->clock.clock_hz == 0 ||
+		moment->clock.clock_hz == t->header.clock_hz)
 		return false;
 	snprintf(err, 160,
 		"clock rate changes from %" PRIu64 " to %" PRIu64 " Hz; use buscap merge --by wall",
-		t->header.clock_hz, moment->clock_hz);
+		t->header.clock_hz, moment->clock.clock_hz);
 	return true;
 }
 

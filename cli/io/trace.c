@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/codec/reader.h"
 
 /* Faults of a file that are printed individually. */
@@ -255,10 +256,8 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 	if (info != NULL)
 		t->moment = (struct bc_moment){.is_known = true,
 			.recording_tag = info->recording_tag,
-			.wall_ns = info->wall_ns,
-			.tick = info->first_tick,
 			.epoch = info->epoch,
-			.clock_hz = header != NULL ? header->clock_hz : 0};
+			.clock = bc_chunk_clock(info, header != NULL ? header->clock_hz : 0)};
 }
 
 /* After a file of which nothing was read: prints which segments before it are not here. */

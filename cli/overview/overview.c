@@ -446,13 +446,18 @@ static int end_recording(struct drawing *d)
 	return rc;
 }
 
+/* The records before a blank are earlier than it, even if they arrived late. */
 static int draw_blank(struct drawing *d, const struct bc_overview_blank *blank)
 {
 	struct bc_overview *o = d->overview;
 	int rc = d->waiting_recording != blank->segment->recording ? end_recording(d) : 0;
 
-	if (rc == 0 && o->picture.column_count != 0)
+	if (rc == 0 && o->picture.column_count != 0) {
+		int64_t first_ns = o->columns[o->picture.column_count - 1].from_ns;
+		if (d->last.ns > blank->from_ns && first_ns <= blank->from_ns)
+			d->last.ns = blank->from_ns;
 		rc = end_epoch(d);
+	}
 	bc_overview_add_hole(o, blank);
 	return rc;
 }
@@ -614,10 +619,12 @@ static int add_absence(struct bc_overview *o, const struct bc_overview_blank *bl
 	return 0;
 }
 
-/* Finds the absences in a segment, and before it, that are in the picture and at least so long.
- * `end_ns` is the time of the last record before the segment. */
+/* Finds the absences in a segment, and before it, that are in the picture and at least so long. One
+ * ends with the record after it, and begins so long before, but not before the chunk of the record
+ * before it: that chunk's later records may seem to be in the absence if it arrived late.
+ * `start_ns` is the start of the last chunk before the segment. */
 static int find_absences_in(struct bc_overview *o, const struct bc_overview_segment *s,
-	int64_t end_ns, uint64_t least_ns)
+	int64_t start_ns, uint64_t least_ns)
 {
 	const struct bc_overview_picture *p = &o->picture;
 	const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
@@ -627,7 +634,7 @@ static int find_absences_in(struct bc_overview *o, const struct bc_overview_segm
 		const struct bc_chunk_info *info = &rows[row].info;
 		uint64_t away_ns = bc_overview_loss(s, rows, row, row + 1).away_ns;
 		__int128 from_ns = (__int128)info->wall_ns - away_ns;
-		from_ns = from_ns > end_ns ? from_ns : end_ns;
+		from_ns = from_ns > start_ns ? from_ns : start_ns;
 		if (away_ns >= least_ns && info->wall_ns - from_ns >= least_ns &&
 			from_ns <= p->to_ns && info->wall_ns >= p->from_ns)
 			rc = add_absence(o, &(struct bc_overview_blank){.segment = s,
@@ -636,8 +643,8 @@ static int find_absences_in(struct bc_overview *o, const struct bc_overview_segm
 						    .to_ns = info->wall_ns,
 						    .first_record = info->first_record,
 						    .away_ns = away_ns});
-		int64_t to_ns = bc_overview_row_to(info, s->clock_hz);
-		end_ns = info->records != 0 && to_ns > end_ns ? to_ns : end_ns;
+		if (info->records != 0 && info->wall_ns > start_ns)
+			start_ns = info->wall_ns;
 	}
 	return rc;
 }
@@ -687,11 +694,11 @@ static int find_absences(struct bc_overview *o, unsigned columns)
 		const struct bc_overview_segment *s = o->segments[i];
 		const struct bc_overview_segment *before = i != 0 ? o->segments[i - 1] : s;
 		bool is_next = before != s && before->recording == s->recording;
-		int64_t end_ns = is_next ? before->last_ns : INT64_MIN;
+		int64_t start_ns = is_next ? before->chunk_ns : INT64_MIN;
 		if (s->rows != 0 && s->to_ns >= p->from_ns &&
-			(is_next ? end_ns : s->from_ns) <= p->to_ns &&
+			(is_next ? start_ns : s->from_ns) <= p->to_ns &&
 			bc_loss_since(s->after, s->base).away_ns >= least_ns)
-			rc = find_absences_in(o, s, end_ns, least_ns);
+			rc = find_absences_in(o, s, start_ns, least_ns);
 	}
 	return rc == 0 ? keep_longest(o, columns / ABSENCE_COLUMNS) : rc;
 }

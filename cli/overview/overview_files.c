@@ -253,7 +253,7 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	int64_t to = bc_overview_row_to(info, s->clock_hz);
 
 	if (s->rows == 0)
-		s->from_ns = s->to_ns = s->last_ns = from;
+		s->from_ns = s->to_ns = s->last_ns = s->chunk_ns = from;
 	s->from_ns = from < s->from_ns ? from : s->from_ns;
 	s->to_ns = to > s->to_ns ? to : s->to_ns;
 	s->rows++;
@@ -263,6 +263,7 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 		s->last_epoch = info->epoch;
 		s->last_tick = info->last_tick;
 		s->last_ns = to > s->last_ns ? to : s->last_ns;
+		s->chunk_ns = from > s->chunk_ns ? from : s->chunk_ns;
 	}
 	s->after = bc_totals_loss(&info->totals);
 	s->has_events = s->has_events || info->events != 0;

@@ -7,6 +7,7 @@
 
 #include "cli/overview/overview.h"
 #include "formats/bus/describe.h"
+#include "formats/bus/tick_time.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_name.h"
@@ -32,6 +33,7 @@ struct bc_overview_segment {
 	uint64_t first_tick;
 	uint64_t last_tick;
 	int64_t last_ns;       /* of its last record */
+	int64_t chunk_ns;      /* of the first record of the last chunk that has records */
 	struct bc_loss before; /* the totals before its first chunk, by that chunk */
 	struct bc_loss after;
 	struct bc_loss base; /* `after` of the segment before it, or `before` */
@@ -221,7 +223,10 @@ static inline struct bc_overview_blank bc_overview_hole_of(
 /* The time of the last record of a chunk. The time of the first one is info->wall_ns. */
 static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
-	return bc_chunk_wall(info, info->last_tick, clock_hz);
+	int64_t ns;
+
+	(void)bc_chunk_end(&ns, info, clock_hz);
+	return ns;
 }
 
 /* What was lost in some chunks of a segment, whose list begins at `rows`. */

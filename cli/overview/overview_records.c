@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cli/overview/overview_internal.h"
+#include "formats/bus/tick_time.h"
 
 #define NONE UINT32_MAX
 
@@ -92,7 +93,8 @@ static void set_first_record(struct bc_overview_column *c, uint64_t record)
 struct sorted_chunk {
 	const struct bc_overview_segment *segment;
 	const struct bc_chunk_info *info;
-	bool is_sorted; /* its ticks never decrease */
+	bool is_sorted;   /* its ticks never decrease */
+	int64_t until_ns; /* the next absence: its records are earlier, even if they arrived late */
 };
 
 static int64_t time_of(const struct sorting *s, const struct sorted_chunk *c, uint32_t at)
@@ -101,7 +103,9 @@ static int64_t time_of(const struct sorting *s, const struct sorted_chunk *c, ui
 			: at < c->info->records ? s->ticks[at]
 						: s->ticks[c->info->records - 1];
 
-	return bc_chunk_wall(c->info, tick, c->segment->clock_hz);
+	int64_t ns;
+	(void)bc_tick_time(&ns, bc_chunk_clock(c->info, c->segment->clock_hz), tick);
+	return ns < c->until_ns ? ns : c->until_ns;
 }
 
 /* The bin of a time; -1 before the picture, INT64_MAX after it. */
@@ -287,12 +291,18 @@ static void end_bins(struct sorting *s)
 }
 
 static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segment,
-	struct bc_chunk_row *rows, uint32_t at, uint64_t drawn_away_ns)
+	struct bc_chunk_row *rows, uint32_t at, uint64_t drawn_away_ns,
+	const struct bc_overview_blank *next)
 {
 	struct bc_overview *o = s->overview;
 	struct bc_chunk *chunk = o->chunk;
 	struct bc_chunk_row *row = &rows[at];
-	struct sorted_chunk c = {.segment = segment, .info = &row->info, .is_sorted = true};
+	bool has_end = next != NULL && next->segment->recording == segment->recording &&
+		       row->info.wall_ns <= next->from_ns;
+	struct sorted_chunk c = {.segment = segment,
+		.info = &row->info,
+		.is_sorted = true,
+		.until_ns = has_end ? next->from_ns : INT64_MAX};
 	struct bc_loss loss = bc_overview_loss(segment, rows, at, at + 1);
 
 	loss.away_ns -= drawn_away_ns < loss.away_ns ? drawn_away_ns : loss.away_ns;
@@ -398,7 +408,8 @@ static int draw_segments(struct sorting *s)
 				add_hole(s, absence, true);
 				away_ns = absence->row == at ? absence->away_ns : 0;
 			}
-			rc = draw_chunk(s, segment, rows, at, away_ns);
+			rc = draw_chunk(s, segment, rows, at, away_ns,
+				next < o->absence_count ? &o->absences[next] : NULL);
 		}
 		for (; (absence = absence_in(o, segment, next)) != NULL; next++)
 			add_hole(s, absence, false);
@@ -480,8 +491,6 @@ static void list_events(struct event_listing *l, const struct bc_overview_segmen
 			continue;
 		struct bc_overview_event out = {.kind = event->kind,
 			.recording = s->recording,
-			.time_ns = bc_chunk_wall(&chunk->info,
-				tick_of(l, chunk, event->position, is_decoded), s->clock_hz),
 			.record = chunk->info.first_record + event->position,
 			.text = chunk->text + event->text,
 			.text_bytes = event->text_bytes,
@@ -489,6 +498,8 @@ static void list_events(struct event_listing *l, const struct bc_overview_segmen
 			.lost = is_gap ? event->value : 0,
 			.is_exact = is_gap && event->exact,
 			.duration_ns = is_gap ? event->duration_ns : 0};
+		(void)bc_tick_time(&out.time_ns, bc_chunk_clock(&chunk->info, s->clock_hz),
+			tick_of(l, chunk, event->position, is_decoded));
 		if (out.time_ns >= l->from_ns && out.time_ns <= l->to_ns)
 			l->is_over = !l->on_event(l->context, &out);
 	}

@@ -27,6 +27,7 @@
 #include "formats/base/text.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
+#include "formats/bus/tick_time.h"
 #include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
@@ -349,10 +350,11 @@ static void append_time(struct dump *dump, char before, uint64_t tick)
 		bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
 		return;
 	}
-	int64_t ns = bc_wall_after(m->wall_ns, m->tick, tick, m->clock_hz);
+	int64_t ns;
+	bool is_known = bc_tick_time(&ns, m->clock, tick);
 	__int128 passed = (__int128)ns - dump->selection.args.start_ns;
 	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
-	if (m->clock_hz == 0) {
+	if (!is_known) {
 		bc_output_text(&dump->output, "\t-\n", 3);
 	} else if (dump->time == DUMP_WALL) {
 		bc_rfc3339_write(wall, ns);

@@ -14,6 +14,7 @@
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/recording/segments.h"
 
 enum { OPTION_KIND = 1000 };
@@ -139,10 +140,9 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 	struct moment at = {.event = event,
 		.number = info->first_record + event->position,
 		.has_tick = has_tick,
-		.tick = tick,
-		.has_wall = has_tick && hz != 0,
-		.wall_ns = bc_chunk_wall(info, tick, hz)};
+		.tick = tick};
 
+	at.has_wall = bc_tick_time(&at.wall_ns, bc_chunk_clock(info, hz), tick) && has_tick;
 	if ((event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
 		    event->kind != BC_EVENT_TRIGGER) ||
 		(m->kind != NULL && strcmp(m->kind, kind_name(event)) != 0) ||

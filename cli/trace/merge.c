@@ -20,6 +20,7 @@
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
+#include "formats/bus/tick_time.h"
 
 /* ---- The inputs: open traces whose next entries have keys to order by. The caller consumes an
  * entry by advancing `at` and `left`. */
@@ -78,22 +79,15 @@ static void fill_input(struct merge_input *in)
 static uint64_t wall_of(struct merge_input *in, uint64_t tick)
 {
 	const struct bc_moment *m = &in->trace.moment;
-	uint64_t clock_hz = m->clock_hz != 0 ? m->clock_hz : in->clock_hz;
+	struct bc_clock_point clock = m->clock;
+	int64_t ns;
 
-	if (!m->is_known || clock_hz == 0) {
+	clock.clock_hz = clock.clock_hz != 0 ? clock.clock_hz : in->clock_hz;
+	if (!m->is_known || !bc_tick_time(&ns, clock, tick)) {
 		in->no_clock = true;
 		return SIGN;
 	}
-	__int128 ns = ((__int128)tick - (__int128)m->tick) * NS_PER_S;
-	/* Round down, also for times before the moment. */
-	__int128 whole = ns / (__int128)clock_hz;
-	whole -= ns % (__int128)clock_hz < 0;
-	ns = whole + m->wall_ns;
-	if (ns > INT64_MAX)
-		ns = INT64_MAX;
-	if (ns < INT64_MIN)
-		ns = INT64_MIN;
-	return (uint64_t)(int64_t)ns ^ SIGN;
+	return (uint64_t)ns ^ SIGN;
 }
 
 /* Sets the key of the next entry. An entry without a time, or with an earlier time than its
@@ -397,8 +391,8 @@ static enum bc_exit start_merge(struct merge *m)
 		return BC_EXIT_USAGE;
 	}
 	m->moment = (struct bc_moment){
-		.is_known = true, .wall_ns = (int64_t)(m->base ^ SIGN), .clock_hz = NS_PER_S};
-	m->args.target.options.clock_hz = m->moment.clock_hz;
+		.is_known = true, .clock = {(int64_t)(m->base ^ SIGN), 0, NS_PER_S}};
+	m->args.target.options.clock_hz = NS_PER_S;
 	return BC_EXIT_OK;
 }
 

@@ -16,6 +16,7 @@
 
 #include "formats/base/clock.h"
 #include "formats/base/fast_text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/codec/columns.h"
 #include "formats/http/server.h"
 
@@ -287,6 +288,7 @@ static uint32_t examine_records(struct tap *tap, struct cursor *c, uint32_t n)
 {
 	const uint8_t *records = cursor_record(c, c->at);
 	struct position match = c->position;
+	const struct bc_clock_point clock = bc_chunk_clock(&c->chunk->info, c->clock_hz);
 	uint64_t ticks;
 	uint32_t next = 0; /* match.tick is the tick of the record before this one */
 
@@ -298,9 +300,9 @@ static uint32_t examine_records(struct tap *tap, struct cursor *c, uint32_t n)
 		next = i + 1;
 		if (match.record != BC_TAP_NO_RECORD)
 			match.record = c->position.record + i;
-		int64_t wall_ns = c->clock_hz == 0
-					  ? NO_WALL
-					  : bc_chunk_wall(&c->chunk->info, match.tick, c->clock_hz);
+		int64_t wall_ns;
+		if (!bc_tick_time(&wall_ns, clock, match.tick))
+			wall_ns = NO_WALL;
 		if (!queue_push_record(&tap->queue, cursor_record(c, c->at + i), &match, wall_ns))
 			return i;
 		if (tap->limit != UINT64_MAX && --tap->limit == 0)

@@ -39,6 +39,7 @@
 #include "formats/base/clock.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/stamp.h"
+#include "formats/bus/tick_time.h"
 
 struct bc_channel {
 	struct bc_channel_options options;
@@ -52,10 +53,8 @@ struct bc_channel {
 	struct bc_pending_gaps gaps;   /* they precede the next record */
 	struct bc_overwrite_ring ring; /* empty unless in flight */
 	uint64_t clock_hz;
-	bool has_wall;   /* wall time follows the ticks instead of the host's clock: */
-	int64_t wall_ns; /* the wall time at wall_tick */
-	uint64_t wall_tick;
-	uint64_t wall_hz;
+	bool has_wall; /* the time of day is that of the source, not the host's: */
+	struct bc_clock_point wall;
 	bool is_filtering; /* the records being stamped will be filtered */
 	struct bc_record_filter_state filter_state;
 	bool may_start;       /* the recorder lets triggers start a recording */
@@ -108,8 +107,12 @@ static uint32_t full_position(const struct bc_channel *ch)
 /* Returns the wall time of a chunk that starts at `tick`. */
 static int64_t start_wall_ns(const struct bc_channel *ch, uint64_t tick)
 {
-	return ch->has_wall ? bc_wall_after(ch->wall_ns, ch->wall_tick, tick, ch->wall_hz)
-			    : bc_wall_ns();
+	int64_t ns;
+
+	if (!ch->has_wall)
+		return bc_wall_ns();
+	(void)bc_tick_time(&ns, ch->wall, tick);
+	return ns;
 }
 
 /* Shows the events after a chunk's last record. Nothing more may be added to it. */
@@ -296,9 +299,7 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stam
 void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns, uint64_t tick, uint64_t clock_hz)
 {
 	ch->has_wall = true;
-	ch->wall_ns = wall_ns;
-	ch->wall_tick = tick;
-	ch->wall_hz = clock_hz;
+	ch->wall = (struct bc_clock_point){wall_ns, tick, clock_hz};
 }
 
 static void on_channel_flush(uv_timer_t *timer);

@@ -136,27 +136,6 @@ void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORD
 	}
 }
 
-int64_t bc_wall_after(int64_t wall_ns, uint64_t since_tick, uint64_t tick, uint64_t clock_hz)
-{
-	const uint64_t billion = 1000000000;
-	uint64_t after = tick - since_tick;
-	int64_t sum;
-
-	/* The usual case needs no division of 128 bits. */
-	if (tick >= since_tick && after <= UINT64_MAX / billion && clock_hz >= 2 &&
-		!__builtin_add_overflow(wall_ns, (int64_t)(after * billion / clock_hz), &sum))
-		return sum;
-	__int128 ticks = (__int128)tick - since_tick;
-	__int128 ns = wall_ns + (clock_hz != 0 ? ticks * 1000000000 / clock_hz : 0);
-
-	return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
-}
-
-int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz)
-{
-	return bc_wall_after(info->wall_ns, info->first_tick, tick, clock_hz);
-}
-
 /* ---- chunk split */
 
 /* The sum of the `time` of records first .. end - 1. */

@@ -79,7 +79,7 @@ struct bc_chunk_info {
 	uint32_t epoch;        /* of all its ticks */
 	uint64_t first_tick;   /* of its first record; without records: of the previous record */
 	uint64_t last_tick;    /* of its last record; without records: of the previous record */
-	int64_t wall_ns;       /* time of day of first_tick, Unix epoch */
+	int64_t wall_ns;       /* time of day of first_tick, Unix epoch: tick_time.h */
 	uint32_t addr_low;     /* no record's address is lower; 0xFFFFFFFF without records */
 	uint32_t addr_high;    /* none is higher; 0 without records */
 	uint64_t types[4];     /* bitmap of the request types that occur */
@@ -146,13 +146,6 @@ const char *bc_gap_cause_name(unsigned cause);
 /* Computes the absolute tick of each record: the previous tick plus its time, or its anchor's tick
  * if it has no time. */
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
-
-/* Returns the time of day of `tick` if it was wall_ns at since_tick; wall_ns if clock_hz is 0. */
-int64_t bc_wall_after(int64_t wall_ns, uint64_t since_tick, uint64_t tick, uint64_t clock_hz);
-
-/* Returns the time of day of a tick of the chunk, in ns since 1970; the first record's if clock_hz
- * is 0. */
-int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz);
 
 /* Returns `tick` plus the `time` of n records. Ignores anchors: BC_TIME_NONE counts as 0. */
 uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick);

@@ -17,6 +17,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
+#include "formats/bus/tick_time.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/segment_index.h"
@@ -109,7 +110,7 @@ static void add_newest_rows(struct reader *r)
 	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
 	bc_loss_raise(&s->loss, bc_totals_loss(&last->totals));
 	s->has_loss = true;
-	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
+	(void)bc_chunk_end(&s->to_ns, last, s->header.clock_hz);
 }
 
 /* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't

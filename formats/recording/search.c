@@ -22,6 +22,7 @@
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/segment/chunk_table.h"
 
 /* A chunk in memory, with the tick of each record. */
@@ -262,8 +263,7 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	hit.host = header != NULL ? header->host : NULL;
 	hit.is_segment = true;
 	hit.segment = info->segment;
-	hit.has_wall = hz != 0;
-	hit.wall_ns = bc_chunk_wall(info, l->ticks[i], hz);
+	hit.has_wall = bc_tick_time(&hit.wall_ns, bc_chunk_clock(info, hz), l->ticks[i]);
 	if (!s->on_hit(s->files.file.io->context, &hit)) {
 		s->is_over = true;
 		s->files.file.stop = -ECANCELED;
@@ -425,7 +425,8 @@ static int collect_row(struct search *s, struct lane *lane, uint32_t row)
 		if (grown == NULL)
 			return -ENOMEM;
 		s->last = grown;
-		int64_t ns = bc_chunk_wall(info, ticks[s->hits[i]], hz);
+		int64_t ns; /* of the chunk if the clock rate is unknown */
+		(void)bc_tick_time(&ns, bc_chunk_clock(info, hz), ticks[s->hits[i]]);
 		s->last[s->last_count++] = (struct last_hit){
 			ns < lane->latest_ns ? ns : lane->latest_ns, s->files.at, row, s->hits[i]};
 	}

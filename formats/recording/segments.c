@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 
@@ -218,14 +219,16 @@ struct bc_segment_span bc_segment_file_span(
 	const struct bc_chunk_info *from = &f->table.rows[first].info;
 	const struct bc_chunk_info *to = &f->table.rows[last].info;
 	const struct bc_segment_header *header = bc_chunk_table_header(&f->table, first);
+	int64_t to_ns;
 
+	(void)bc_chunk_end(&to_ns, to, bc_segment_file_clock_hz(f, last));
 	return (struct bc_segment_span){.tag = from->recording_tag,
 		.segment = from->segment,
 		.is_read = true,
 		.first = header != NULL ? header->first_record : from->first_record,
 		.next = to->first_record + to->records,
 		.from_ns = from->wall_ns,
-		.to_ns = bc_chunk_wall(to, to->last_tick, bc_segment_file_clock_hz(f, last))};
+		.to_ns = to_ns};
 }
 
 /* ---- a list of files */

@@ -26,6 +26,7 @@
 
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
+#include "formats/bus/tick_time.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 
@@ -538,7 +539,9 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer)
 /* The best known end of a chunk: when its last record arrived. */
 static int64_t end_of_chunk(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
-	int64_t end_ns = bc_chunk_wall(info, info->last_tick, clock_hz);
+	int64_t end_ns;
+
+	(void)bc_chunk_end(&end_ns, info, clock_hz);
 	uint64_t span_ns = (uint64_t)end_ns - (uint64_t)info->wall_ns;
 
 	/* Negative, or more than a day in a chunk: the clock is wrong. */

@@ -18,6 +18,7 @@
 
 #include "formats/base/grow.h"
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/segment/segment_name.h"
 
 bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_segment_span *before,
@@ -141,12 +142,11 @@ void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_i
 static uint64_t last_missing_tick(
 	const struct bc_chunk_info *hole, const struct bc_chunk_info *info, uint64_t clock_hz)
 {
-	__int128 ticks = ((__int128)info->wall_ns - hole->wall_ns) * clock_hz / 1000000000;
-
 	/* Without a clock rate, or after a step of the clock back, any. */
-	return ticks <= 0 || ticks > UINT64_MAX - hole->first_tick
-		       ? UINT64_MAX
-		       : hole->first_tick + (uint64_t)ticks;
+	if (clock_hz == 0 || info->wall_ns <= hole->wall_ns)
+		return UINT64_MAX;
+	__int128 tick = bc_time_tick(bc_chunk_clock(hole, clock_hz), info->wall_ns);
+	return tick > UINT64_MAX ? UINT64_MAX : (uint64_t)tick;
 }
 
 bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
@@ -174,7 +174,8 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 	hole.last_tick = info->first_tick - (info->first_tick != 0);
 	if (hole.last_tick < hole.first_tick)
 		hole.first_tick = hole.last_tick = info->first_tick;
-	hole.wall_ns = bc_chunk_wall(is_one_epoch ? &c->last : info, hole.first_tick, clock_hz);
+	(void)bc_tick_time(&hole.wall_ns, bc_chunk_clock(is_one_epoch ? &c->last : info, clock_hz),
+		hole.first_tick);
 	if (needs(context, &hole))
 		return true;
 	/* Without a clock rate, at the time of day of either chunk. */
@@ -187,7 +188,7 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 	/* At the end of the previous chunk's epoch, and in the epochs between. */
 	hole.epoch = c->last.epoch;
 	hole.first_tick = c->last.last_tick + (c->last.last_tick != UINT64_MAX);
-	hole.wall_ns = bc_chunk_wall(&c->last, hole.first_tick, clock_hz);
+	(void)bc_tick_time(&hole.wall_ns, bc_chunk_clock(&c->last, clock_hz), hole.first_tick);
 	hole.last_tick = last_missing_tick(&hole, info, clock_hz);
 	if (needs(context, &hole) || info->epoch - hole.epoch > EPOCHS_MAX)
 		return true;

@@ -20,6 +20,7 @@
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
+#include "formats/bus/tick_time.h"
 
 enum bc_entry_kind {
 	BC_ENTRY_REFERENCE,
@@ -198,14 +199,12 @@ struct bc_entry {
 	};
 };
 
-/* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
+/* Relates the ticks of an epoch to the time of day. */
 struct bc_moment {
 	bool is_known;
 	uint64_t recording_tag; /* 0: not from a recording */
-	int64_t wall_ns;        /* since 1970 UTC */
-	uint64_t tick;
 	uint32_t epoch;
-	uint64_t clock_hz; /* 0: unknown */
+	struct bc_clock_point clock;
 };
 
 /* Sets *ns to the time of day of an entry's tick. Returns false if it is not known; `moment` may be
@@ -213,12 +212,9 @@ struct bc_moment {
 static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)
 {
-	if (moment == NULL || !moment->is_known || moment->clock_hz == 0 ||
-		moment->epoch != entry->epoch ||
-		((entry->has & BC_HAS_TIME) == 0 && entry->kind != BC_ENTRY_EVENT))
-		return false;
-	*ns = bc_wall_after(moment->wall_ns, moment->tick, entry->tick, moment->clock_hz);
-	return true;
+	return moment != NULL && moment->is_known && moment->epoch == entry->epoch &&
+	       ((entry->has & BC_HAS_TIME) != 0 || entry->kind == BC_ENTRY_EVENT) &&
+	       bc_tick_time(ns, moment->clock, entry->tick);
 }
 
 /* Initializes a reference with only a type and an address. All other fields are 0; the union is not

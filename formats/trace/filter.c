@@ -6,6 +6,7 @@
  * only err on the side of a match: a record at addr_high may extend 255 bytes, and a burst may
  * start 31 bytes below its address. */
 #include "formats/trace/filter.h"
+#include "formats/bus/tick_time.h"
 
 #include <string.h>
 
@@ -59,20 +60,6 @@ static bool narrow_span(struct bc_span *span, struct bc_span by)
 	return span->first <= span->last;
 }
 
-/* The first tick at or after the time of day `ns`. The chunk's clock read first_tick at wall_ns. A
- * time that is out of range gives a value above UINT64_MAX. */
-static __int128 tick_at(const struct bc_chunk_info *info, uint64_t clock_hz, int64_t ns)
-{
-	__int128 ahead = (__int128)ns - info->wall_ns;
-
-	if (ahead <= 0)
-		return info->first_tick;
-	__int128 product;
-	if (__builtin_mul_overflow(ahead, (__int128)clock_hz, &product))
-		return (__int128)1 << 96;
-	return info->first_tick + product / NS_PER_S + (product % NS_PER_S != 0);
-}
-
 /* Narrows the ticks to the time of day of the filter. */
 static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_span *ticks)
@@ -81,8 +68,8 @@ static bool narrow_wall(const struct bc_filter *f, const struct bc_chunk_info *i
 		return info->wall_ns >= f->from_ns && info->wall_ns < f->to_ns;
 	if (f->to_ns <= info->wall_ns)
 		return false;
-	__int128 from = tick_at(info, clock_hz, f->from_ns);
-	__int128 to = tick_at(info, clock_hz, f->to_ns);
+	__int128 from = bc_time_tick(bc_chunk_clock(info, clock_hz), f->from_ns);
+	__int128 to = bc_time_tick(bc_chunk_clock(info, clock_hz), f->to_ns);
 	if (from > UINT64_MAX)
 		return false;
 	return narrow_span(ticks,

@@ -114,8 +114,10 @@ static void add_record(struct fixture *f, uint32_t time)
 		assert_non_null(f->seen);
 	}
 	f->tick += time != BC_TIME_NONE ? time : 0;
-	f->seen[f->n] = (struct seen){r, f->n, f->tick, info->epoch,
-		f->clock_hz != 0 ? bc_chunk_wall(info, f->tick, f->clock_hz) : 0};
+	int64_t wall_ns;
+	if (!bc_tick_time(&wall_ns, bc_chunk_clock(info, f->clock_hz), f->tick))
+		wall_ns = 0;
+	f->seen[f->n] = (struct seen){r, f->n, f->tick, info->epoch, wall_ns};
 	f->n++;
 	bc_record_store(f->chunk->records + (size_t)info->records * BC_RECORD_BYTES, &r);
 	info->records++;

@@ -225,23 +225,6 @@ struct fixture {
 	struct bc_chunk rest;
 };
 
-TEST(the_time_of_day_of_a_tick_is_exact_or_the_nearest_possible)
-{
-	struct dice dice = {8};
-
-	for (int round = 0; round < 20000; round++) {
-		int64_t wall_ns = (int64_t)dice_roll(&dice) >> dice_below(&dice, 64);
-		uint64_t since = dice_roll(&dice) >> dice_below(&dice, 64);
-		uint64_t tick = dice_roll(&dice) >> dice_below(&dice, 64);
-		uint64_t hz = dice_below(&dice, 3) == 0 ? dice_below(&dice, 4)
-							: dice_roll(&dice) >> dice_below(&dice, 64);
-		__int128 ticks = (__int128)tick - (__int128)since;
-		__int128 ns = hz != 0 ? ticks * 1000000000 / (__int128)hz + wall_ns : wall_ns;
-		ns = ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : ns;
-		assert_true(bc_wall_after(wall_ns, since, tick, hz) == (int64_t)ns);
-	}
-}
-
 TEST_FIXTURE(fixture, NOTHING, NOTHING)
 
 static void add_event(struct fixture *f, const struct bc_event *event, const char *text)

@@ -87,10 +87,8 @@ TEST(each_kind_has_its_cells)
 TEST(a_time_of_day_is_that_of_the_tick)
 {
 	const struct bc_moment moment = {.is_known = true,
-		.wall_ns = INT64_C(1795166100999999999),
-		.tick = 100,
 		.epoch = 2,
-		.clock_hz = 1000000000};
+		.clock = {INT64_C(1795166100999999999), 100, 1000000000}};
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entries[4] = {whole_event(BC_EVENT_TRIGGER, "")}; /* tick 1000 */
 
