@@ -1514,28 +1514,36 @@ struct absence {
 };
 
 /* Writes segments of chunks, each 100 ms after the one before it. Before two of them, the board was
- * away; a mark was set meanwhile. */
+ * away; a mark was set meanwhile. The chunk before that arrived late_ns late; its last records,
+ * whose times would be in the absence, are where that begins. */
 static void write_absences(struct fixture *f, uint32_t segments, uint32_t chunks, uint64_t away_ns,
-	struct absence absences[ABSENCES])
+	int64_t late_ns, struct absence absences[ABSENCES])
 {
 	uint32_t count = segments * chunks;
 	int64_t at_ns = START;
+	int64_t late = 0; /* the last chunk */
 	unsigned absent = 0;
 
 	for (uint32_t i = 0; i < count; i++, at_ns += SECOND / 10) {
 		bool is_absent = i == count / 3 || i == count / 2;
+		bool is_late = !is_absent && (i + 1 == count / 3 || i + 1 == count / 2);
 		if (i % chunks == 0)
 			start_segment(f, FIRST, i / chunks);
 		if (is_absent) {
 			struct bc_event mark = {.kind = BC_EVENT_MARK};
-			int64_t last_ns = f->written[f->count - 1].time_ns;
+			int64_t last_ns = f->written[f->count - 1].time_ns - late;
 			reset_chunk(f, last_ns + (int64_t)away_ns / 2, absent);
 			assert_true(bc_chunk_add_event(f->chunk, &mark, NULL));
 			append_chunk(f);
 			at_ns = last_ns + (int64_t)away_ns;
 			absences[absent++] = (struct absence){last_ns, at_ns};
+			for (struct written *w = &f->written[f->count];
+				late != 0 && (--w)->time_ns > last_ns;)
+				w->time_ns = last_ns;
 		}
 		reset_chunk(f, at_ns, absent);
+		late = is_late ? late_ns : 0;
+		f->chunk->info.wall_ns += late;
 		if (is_absent)
 			add_absence(f, away_ns);
 		add_records(f, RECORDS, 1, 100);
@@ -1589,7 +1597,8 @@ TEST_F(an_absence_is_a_hole_in_every_picture)
 		struct absence absences[ABSENCES];
 		f->count = f->recordings = 0;
 		f->recording[0] = '\0';
-		write_absences(f, sizes[i / 3].segments, sizes[i / 3].chunks, away_ns, absences);
+		write_absences(f, sizes[i / 3].segments, sizes[i / 3].chunks, away_ns,
+			i % 2 * RECORDS * 500, absences);
 		update(f);
 		assert_int_equal(only_recording(f)->loss.away_ns, ABSENCES * away_ns);
 		for (size_t n = 0; n < COUNT_OF(columns); n++) {
