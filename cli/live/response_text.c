@@ -56,6 +56,20 @@ static const char *reason_text(const char *reason)
 	return reason;
 }
 
+static void print_limits(struct bc_output *o, const json_t *limits)
+{
+	const json_t *duration = bc_json_path(limits, "duration");
+	char text[BC_HUMANIZE_MAX];
+
+	if (json_is_number(duration))
+		bc_status_line(
+			o, "limit", "%s", bc_humanize_time(text, json_number_value(duration)));
+	bc_template_print(o,
+		"[  limit       {records record}\n]"
+		"[  limit       {filesize B}\n]",
+		limits);
+}
+
 bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 {
 	const json_t *r = bc_json_path(response, "recording");
@@ -78,6 +92,7 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 		r);
 	if (reason != NULL)
 		bc_status_line_safe(o, "reason", reason_text(reason));
+	print_limits(o, bc_json_path(r, "limits"));
 	if (!is_empty)
 		bc_template_print(o,
 			"[  segments    {segments #}\n]"

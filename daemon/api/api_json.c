@@ -35,6 +35,22 @@ static json_t *path_json(const char *dir, const char *file, bool is_open)
 	return bc_json_text(file[0] != '\0' ? path : NULL);
 }
 
+/* As a request gives them. */
+static json_t *limits_json(const struct bc_stop_rules *limits)
+{
+	struct bc_json_member members[4] = {{NULL, NULL}};
+	unsigned n = 0;
+
+	if (limits->duration_ns != 0)
+		members[n++] = (struct bc_json_member){
+			"duration", bc_json_double((double)limits->duration_ns / 1e9)};
+	if (limits->records != 0)
+		members[n++] = (struct bc_json_member){"records", bc_json_u64(limits->records)};
+	if (limits->file_bytes != 0)
+		members[n++] = (struct bc_json_member){"filesize", bc_json_u64(limits->file_bytes)};
+	return bc_json_object(members);
+}
+
 json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recording_now *now)
 {
 	const struct bc_segment_header *header = &r->info.header;
@@ -54,6 +70,7 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 			{"records", bc_json_u64(has_ended ? totals->records : now->records)},
 			{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
 			{"metadata", bc_metadata_parse(header->metadata)},
+			{"limits", limits_json(&r->limits)},
 			{"path", path_json(now->dir, file, !has_ended && now->is_open)},
 			{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
 			{NULL, NULL},

@@ -331,13 +331,14 @@ static void start_recording(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
+	recording->limits = has_limits(&start->limits) ? start->limits : config->stop;
+	recording->info.stop_bytes = recording->limits.file_bytes;
 	struct bc_session_recording what = {
 		.recording = &recording->info,
 		.rotation = config->rotation,
-		.stop = has_limits(&start->limits) ? start->limits : config->stop,
+		.stop = recording->limits,
 	};
 
-	recording->info.stop_bytes = what.stop.file_bytes;
 	arm_for(r, recording, start);
 	bc_log_set_recording(recording->info.header.recording);
 	bc_session_start_recording(r->session, &what);
@@ -695,7 +696,7 @@ enum bc_refusal bc_recorder_snapshot(
 	if (refusal != BC_GRANTED || all.until_stopped)
 		return refusal;
 	if (all.post.unit == BC_TIME_OR_SIZE_NONE)
-		end_recording(r, BC_RECORDING_LIMIT, BC_CHANNEL_NOW);
+		end_recording(r, BC_RECORDING_REQUEST, BC_CHANNEL_NOW);
 	else
 		bc_session_end_after(r->session, BC_CHANNEL_NOW, &all.post);
 	return BC_GRANTED;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "daemon/base/rules.h"
 #include "daemon/ingest/counts.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_report.h"
@@ -44,6 +45,7 @@ struct bc_recording_moment {
 struct bc_recording {
 	struct bc_recording *next; /* the previous one */
 	struct bc_recording_info info;
+	struct bc_stop_rules limits; /* 0: none */
 	enum bc_recording_state state;
 	enum bc_recording_reason reason;
 

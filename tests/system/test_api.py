@@ -389,10 +389,14 @@ def test_limits_end_a_recording(tmp):
     with daemon_in(tmp, source="sim:rate=200k") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None),
-                               ({"filesize": "60K"}, None), ({"filesize": 60000}, None)):
+        for limits, given, in_all in (
+                ({"records": 54321}, {"records": 54321}, 54321), ({"duration": 0.2}, {"duration": 0.2}, None),
+                ({"duration": "200ms"}, {"duration": 0.2}, None), ({"filesize": "64K"}, {"filesize": 64000}, None),
+                ({"filesize": "60K", "duration": "1h"}, {"filesize": 60000, "duration": 3600}, None),
+                ({"filesize": 60000}, {"filesize": 60000}, None)):
             with Stream(tmp / "socket", "/v1/events", "Event") as events:
                 begun = api.good(*START, {"limits": limits}, status=201)["recording"]
+                equal(begun["limits"], given, limits)
                 ended = events.until(lambda event: event["event"] == "recording-ended")["recording"]
             equal((ended["id"], ended["reason"]), (begun["id"], "limit"), limits)
             if in_all:
@@ -428,7 +432,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         taken = api.good(*SNAPSHOT, {"label": "hang", "metadata": {"seen": "no video"}}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot is written")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
-        equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "sealed"))
+        equal((row["id"], row["label"], row["state"], row["reason"]), (taken["id"], "hang", "sealed", "request"))
         assert row["records"] > 10_000, row
         marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
         equal([event["text"] for event in marks], ["meanwhile"], "the mark is in the snapshot")
@@ -440,7 +444,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         more = api.good(*SNAPSHOT, {"pre": "12KiB", "post": "1s"}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the end")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
-        equal(row["id"], more["id"])
+        equal((row["id"], row["reason"]), (more["id"], "limit"))
         assert row["records"] > 1024, row
         before = api.good(*START, {"pre": "1s"}, status=201)["recording"]
         equal(before["state"], "recording")

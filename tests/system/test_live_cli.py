@@ -25,6 +25,9 @@ RECORDING_TEXT = """\
 recording 20261120T091500Z-3f9a2c-boot: in progress
   label       boot
   started     2026-11-20T09:15:00.123456789Z
+  limit       10 min 0 s
+  limit       100,000,000 records
+  limit       1.00 GB
   segments    3
   records     61,203,456
   on disk     98.3 MB
