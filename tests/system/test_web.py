@@ -291,7 +291,8 @@ def test_without_a_readable_directory_it_shows_what_the_daemon_does(tmp):
 
 
 def test_an_open_segment_is_shown(tmp):
-    with daemon_in(tmp, "-b", "filesize:500K", source="sim:rate=300k", mode="always") as daemon:
+    rate = harness.rate(300_000)
+    with daemon_in(tmp, "-b", "filesize:500K", source=f"sim:rate={rate}", mode="always") as daemon:
         daemon.wait_ready()
         wait_until(lambda: len(harness.segments(tmp / "out")) >= 1, "a sealed segment")
         with Web(tmp / "out", socket=tmp / "socket") as web:
