@@ -233,7 +233,7 @@ static void write_rates(const json_t *s, writer *w)
 	char text[BC_HUMANIZE_MAX];
 
 	if (json_is_null(bc_json_path(rates, "samples_per_second"))) {
-		write_phrase(w, BC_TONE_PLAIN, "not measured yet");
+		write_phrase(w, BC_TONE_PLAIN, "unknown");
 		return;
 	}
 	write_phrase(w, BC_TONE_PLAIN, "%s samples/s",
@@ -502,9 +502,10 @@ void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
 
 /* ---- the command */
 
-/* --wait: limit and interval. */
-#define WAIT_NS      UINT64_C(30000000000)
+/* --wait: limit, interval, and when it says what it waits for. */
+#define WAIT_SECONDS 30
 #define WAIT_STEP_MS 50
+#define SILENT_NS    UINT64_C(1000000000)
 
 enum { OPTION_WAIT = BC_CLIENT_OPT_MORE };
 
@@ -555,17 +556,25 @@ static bool print_answer(struct bc_output *o, const struct bc_response *response
 	return true;
 }
 
-static enum bc_exit get_status(struct bc_client *client, const struct status_options *parsed,
-	int interrupt, struct bc_response *response)
+static enum bc_exit get_status(const struct bc_console *console, struct bc_client *client,
+	const struct status_options *parsed, int interrupt, struct bc_response *response)
 {
-	uint64_t end_ns = bc_now_ns() + (parsed->is_waiting ? WAIT_NS : 0);
+	uint64_t start_ns = bc_now_ns();
+	uint64_t end_ns = start_ns + (parsed->is_waiting ? WAIT_SECONDS * UINT64_C(1000000000) : 0);
+	bool is_silent = true;
 	enum bc_exit code;
 
 	while ((code = bc_client_call(client, "GET", "/v1/status", NULL, response)) ==
 			BC_EXIT_UNREACHABLE &&
 		bc_client_is_vacant(client) && bc_now_ns() < end_ns &&
-		!bc_interrupt_wait(interrupt, WAIT_STEP_MS))
+		!bc_interrupt_wait(interrupt, WAIT_STEP_MS)) {
 		bc_response_free(response);
+		if (is_silent && bc_now_ns() - start_ns >= SILENT_NS) {
+			bc_print_error(console, bc_client_path(client),
+				"waiting up to %d s for buscapd to start", WAIT_SECONDS);
+			is_silent = false;
+		}
+	}
 	return code;
 }
 
@@ -578,7 +587,7 @@ static enum bc_exit run_status(const struct bc_console *console, struct bc_clien
 	struct bc_response response;
 
 	for (bool is_first = true; code == BC_EXIT_OK; is_first = false) {
-		code = get_status(client, parsed, interrupt, &response);
+		code = get_status(console, client, parsed, interrupt, &response);
 		if (code != BC_EXIT_OK)
 			bc_client_print_error(client, code);
 		else if (!print_answer(o, &response, parsed, is_in_place, is_first))

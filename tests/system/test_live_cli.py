@@ -247,6 +247,13 @@ def test_status_says_when_the_number_of_lost_samples_is_unknown(tmp):
     assert "  lost       at least 1,024 samples, 2 gaps, crc 1,024, " in out, out
 
 
+def test_status_says_that_the_rate_is_unknown(tmp):
+    new = copy.deepcopy(STATUS)
+    new["rates"] = dict.fromkeys(new["rates"])
+    out, _ = check(tmp, ("status",), "GET", "/v1/status", None, new)
+    assert "  rate       unknown\n" in out, out
+
+
 def test_status_as_json_is_the_unchanged_object(tmp):
     text = b'{ "b": 1.50,"a":9223372036854775807, "state":"idle", "s":"\xc3\xa4\\u001b" }'
     check(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")

@@ -99,6 +99,7 @@ def test_nothing_is_pasted_into_a_command_that_stays():
 
 def test_status_can_wait_for_a_daemon_that_is_starting(tmp):
     waiting = harness.popen([BUSCAP, "status", "--wait", "--socket", tmp / "sock"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    equal(waiting.stderr.readline().decode(), f"buscap status: {tmp}/sock: waiting up to 30 s for buscapd to start\n")
     with Daemon("--source", "sim:rate=10k", "-o", tmp / "out", socket=tmp / "sock") as daemon:
         out, err = waiting.communicate(timeout=harness.TIMEOUT_S)
         equal((waiting.returncode, err), (0, b""))
