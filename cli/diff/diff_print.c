@@ -64,19 +64,19 @@ static void put_head(struct bc_diff *d)
 	uint64_t k = d->b.count;
 
 	bc_output_format(
-		&d->output, "\n%s@@ %" PRIu64 ": ", d->has_color ? CYAN : "", d->differences);
+		&d->output, "\n%s@@ %s: ", d->has_color ? CYAN : "", BC_GROUPED(d->differences));
 	if (n == 0 && k == 0) {
 		bc_output_format(&d->output, "a gap");
 	} else if (n == 0 || k == 0) {
-		bc_output_format(&d->output, "%" PRIu64 " %s only in %c", n + k,
+		bc_output_format(&d->output, "%s %s only in %c", BC_GROUPED(n + k),
 			n + k == 1 ? "entry" : "entries", n != 0 ? 'A' : 'B');
 	} else if (d->is_paired) {
-		bc_output_format(
-			&d->output, n == 1 ? "differs in " : "%" PRIu64 " entries differ in ", n);
+		bc_output_format(&d->output, n == 1 ? "differs in " : "%s entries differ in ",
+			BC_GROUPED(n));
 		put_fields(d, d->differ, ", ");
 	} else {
-		bc_output_format(&d->output, "%" PRIu64 " of A where %" PRIu64 " of B %s", n, k,
-			k == 1 ? "is" : "are");
+		bc_output_format(&d->output, "%s of A where %s of B %s", BC_GROUPED(n),
+			BC_GROUPED(k), k == 1 ? "is" : "are");
 	}
 	bc_output_format(&d->output, ": ");
 	put_position(d, n != 0 ? &d->a : &d->b);
@@ -88,8 +88,8 @@ static void put_head(struct bc_diff *d)
 static void put_more(struct bc_diff *d, char mark, const struct bc_diff_side *side)
 {
 	if (side->count > d->show)
-		bc_output_format(&d->output, "%c      ... and %" PRIu64 " more\n", mark,
-			side->count - d->show);
+		bc_output_format(&d->output, "%c      ... and %s more\n", mark,
+			BC_GROUPED(side->count - d->show));
 }
 
 static void put_gap(struct bc_diff *d, const struct bc_diff_side *side)
@@ -116,13 +116,13 @@ static void print_difference(struct bc_diff *d)
 	put_gap(d, &d->a);
 	put_gap(d, &d->b);
 	if (d->is_lost)
-		bc_output_format(&d->output,
-			"# no match found within %zu entries (--lookahead)%s\n", d->how.lookahead,
+		bc_output_format(&d->output, "# no match found within %s entries (--lookahead)%s\n",
+			BC_GROUPED(d->how.lookahead),
 			d->is_pipe ? "; a pipe can't be searched further, a file can" : "");
 	if (d->shifted != 0)
-		bc_output_format(&d->output,
-			"# from here B's clock is %" PRIu64 " tick%s %s than before\n",
-			d->shifted > 0 ? (uint64_t)d->shifted : 0 - (uint64_t)d->shifted,
+		bc_output_format(&d->output, "# from here B's clock is %s tick%s %s than before\n",
+			BC_GROUPED(
+				d->shifted > 0 ? (uint64_t)d->shifted : 0 - (uint64_t)d->shifted),
 			d->shifted == 1 || d->shifted == -1 ? "" : "s",
 			d->shifted > 0 ? "further ahead" : "further behind");
 }
@@ -130,10 +130,10 @@ static void print_difference(struct bc_diff *d)
 static void print_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
-	bc_output_format(&d->output,
-		"\n@@ %" PRIu64 ": %" PRIu64 " %s only in %c: %c was cut with ", d->differences,
-		side->filtered, side->filtered == 1 ? "entry" : "entries",
-		side == &d->a ? 'A' : 'B', side == &d->a ? 'B' : 'A');
+	bc_output_format(&d->output, "\n@@ %s: %s %s only in %c: %c was cut with ",
+		BC_GROUPED(d->differences), BC_GROUPED(side->filtered),
+		side->filtered == 1 ? "entry" : "entries", side == &d->a ? 'A' : 'B',
+		side == &d->a ? 'B' : 'A');
 	bc_output_safe(&d->output, other->origin.cut);
 	bc_output_format(&d->output, "\n");
 }
@@ -143,10 +143,10 @@ static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
 	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
 		if (side->converter.left_out[bit] != 0)
 			bc_output_format(&d->output,
-				"not compared, because the other format can't hold them: %" PRIu64
-				" of %c (%s)\n",
-				side->converter.left_out[bit], side == &d->a ? 'A' : 'B',
-				bc_trait_name(1u << bit));
+				"not compared, because the other format can't hold them: %s of %c "
+				"(%s)\n",
+				BC_GROUPED(side->converter.left_out[bit]),
+				side == &d->a ? 'A' : 'B', bc_trait_name(1u << bit));
 }
 
 static void print_summary(struct bc_diff *d, bool is_whole)
@@ -156,14 +156,14 @@ static void print_summary(struct bc_diff *d, bool is_whole)
 
 	bc_output_format(&d->output, "%s%s", d->differences != 0 ? "\n" : "", what);
 	if (d->differences != 0)
-		bc_output_format(&d->output, " in %" PRIu64 " place%s%s", d->differences,
+		bc_output_format(&d->output, " in %s place%s%s", BC_GROUPED(d->differences),
 			bc_plural(d->differences), d->is_stopped ? ", then stopped" : "");
 	bc_output_format(&d->output,
-		": %" PRIu64 " of A and %" PRIu64 " of B compared; %" PRIu64 " match, %" PRIu64
-		" in different order, %" PRIu64 " changed, %" PRIu64 " only in A, %" PRIu64
-		" only in B",
-		d->a.entries, d->b.entries, d->same, d->reordered, d->changed,
-		d->only_a + d->a.filtered, d->only_b + d->b.filtered);
+		": %s of A and %s of B compared; %s match, %s in different order, %s changed, %s "
+		"only in A, %s only in B",
+		BC_GROUPED(d->a.entries), BC_GROUPED(d->b.entries), BC_GROUPED(d->same),
+		BC_GROUPED(d->reordered), BC_GROUPED(d->changed),
+		BC_GROUPED(d->only_a + d->a.filtered), BC_GROUPED(d->only_b + d->b.filtered));
 	bc_output_format(&d->output, "\n");
 	put_left_out(d, &d->a);
 	put_left_out(d, &d->b);

@@ -59,8 +59,8 @@ const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exac
 {
 	if (lost == 0 && !is_exact)
 		return "an unknown number of samples lost";
-	snprintf(out, BC_LOST_TEXT_MAX, "%s%" PRIu64 " sample%s lost", is_exact ? "" : "at least ",
-		lost, bc_plural(lost));
+	snprintf(out, BC_LOST_TEXT_MAX, "%s%s sample%s lost", is_exact ? "" : "at least ",
+		BC_GROUPED(lost), bc_plural(lost));
 	return out;
 }
 

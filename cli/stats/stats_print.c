@@ -158,7 +158,7 @@ static void print_share(
 	const struct printer *p, const char *name, uint64_t count, uint64_t whole, const char *end)
 {
 	if (!is_json(p))
-		bc_output_format(p->o, "  %-22s %14" PRIu64 " %9.2f %%%s", name, count,
+		bc_output_format(p->o, "  %-22s %14s %9.2f %%%s", name, BC_GROUPED(count),
 			percent(count, whole), end);
 }
 
@@ -223,11 +223,11 @@ static void print_table(struct printer *p, const char *heading, uint64_t whole, 
 	for (size_t i = 0; i < n && i < p->top; i++) {
 		print_share(p, p->rows[i].name, p->rows[i].count, whole, "");
 		if (p->rows[i].bytes != NO_BYTES)
-			bc_output_format(p->o, " %14" PRIu64 " bytes", p->rows[i].bytes);
+			bc_output_format(p->o, " %14s bytes", BC_GROUPED(p->rows[i].bytes));
 		bc_output_text(p->o, "\n", 1);
 	}
 	if (n > p->top)
-		bc_output_format(p->o, "  and %" PRIu64 " more\n", n - p->top);
+		bc_output_format(p->o, "  and %s more\n", BC_GROUPED(n - p->top));
 	print_rest(p, other, others, whole);
 	print_rest(p, unknown, unknowns, whole);
 }
@@ -404,7 +404,7 @@ static void put_gap(struct printer *p, const char *name, const struct bc_gap_cou
 	if (gap->gaps == 0)
 		print_line(p, name, "none");
 	else
-		print_line(p, name, "%" PRIu64 ", %s", gap->gaps,
+		print_line(p, name, "%s, %s", BC_GROUPED(gap->gaps),
 			bc_lost_text(text, gap->lost, gap->inexact == 0));
 }
 
@@ -429,8 +429,8 @@ static void put_events(struct printer *p)
 		put_gap(p, name, &h->causes[cause]);
 	}
 	leave_object(p, events);
-	print_line(p, "marks", "%" PRIu64, h->marks);
-	print_line(p, "triggers", "%" PRIu64, h->triggers);
+	print_line(p, "marks", "%s", BC_GROUPED(h->marks));
+	print_line(p, "triggers", "%s", BC_GROUPED(h->triggers));
 	set_u64(p, "marks", h->marks);
 	set_u64(p, "triggers", h->triggers);
 	leave_object(p, outer);
@@ -445,9 +445,9 @@ static void put_uops(struct printer *p)
 
 	print_heading(p, "micro-ops");
 	set_u64(p, "micro_ops", uops);
-	print_line(p, "micro-ops", "%14" PRIu64, uops);
+	print_line(p, "micro-ops", "%14s", BC_GROUPED(uops));
 	set_u64(p, "macro_ops", h->macro_ops);
-	print_line(p, "macro-ops", "%14" PRIu64, h->macro_ops);
+	print_line(p, "macro-ops", "%14s", BC_GROUPED(h->macro_ops));
 	if (h->macro_ops != 0)
 		print_line(
 			p, "per macro-op", "%17.2f micro-ops", (double)uops / (double)h->macro_ops);
@@ -522,9 +522,8 @@ static void print_blocks(const struct printer *p, const char *name, uint64_t lin
 {
 	const struct bc_footprint *f = &p->stats->footprint;
 
-	print_line(p, name, "%9s %12" PRIu64 " %9s %12" PRIu64,
-		f->lines_full || f->is_cut ? "at least" : "", lines,
-		f->pages_full || f->is_cut ? "at least" : "", pages);
+	print_line(p, name, "%9s %12s %9s %12s", f->lines_full || f->is_cut ? "at least" : "",
+		BC_GROUPED(lines), f->pages_full || f->is_cut ? "at least" : "", BC_GROUPED(pages));
 }
 
 static void put_footprint(struct printer *p)
@@ -546,8 +545,8 @@ static void put_footprint(struct printer *p)
 		leave_object(p, outer);
 		return;
 	}
-	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
-		"lines of", line_bytes, page_bytes);
+	bc_output_format(p->o, "\nfootprint %22s %s bytes    pages of %s bytes\n", "lines of",
+		BC_GROUPED(line_bytes), BC_GROUPED(page_bytes));
 	for (size_t i = 0; i < TOUCHES; i++)
 		print_blocks(p, touches[i].name, bc_line_table_count(&f->lines, touches[i].touch),
 			bc_line_table_count(&f->pages, touches[i].touch));
@@ -573,7 +572,7 @@ static void put_reuse(struct printer *p)
 		buckets--;
 	for (unsigned k = 0; k < buckets; k++) {
 		sum += f->reuse[k];
-		snprintf(name, sizeof(name), "%" PRIu64, UINT64_C(1) << k);
+		bc_number_group(name, UINT64_C(1) << k);
 		print_share(p, name, sum, f->touches, "\n");
 		append_json(p, within,
 			json_pack("{s:o, s:o, s:o}", "references", bc_json_u64(UINT64_C(1) << k),
@@ -715,7 +714,7 @@ static void print_ticks(const struct printer *p, const char *before, uint64_t n,
 	double s = hz != 0 ? (double)n / hz : 0;
 	size_t i = 0;
 
-	bc_output_format(p->o, "%s%" PRIu64 " %s", before, n, tick_word(p));
+	bc_output_format(p->o, "%s%s %s", before, BC_GROUPED(n), tick_word(p));
 	while (s < units[i].least)
 		i++;
 	if (hz != 0)
@@ -744,7 +743,7 @@ static void print_windows(const struct printer *p)
 	print_rate(p, "busiest window", w.most, w.ticks);
 	print_rate(p, "quietest window", w.fewest, w.ticks);
 	print_label(p, "windows");
-	bc_output_format(p->o, "%" PRIu64, (uint64_t)w.count);
+	bc_output_format(p->o, "%s", BC_GROUPED(w.count));
 	print_ticks(p, " of ", w.ticks, "\n");
 }
 
@@ -756,12 +755,12 @@ static void print_intervals(const struct printer *p)
 	print_windows(p);
 	if (c->intervals == 0)
 		return;
-	print_line(p, "intervals", "%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, average %.6g",
-		c->intervals, c->interval_min, c->interval_max, word,
+	print_line(p, "intervals", "%s known, %s to %s %s, average %.6g", BC_GROUPED(c->intervals),
+		BC_GROUPED(c->interval_min), BC_GROUPED(c->interval_max), word,
 		(double)c->interval_ticks / (double)c->intervals);
 	print_label(p, "idles");
-	bc_output_format(
-		p->o, "%" PRIu64 " longer than %" PRIu64 " %s", c->idles, c->idle_ticks, word);
+	bc_output_format(p->o, "%s longer than %s %s", BC_GROUPED(c->idles),
+		BC_GROUPED(c->idle_ticks), word);
 	if (c->idles != 0) {
 		bc_output_format(
 			p->o, ", %.2f %% of the time", percent(c->idle_sum_ticks, c->ticks));
@@ -769,11 +768,11 @@ static void print_intervals(const struct printer *p)
 	}
 	bc_output_text(p->o, "\n", 1);
 	print_label(p, "bursts");
-	bc_output_format(p->o, "%" PRIu64 " with at most %" PRIu64 " %s between references",
-		c->bursts, c->burst_ticks, word);
+	bc_output_format(p->o, "%s with at most %s %s between references", BC_GROUPED(c->bursts),
+		BC_GROUPED(c->burst_ticks), word);
 	if (c->bursts != 0)
-		bc_output_format(p->o, ", %.2f %% of references, longest %" PRIu64 ", average %.1f",
-			percent(c->burst_references, c->references), c->burst_longest,
+		bc_output_format(p->o, ", %.2f %% of references, longest %s, average %.1f",
+			percent(c->burst_references, c->references), BC_GROUPED(c->burst_longest),
 			(double)c->burst_references / (double)c->bursts);
 	bc_output_text(p->o, "\n", 1);
 }
@@ -784,21 +783,21 @@ static void print_epochs(const struct printer *p)
 
 	if (c->epochs < 2)
 		return;
-	print_line(p, "epochs", "%" PRIu64, c->epochs);
+	print_line(p, "epochs", "%s", BC_GROUPED(c->epochs));
 	for (unsigned i = 0; i < c->epochs && i < EPOCHS_MAX; i++) {
 		const struct bc_epoch_span *span = &c->spans[i];
 		char name[32];
 		snprintf(name, sizeof(name), "  epoch %u", i);
 		print_label(p, name);
-		bc_output_format(p->o, "%" PRIu64 " references, tick %" PRIu64 " to %" PRIu64,
-			span->references, span->first_tick, span->last_tick);
+		bc_output_format(p->o, "%s references, tick %" PRIu64 " to %" PRIu64,
+			BC_GROUPED(span->references), span->first_tick, span->last_tick);
 		if (span->last_tick >= span->first_tick)
 			print_ticks(p, ", ", span->last_tick - span->first_tick, "\n");
 		else
 			bc_output_format(p->o, "\n"); /* the clock went back */
 	}
 	if (c->epochs > EPOCHS_MAX)
-		bc_output_format(p->o, "  and %" PRIu64 " more\n", c->epochs - EPOCHS_MAX);
+		bc_output_format(p->o, "  and %s more\n", BC_GROUPED(c->epochs - EPOCHS_MAX));
 }
 
 static void print_drift(const struct printer *p)
@@ -812,9 +811,8 @@ static void print_drift(const struct printer *p)
 		print_line(p, "clock drift", "unknown: %s", no_drift_reason(&drift));
 	else
 		print_line(p, "clock drift",
-			"%+.2f ppm against the host's clock, +- %.2f ppm, from %" PRIu64
-			" chunks in %.1f s",
-			drift.ppm, drift.error_ppm, drift.pairs, drift.seconds);
+			"%+.2f ppm against the host's clock, +- %.2f ppm, from %s chunks in %.1f s",
+			drift.ppm, drift.error_ppm, BC_GROUPED(drift.pairs), drift.seconds);
 }
 
 static void print_time(const struct printer *p)
@@ -831,8 +829,8 @@ static void print_time(const struct printer *p)
 	if (!p->stats->options.is_totals)
 		print_intervals(p);
 	if (c->backward != 0)
-		print_line(p, "backward", "%" PRIu64 " reference%s earlier than the previous one",
-			c->backward, bc_plural(c->backward));
+		print_line(p, "backward", "%s reference%s earlier than the previous one",
+			BC_GROUPED(c->backward), bc_plural(c->backward));
 	print_epochs(p);
 	print_drift(p);
 }
@@ -888,13 +886,14 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 	bool has_samples = s->format == BC_FORMAT_RAW6 || s->format == BC_FORMAT_BCP1;
 	struct printer p = {.o = o, .stats = s, .top = top};
 
-	bc_output_format(o, "%s: %" PRIu64 " %s\n", bc_format_name(s->format), bc_stats_entries(s),
+	bc_output_format(o, "%s: %s %s\n", bc_format_name(s->format),
+		BC_GROUPED(bc_stats_entries(s)),
 		bc_format_info(s->format)->is_text ? "entries"
 		: has_samples                      ? "samples"
 						   : "records");
-	print_line(&p, "references", "%14" PRIu64, t->references);
+	print_line(&p, "references", "%14s", BC_GROUPED(t->references));
 	if (t->without_size != t->references)
-		print_line(&p, "bytes moved", "%14" PRIu64 "%s", t->bytes,
+		print_line(&p, "bytes moved", "%14s%s", BC_GROUPED(t->bytes),
 			t->without_size != 0 ? ", where the size is known" : "");
 	put_all(&p);
 	free(p.rows);

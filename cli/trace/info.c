@@ -381,8 +381,8 @@ static void print_row(const struct printer *p, const json_t *row)
 		bc_output_format(p->output, "  %s record%s missing",
 			bc_humanize_count(text, s->missing), bc_plural(s->missing));
 	else if (s->missing_segments != 0)
-		bc_output_format(p->output, "  %" PRIu64 " segment%s missing", s->missing_segments,
-			bc_plural(s->missing_segments));
+		bc_output_format(p->output, "  %s segment%s missing",
+			BC_GROUPED(s->missing_segments), bc_plural(s->missing_segments));
 	bc_output_text(p->output, "\n", 1);
 }
 

@@ -60,7 +60,7 @@ def sample_line(address, be, control):
 def gap_line(cause, lost, exact):
     if not exact and lost == 0:
         return f"# gap: an unknown number of samples lost ({cause})\n"
-    return f"# gap: {'' if exact else 'at least '}{lost} sample{'' if lost == 1 else 's'} lost ({cause})\n"
+    return f"# gap: {'' if exact else 'at least '}{lost:,} sample{'' if lost == 1 else 's'} lost ({cause})\n"
 
 
 def gaps_at(gaps, at):
@@ -482,11 +482,11 @@ def test_missing_and_repeated_segments_are_reported():
     equal(text, buscap("dump", "--records", "0-99", paths[0])[0], "a range of a segment given twice")
     one_line(err, "chunk 0 (", "is a duplicate; skipped")
     text, err = buscap("dump", paths[0], paths[2], code=3)
-    assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
+    assert re.search(r"^# gap: [\d,]+ samples? lost \(damaged\)$", text, re.MULTILINE)
     one_line(err, paths[2], " missing: segment 1 is not here")
     # The chunk after the hole may have nothing else to print.
     text, err = buscap("dump", "--addr", "ffffffff", paths[0], paths[2], code=3)
-    assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE), text
+    assert re.search(r"^# gap: [\d,]+ samples? lost \(damaged\)$", text, re.MULTILINE), text
     one_line(err, paths[2], " missing: segment 1 is not here")
 
 
@@ -700,7 +700,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     assert text.splitlines()[-1].startswith(f"{path}: damaged: sealed, {len(segment.chunks) - 1} good chunks, "), text
     text, err = buscap("dump", path, code=3)
     records = [b.records for b in segment.chunks]
-    gap = f"# gap: {n} samples lost (damaged)\n"
+    gap = f"# gap: {n:,} samples lost (damaged)\n"
     wanted = chunks_text(segment.chunks[:2]) + chunks_text(segment.chunks[3:]).replace("\n", f"\n{gap}", 1)
     equal(text.splitlines(), wanted.splitlines(), "dump")
     assert f"offset {chunk.offset}" in err and f"{n:,} records missing from record {segment.chunks[2].info['first_record']} on" in err, err
@@ -712,7 +712,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     buscap("verify", out)
     equal(run("lz4", "-t", out).returncode, 0, "lz4 -t")
     equal(harness.lz4_dc([out]), b"".join(records[:2] + records[3:]), "records")
-    assert f"# gap: {n} samples lost (damaged)" in buscap("dump", out)[0]
+    assert f"# gap: {n:,} samples lost (damaged)" in buscap("dump", out)[0]
     assert "--mode" in buscap("recover", "--mode", "tail", path, "-o", tmp / "other", code=2)[1]
 
 

@@ -304,6 +304,15 @@ def test_skipping_equal_bytes_changes_nothing(tmp):
 # ---- moved blocks, long prefixes, parts
 
 
+def test_counts_have_commas_in_text(tmp):
+    data, _ = reference.make_byu(random.Random(3), 2500)
+    long, short = write_file(tmp / "a.byu", data), write_file(tmp / "b.byu", data[:12 * 1200])
+    text, _ = diff("-I", "byu", long, short, code=1)
+    assert "@@ 1: 1,300 entries only in A: record 1200 to 2499 of A, after record 1199 of B\n" in text, text
+    assert "... and 1,280 more\n" in text, text
+    assert "different in 1 place: 2,500 of A and 1,200 of B compared; 1,200 match, 0 in different order, 0 changed, 1,300 only in A" in text
+
+
 def test_a_moved_block_differs_at_both_places(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()

@@ -561,7 +561,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     equal((segment["gaps"]["count"], segment["gaps"]["unreported"]), (0, 1000), segment["gaps"])
     done = run(harness.BUSCAP, "dump", torn)
     equal((done.returncode, done.stderr.count(b"1,000 samples were lost before chunk 1, but no gap")), (3, 1), done.stderr)
-    equal(done.stdout.count(b"# gap: at least 1000 samples lost (disk)"), 1)
+    equal(done.stdout.count(b"# gap: at least 1,000 samples lost (disk)"), 1)
     done = run(harness.BUSCAP, "convert", "-O", "csv", "-o", tmp / "all.csv", torn)
     equal((done.returncode, done.stderr.count(b"1,000 samples were lost before chunk 1")), (3, 1), done.stderr)
 

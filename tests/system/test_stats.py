@@ -154,10 +154,17 @@ def recorded_epochs(recorded):
             for a, b in zip(starts, starts[1:]) if a != b]
 
 
+def number(text):
+    """Returns a number of the page, which has commas."""
+    value = int(text.replace(",", ""))
+    equal(text, f"{value:,}")
+    return value
+
+
 def numbers_of(text, title):
     """Returns the table below a title: {name: first number}."""
     part = text.split(f"\n{title}", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
-    return {m[1].strip(): int(m[2]) for m in (re.match(r"  (.{22}) +(\d+)", row) for row in part) if m}
+    return {m[1].strip(): number(m[2]) for m in (re.match(r"  (.{22}) +([\d,]+)", row) for row in part) if m}
 
 
 # ---- usage
@@ -362,21 +369,21 @@ def test_text_and_json_agree(tmp):
     path.write_bytes(data)
     result, _ = stats("-I", "byu", path)
     text, _ = buscap("stats", "-I", "byu", path)
-    assert text.startswith("byu: 4000 records\n"), text
+    assert text.startswith("byu: 4,000 records\n"), text
     equal(numbers_of(text, "references by type"),
           {row["name"] or "0x%02x" % row["type"]: row["references"] for row in result["types"]}, "types")
     equal(numbers_of(text, "by processor"), {str(r["proc"]): r["references"] for r in result["processors"]}, "processors")
     equal(numbers_of(text, "by size"),
           {"%u byte%s" % (r["size"], "" if r["size"] == 1 else "s"): r["references"] for r in result["sizes"]}, "sizes")
     types = {}
-    for match in re.finditer(r"\n  (\d) [a-z][^%]*?(\d+) +\d+\.\d+ %", text.split("by memory type")[1]):
-        types[int(match[1])] = int(match[2])
+    for match in re.finditer(r"\n  (\d) [a-z][^%]*? ([\d,]+) +\d+\.\d+ %", text.split("by memory type")[1]):
+        types[int(match[1])] = number(match[2])
     equal(types, counted(result["attrs"], "attr"), "memory types")
     assert "4 write-combining (P6), uncacheable (low two bits)" in text, text
     reuse = numbers_of(text, "reuse:")
     equal(reuse.pop("first touch"), result["reuse"]["first"], "first touches")
-    equal(reuse, {str(row["references"]): row["touches"] for row in result["reuse"]["within"]}, "reuse")
-    assert f"{result['time']['ticks']} ticks" in text, text
+    equal(reuse, {f"{row['references']:,}": row["touches"] for row in result["reuse"]["within"]}, "reuse")
+    assert f"{result['time']['ticks']:,} ticks" in text, text
     few, _ = buscap("stats", "-I", "byu", "--top", "2", path)
     assert f"and {len(result['types']) - 2} more" in few, few
 
@@ -389,7 +396,7 @@ def test_ticks_are_converted_to_seconds_if_the_clock_rate_is_known(tmp):
     equal(result["time"]["ticks_per_second"], 66000000, "rate")
     assert abs(result["time"]["seconds"] - result["time"]["ticks"] / 66e6) < 1e-12, result["time"]
     text, _ = buscap("stats", "-I", "byu", "--clock-hz", "66M", data=data)
-    assert re.search(r"duration +\d+ ticks \([0-9.]+ (us|ms)\)", text), text
+    assert re.search(r"duration +[\d,]+ ticks \([0-9.]+ (us|ms)\)", text), text
 
 
 # ---- micro-ops and instructions
@@ -417,7 +424,7 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
     named = [row for row in result["types"] if row["name"] != "OTHER"]
     equal(types, {"'Z'": result["letters"][0]["references"], **{row["name"]: row["references"] for row in named}})
     equal(sum(types.values()), 2000, "the page's references")
-    equal({name: int(number) for name, number in re.findall(r"^  (\S+) .* % +(\d+) bytes$", page, re.MULTILINE)},
+    equal({name: number(moved) for name, moved in re.findall(r"^  (\S+) .* % +([\d,]+) bytes$", page, re.MULTILINE)},
           {row["name"]: row["bytes"] for row in named}, "the page's bytes")
 
 
