@@ -42,13 +42,14 @@ DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 $(ASAN_PKGS)
 CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(filter-out libsystemd,$(ASAN_PKGS))
 PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
 
-# pkg-config runs when something is compiled. $(call pkg_config,ARGUMENTS,TARGET) stops make if packages of TARGET are missing.
-pkg_config = $(shell pkg-config $(1) 2>/dev/null)$(if $(filter-out 0,$(.SHELLSTATUS)),$(error libraries are missing: run "make $(2)"))
+# pkg-config runs when something is compiled. $(call pkg_config,ARGUMENTS,TARGET) stops make if packages of TARGET are missing,
+# but not make -n.
+pkg_config = $(shell pkg-config $(1) 2>/dev/null)$(if $(filter-out 0,$(.SHELLSTATUS)),$(if $(is_dry_run),,$(error libraries are missing: run "make $(2)")))
 pkg_cflags = $(eval pkg_cflags := $$(call pkg_config,--cflags $(PROGRAM_PKGS) $(LATE_PKGS),deps))$(pkg_cflags)
 pkg_libs   = $(call pkg_config,--libs $(1),deps) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
-	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
+	-Wpointer-arith -Wwrite-strings -Wundef -Wvla -Werror=implicit-function-declaration
 BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(WARNINGS) \
 	$(if $(filter true,$(CI)),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN)$(if $(IS_ASAN),$(comma)fuzzer-no-link) -fno-omit-frame-pointer -fno-sanitize-recover=all) \

@@ -73,8 +73,8 @@ install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) 
 	$(call install_files,$(TOOL_FILES))
 
 uninstall: ## remove what install installed, except the configuration, recordings, user and group
-	rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES),'$(DESTDIR)$(call destination_of,$(file))')
-	rm -rf $(foreach folder,$(DATADIR)/buscapd $(DOCDIR)/buscapd $(DOCDIR)/buscap-tools,'$(DESTDIR)$(folder)')
+	$(Q)rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES),'$(DESTDIR)$(call destination_of,$(file))')
+	$(Q)rm -rf $(foreach folder,$(DATADIR)/buscapd $(DOCDIR)/buscapd $(DOCDIR)/buscap-tools,'$(DESTDIR)$(folder)')
 
 # A minimal check on the build host: what is recorded equals what was sent.
 check-programs: all

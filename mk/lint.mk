@@ -36,6 +36,7 @@ analyze/%:
 	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*
 
 layers: ## check the includes against the table of rooms in docs/architecture.md
+	@command -v $(PYTHON) >/dev/null || { echo '$(PYTHON) is missing: run "make deps"' >&2; exit 1; }
 	@$(PYTHON) tests/tools/layers.py
 
 format: ## reformat the sources

@@ -127,8 +127,24 @@ def test_without_packages_what_compiles_stops_with_one_line(tree):
         lines = done.stderr.decode().splitlines()
         equal((done.returncode, len(lines)), (2, 1), lines)
         assert 'libraries are missing: run "make deps"' in lines[0], lines
-    _, done = calls(tree, "-n", "demo")
-    assert b"begin" not in (tree / "notes").read_bytes(), "make -n installs nothing"
+    notes, done = calls(tree, "-n", "demo")
+    equal((notes, done.returncode, done.stderr), ([], 0, b""), "make -n installs nothing and stops at nothing")
+    assert b"tests/tools/demo.sh" in done.stdout, done.stdout
+    (tree / "bin/python3").unlink()
+    _, done = calls(tree, "layers")
+    lines = done.stderr.decode().splitlines()
+    equal(lines[:1], [f'{tree}/bin/python3 is missing: run "make deps"'])
+    assert done.returncode == 2 and len(lines) == 2 and lines[1].startswith("make: *** "), lines
+
+
+def test_uninstall_prints_no_commands(tree):
+    _, done = calls(tree, "uninstall", f"DESTDIR={tree}/root")
+    equal((done.returncode, [line for line in done.stdout.decode().splitlines() if "directory" not in line]), (0, []))
+
+
+def test_a_function_without_a_declaration_does_not_compile(tree):
+    _, done = calls(tree, "-n", "build/formats/base/hash.o")
+    assert b" -Werror=implicit-function-declaration " in done.stdout, done.stdout
 
 
 def test_a_user_without_root_and_sudo_gets_one_line_with_a_command_for_apt(tmp):
