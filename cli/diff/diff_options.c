@@ -268,10 +268,15 @@ static enum bc_exit read_side(struct bc_diff_side *side, const struct bc_console
 
 	if (code == BC_EXIT_OK && files->exit == BC_EXIT_FAILED)
 		code = BC_EXIT_FAILED;
-	if (code == BC_EXIT_OK && !files->is_one_recording)
-		code = bc_print_usage_error(console,
+	if (code != BC_EXIT_OK || files->is_one_recording)
+		return code;
+	if (count > 1)
+		return bc_print_usage_error(console,
 			"give two traces; several files of one must be segments of one recording");
-	return code;
+	bc_print_error(console, words[0],
+		"has several recordings; name one by its id or its files, such as %s",
+		files->paths[0]);
+	return BC_EXIT_USAGE;
 }
 
 static enum bc_exit read_operands(

@@ -27,7 +27,7 @@ const struct bc_usage bc_recover_usage = {
 	.required = "-o OUT",
 	.operands = "IN",
 	.kind = "file",
-	.summary = "repair a torn or damaged segment",
+	.summary = "write a repaired copy of a torn or damaged segment",
 	.text = "Writes a whole, sealed segment with every whole chunk of a torn or damaged one, "
 		"and gaps for the rest. IN is not changed; OUT must not exist.",
 	.options = options,

@@ -177,6 +177,12 @@ def test_files_that_are_deleted_or_sealed_meanwhile_are_not_missing(command, lab
     equal((reader.returncode, got + out), (0, wanted), err.decode())
 
 
+def test_diff_names_a_directory_of_several_recordings_and_the_files_of_one(lab):
+    done = run(need(BUSCAP), "diff", names(lab)[0], lab / "host2")
+    equal((done.returncode, done.stdout, done.stderr.decode()), (2, b"", f"buscap diff: {lab}/host2: has several recordings; "
+          f"name one by its id or its files, such as {names(lab / 'host2')[0]}\n"))
+
+
 def test_diff_counts_the_files_of_both(lab):
     files = names(lab / "host1")
     assert len(files) > 2, files
