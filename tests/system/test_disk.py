@@ -502,9 +502,13 @@ def loss_at_end(directory, rules, from_start, is_deleted=False):
             (opened,) = out.glob("*.partial")
             opened.unlink()
         code = daemon.stop()
-    assert not reserve.exists()
     err = daemon.err.decode()
     counts = check_counts(json.loads(daemon.out))
+    if harness.BUILD.name == "thread" and "the disk does not respond; exiting" in err:
+        # A thread has finished no call for three seconds, which may happen here. What was given up meanwhile is in flight.
+        equal(code, 1, err)
+        return
+    assert not reserve.exists()
     segments = all_segments(out)
     equal(sum(one["records"] for one in info(segments)) if segments else 0, counts["written"] - counts["deleted_records"],
           "records in the files")
@@ -527,8 +531,6 @@ def loss_at_end(directory, rules, from_start, is_deleted=False):
 
 
 def test_a_loss_at_the_end_is_on_record(tmp):
-    if harness.BUILD.name == "thread":
-        pytest.skip("the disk is given up after three seconds, in which ThreadSanitizer's threads may do nothing")
     full = "@.buscapd.reserve"
     jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
             (f"pwrite:ENOSPC{full}", False, True), ("openat:ENOSPC,pwrite:ENOSPC", False)]
