@@ -11,8 +11,12 @@ import subprocess
 import tempfile
 import termios
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, equal, popen, run, wait_until
+
+pytestmark = pytest.mark.threads
 
 ERASE = b"\r\x1b[K"
 SHOWN = re.escape(ERASE) + rb"recording: "

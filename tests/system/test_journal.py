@@ -12,6 +12,8 @@ import harness
 from harness import BUSCAP, BUSCAPD, ROOT, Daemon, Faults, equal, need, run, wait_until
 from usb_harness import Board
 
+pytestmark = pytest.mark.threads
+
 # In a mount namespace with the test's own journal. Standard error is as systemd passes it.
 PROGRAM = """#!/bin/sh
 export JOURNAL_STREAM="$(stat -Lc %d:%i /proc/self/fd/2)"

@@ -10,6 +10,8 @@ import pytest
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify, wait_until
 
+pytestmark = pytest.mark.threads
+
 CHUNK = 87381
 MIB = 1 << 20
 
@@ -24,8 +26,8 @@ def record(directory, source, *options, code=0):
     return segments, done.stderr.decode()
 
 
-def bus_file(directory, count=1_200_000):
-    """A capture of the simulated bus: half a second of 66 MHz. Returns its path."""
+def bus_file(directory, count=600_000):
+    """A capture of the simulated bus: a quarter of a second of 66 MHz. Returns its path."""
     path = directory / "bus.bcp1"
     run(BUSCAP, "sim", "-s", "1", "-n", count, "-O", "bcp1", "-o", path)
     return path
@@ -38,6 +40,7 @@ def names(segments):
 # ---- rotation
 
 
+@pytest.mark.single
 def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     interval = 20_000_000
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2", "--set",
@@ -71,20 +74,20 @@ def test_the_multiples_of_an_interval_follow_a_clock_that_is_set(tmp, interval, 
 def test_a_file_is_cut_by_the_bus_time(tmp):
     source = bus_file(tmp)
     clock = 1_000_000
-    segments, _ = record(tmp / "duration", f"file:{source},clock_hz={clock}", "-b", "duration:7")
+    segments, _ = record(tmp / "duration", f"file:{source},clock_hz={clock}", "-b", "duration:4")
     said = info(segments)
     whole = said[-1]["last_tick"] - said[0]["first_tick"]
-    equal(len(said), whole // (7 * clock) + 1, "segments")
+    equal(len(said), whole // (4 * clock) + 1, "segments")
     for before, after in zip(said, said[1:]):
         # A segment starts with a record, and the cut is this much bus time later.
-        assert after["first_tick"] - before["first_tick"] >= 7 * clock, before
-        assert before["last_tick"] - before["first_tick"] < 7 * clock, before
-    equal(harness.lz4_dc(segments) == harness.sim_records(1_200_000), True, "records")
+        assert after["first_tick"] - before["first_tick"] >= 4 * clock, before
+        assert before["last_tick"] - before["first_tick"] < 4 * clock, before
+    equal(harness.lz4_dc(segments) == harness.sim_records(600_000), True, "records")
 
-    segments, _ = record(tmp / "interval", f"file:{source},clock_hz={clock}", "-b", "interval:7")
+    segments, _ = record(tmp / "interval", f"file:{source},clock_hz={clock}", "-b", "interval:4")
     said = info(segments)
-    equal([segment["first_tick"] // (7 * clock) for segment in said[1:]],
-          [said[0]["first_tick"] // (7 * clock) + 1 + n for n in range(len(said) - 1)], "intervals")
+    equal([segment["first_tick"] // (4 * clock) for segment in said[1:]],
+          [said[0]["first_tick"] // (4 * clock) + 1 + n for n in range(len(said) - 1)], "intervals")
 
 
 def test_files_limits_the_sealed_segments_across_restarts(tmp):
@@ -146,7 +149,7 @@ def test_a_recording_ends_after_its_duration(tmp):
     clock = 1_000_000
     segments, _ = record(tmp / "file", f"file:{bus_file(tmp)},clock_hz={clock}", "-a", "duration:10")
     (segment,) = info(segments)
-    expected = harness.sim_records(1_200_000)
+    expected = harness.sim_records(600_000)
     recorded = harness.lz4_dc(segments)
     equal(recorded == expected[: len(recorded)], True, "records")
     # The next one would have been too late.
@@ -177,17 +180,17 @@ def used(directory):
 
 def test_max_use_holds_at_every_moment(tmp):
     out = tmp / "out"
-    argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=6MiB")
+    argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=3MiB")
     most = 0
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        while daemon.status()["recording"]["bytes"] < 9 * MIB:
+        while daemon.status()["recording"]["bytes"] < 5 * MIB:
             most = max(most, used(out))
             time.sleep(0.002)
         equal(daemon.stop(), 0, daemon.err)
-    assert b"deleted: the segments use more than 6MiB (space.max_use)\n" in daemon.err, daemon.err
+    assert b"deleted: the segments use more than 3MiB (space.max_use)\n" in daemon.err, daemon.err
     # Space is checked each 1/32 of the limit, and the index of the segment being sealed is added.
-    assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
+    assert 2 * MIB < most < 3 * MIB + 2 * 600_000, most
     segments = harness.segments(out)
     verify(segments)
     assert harness.compare_with_sim(segments, info(segments)[0]["first_record"]) > 0, "the newest are kept"

@@ -523,6 +523,7 @@ def on_demand(directory, *more):
                           "recording.record=on-demand", *more, socket=directory / "s")
 
 
+@pytest.mark.threads
 def test_the_daemon_executes_the_commands(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()
@@ -559,6 +560,7 @@ def test_the_daemon_executes_the_commands(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.threads
 def test_tail_prints_what_dump_prints_of_the_recording(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()
@@ -579,6 +581,7 @@ def test_tail_prints_what_dump_prints_of_the_recording(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.threads
 def test_a_stream_ends_with_the_daemon(tmp):
     for kill in (signal.SIGTERM, signal.SIGKILL):
         with on_demand(tmp) as daemon:

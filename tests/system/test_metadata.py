@@ -3,6 +3,8 @@
 import json
 import struct
 
+import pytest
+
 import harness
 import reference
 from api_harness import Api, daemon_in
@@ -121,6 +123,7 @@ def raw_metadata(path):
     return reference.read_segment(path).header["metadata"]
 
 
+@pytest.mark.threads
 def test_metadata_set_while_recording_is_a_note_in_this_segment_and_in_the_next_header(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()

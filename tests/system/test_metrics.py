@@ -198,6 +198,7 @@ def test_promtool_accepts_the_metrics(tmp):
         daemon.stop()
 
 
+@pytest.mark.threads
 def test_metrics_equal_the_status(tmp):
     """When the source has ended, nothing changes any more."""
     with daemon_in(tmp, "--label", "m", "-b", "files:3", "-b", "filesize:1M", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
@@ -215,6 +216,7 @@ def test_metrics_equal_the_status(tmp):
         daemon.stop()
 
 
+@pytest.mark.threads
 def test_the_free_space_is_unknown_until_the_disk_has_answered(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -264,6 +266,7 @@ def check_expression(metrics, expression, text):
     assert set(used) <= there, f"{expression}, {text}: no label {set(used) - there}"
 
 
+@pytest.mark.threads
 def test_rules_and_dashboard_use_what_the_daemon_exports(tmp):
     with Board("rate=20000") as board, daemon_in(tmp, mode="always", source="usb", program=board.PROGRAM, env=board.env) as daemon:
         daemon.wait_ready()
@@ -317,6 +320,7 @@ def listening(tmp, port, host="127.0.0.1", **options):
     return daemon_in(tmp, "--set", f"socket.metrics_listen={host}:{port}", **options)
 
 
+@pytest.mark.threads
 def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
     port = free_port()
     with listening(tmp, port) as daemon:
@@ -338,6 +342,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.threads
 def test_metrics_listen_accepts_local_host_names_only(tmp):
     """Else a web page could read the metrics in the browser of a local user (DNS rebinding)."""
     port = free_port()
@@ -355,6 +360,7 @@ def test_metrics_listen_accepts_local_host_names_only(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.threads
 def test_a_port_in_use_is_named_in_the_error(tmp):
     with sockets.socket() as taken:
         taken.bind(("127.0.0.1", 0))

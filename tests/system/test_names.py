@@ -250,6 +250,7 @@ def daemon_files(tmp):
     return names, symbols
 
 
+@pytest.mark.threads
 def test_regions_in_requests(tmp):
     names, _ = daemon_files(tmp)
     with daemon_in(tmp, "--set", f"names.map={names}") as daemon:

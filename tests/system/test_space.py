@@ -15,6 +15,8 @@ import many_files
 from harness import (BUSCAP, BUSCAPD, Daemon, Faults, MovedClock, equal, http, info, run, segments, status, verify,
                      wait_until)
 
+pytestmark = pytest.mark.threads
+
 MIB = 1 << 20
 OLD = 40 * 86400
 
@@ -29,6 +31,13 @@ def record(out, source, *argv, env=None):
 def make_old(out, size="200K", samples="300k"):
     """Records some segments."""
     record(out, f"sim:rate=max,count={samples},seed=3", "-b", f"filesize:{size}")
+    return harness.segments(out)
+
+
+def copy_old(out):
+    """Copies some segments of 1 MB, which are recorded once in a run."""
+    made = harness.shared("old", lambda directory: make_old(directory, "1M", "5M"))
+    shutil.copytree(made, out, dirs_exist_ok=True)
     return harness.segments(out)
 
 
@@ -132,7 +141,7 @@ def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain
     # The readers end first: an open file keeps the disk from being unmounted.
     with harness.SmallDisk(tmp, "48M") as disk, contextlib.ExitStack() as readers:
         out = disk / "out"
-        old = make_old(out, "1M", "4M")
+        old = copy_old(out)
         assert len(old) >= 8, old
         for path in old[:4]:
             os.link(path, disk / path.name)
@@ -186,7 +195,7 @@ def test_btrfs_shows_freed_space_late_or_never(tmp, is_kept):
     with harness.LoopDisk(tmp, "btrfs", 400 * MIB) as disk:
         equal(run("btrfs", "subvolume", "create", disk / "out").returncode, 0, "subvolume")
         out = disk / "out"
-        old = make_old(out, "1M", "5M")
+        old = copy_old(out)
         assert len(old) >= 10, old
         if is_kept:
             equal(run("btrfs", "subvolume", "snapshot", "-r", out, disk / "kept").returncode, 0, "snapshot")
@@ -214,7 +223,7 @@ def test_a_restart_on_btrfs_deletes_nothing_twice(tmp):
     """The next run does not know what this one has deleted."""
     with harness.LoopDisk(tmp, "btrfs", 400 * MIB) as disk:
         out = disk / "out"
-        old = make_old(out, "1M", "5M")
+        old = copy_old(out)
         run("sync", "-f", disk)
         space = os.statvfs(disk)
         argv = ("--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", out, "--set",

@@ -335,6 +335,7 @@ def test_another_server_on_the_socket_is_an_error(tmp):
 # ---- with a real daemon
 
 
+@pytest.mark.threads
 def test_top_shows_the_state_of_a_real_daemon(tmp):
     out = tmp / "out"
     out.mkdir()
