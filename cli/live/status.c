@@ -223,8 +223,9 @@ static void write_amounts(const json_t *s, writer *w)
 		write_text(s, w, BC_TONE_PLAIN, "since ", "recording.started", "");
 	else if (started > 0 && seconds >= 0)
 		write_phrase(w, BC_TONE_PLAIN, "for %s", bc_status_seconds(text, seconds));
-	write_phrase(
-		w, BC_TONE_PLAIN, "segment %" PRIu64, bc_json_path_count(s, "recording.segment"));
+	if (json_is_number(bc_json_path(s, "recording.segment")))
+		write_phrase(w, BC_TONE_PLAIN, "segment %" PRIu64,
+			bc_json_path_count(s, "recording.segment"));
 }
 
 static void write_rates(const json_t *s, writer *w)

@@ -9,7 +9,8 @@ FIGURE("mode", TEXT, s->mode, "mode", "Recording mode.", STATES("always on-deman
 FIGURE("source", OBJECT, true, "source_info", "Source of the samples.")
 FIGURE("source.kind", TEXT, s->source_kind, "source_info", "`usb`, `file` or `sim`.", LABEL("kind"))
 FIGURE("source.name", TEXT, s->source_name, "source_info", "Its name.", LABEL("name"))
-FIGURE("source.clock_hz", COUNT, s->clock_hz, "source_clock_hertz", "Bus clock; 0 if unknown.")
+FIGURE("source.clock_hz", COUNT_OR_NULL, count_if(s->clock_hz != 0, s->clock_hz),
+	"source_clock_hertz", "Bus clock.")
 FIGURE("source.board", OBJECT_OR_NULL, s->board != NULL, "board_info",
 	"The board, or the last one.")
 FIGURE("source.board.state", TEXT, bc_board_state_name(b->state), "board_state",
@@ -83,8 +84,8 @@ FIGURE("recording.label", TEXT_OR_NULL, r->header.label, "recording_info", "Its 
 	LABEL("label"))
 FIGURE("recording.started", TIME, r->started_ns, "recording_start_time_seconds",
 	"Start of the recording, Unix time.")
-FIGURE("recording.segment", COUNT, progress.segment, "recording_segment",
-	"Number of the newest segment.")
+FIGURE("recording.segment", COUNT_OR_NULL, count_if(progress.path[0] != '\0', progress.segment),
+	"recording_segment", "Number of the newest segment.")
 FIGURE("recording.path", TEXT_OR_NULL, progress.path, NULL, "Path of the newest segment.")
 FIGURE("recording.records", COUNT, progress.records, "recording_records",
 	"Records written by the recording.")

@@ -76,7 +76,7 @@ class Follower:
         recording = event["recording"]
         equal(self.recordings.pop(0), recording["id"], "recordings are sealed in order")
         equal(recording["metadata"], self.notes.pop(recording["id"]), "metadata at the end")
-        equal(recording["path"], self.files.pop(recording["id"], (0, None))[1], "its newest file")
+        equal(recording["path"], self.files.pop(recording["id"], (None, None))[1], "its newest file")
 
     def on_note(self, event):
         self.notes[event["recording"]].update(event["metadata"])
@@ -144,7 +144,7 @@ class Follower:
         equal(recording["metadata"], self.notes[recording["id"]], "metadata")
         if recording["path"] is None and self.may_lack_file:
             return
-        equal((recording["segment"], recording["path"]), self.files.get(recording["id"], (0, None)), "its newest segment")
+        equal((recording["segment"], recording["path"]), self.files.get(recording["id"], (None, None)), "its newest segment")
 
 
 def follow(stream):

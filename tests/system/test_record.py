@@ -23,7 +23,7 @@ _NONE = type(None)
 # Names and types of status members, on which scripts depend.
 STATUS = {
     "version": str, "state": str, "directory": str, "clients": int, "uptime_seconds": (int, float),
-    "source.kind": str, "source.name": str, "source.clock_hz": int, "source.board": (dict, _NONE),
+    "source.kind": str, "source.name": str, "source.clock_hz": (int, _NONE), "source.board": (dict, _NONE),
     "recording.id": (str, _NONE), "recording.label": (str, _NONE), "recording.started": (str, _NONE),
     "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),
     "recording.bytes": (int, _NONE),

@@ -263,7 +263,7 @@ export function drawLive() {
 		const { counts, rates, recording, flight, buffer, disk, source } = status;
 		const lost = sum(counts.lost);
 		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
-			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}\nsegment ${recording.segment}` : flight ? flightText(flight) : "",
+			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}${recording.segment === null ? "" : `\nsegment ${recording.segment}`}` : flight ? flightText(flight) : "",
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
 		const samples = figure(live, "samples", "Samples", perSecond(rates.samples_per_second, short), "");
 		graph(samples, "received_samples", colours.accent, "Samples per second");

@@ -179,6 +179,8 @@ TEST_F(nothing_has_a_value_before_it_is_measured)
 		const char *path;
 		const char *metric;
 	} figures[] = {
+		{"source.clock_hz", "source_clock_hertz"},
+		{"recording.segment", "recording_segment"},
 		{"rates.samples_per_second", "samples_per_second"},
 		{"rates.record_bytes_per_second", "record_bytes_per_second"},
 		{"rates.written_bytes_per_second", "written_bytes_per_second"},
@@ -192,6 +194,7 @@ TEST_F(nothing_has_a_value_before_it_is_measured)
 	f->status.buffer = (struct bc_buffer_state){.chunks = 64, .free = 64, .min_free = 64};
 	f->status.space.max_use_bytes = 1000000;
 	f->status.rates = (struct bc_rates){.is_known = false};
+	f->status.clock_hz = 0;
 	memset(&f->report, 0, sizeof(f->report));
 	json_t *status = bc_status_json(&f->status);
 	char *text = bc_metrics_write(&f->status);
