@@ -1,5 +1,6 @@
 """Events, status, metrics, files and log never disagree."""
 
+import datetime
 import json
 import re
 import signal
@@ -200,6 +201,20 @@ def test_events_and_status_never_disagree(tmp):
     for name, least in {"recording-started": 5, "segment-sealed": 8, "trigger-armed": 5, "gap": 5,
                         "trigger-disarmed": 5, "note": 3, "command-failed": 5, "status": 1.25, "state": 10}.items():
         assert follower.seen.get(name, 0) >= TURNS * least, (name, follower.seen)
+
+
+def test_losses_within_a_second_are_one_event(tmp):
+    """One more may precede each status, with which the events agree."""
+    with daemon_in(tmp, mode="always", source=f"sim:rate={harness.rate(200_000)},loss=0.5") as daemon:
+        daemon.wait_ready()
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            gaps = []
+            while len(gaps) < 4:
+                gaps.append(events.until(lambda event: event["event"] == "gap"))
+        first, *more = (datetime.datetime.fromisoformat(event["time"][:26]) for event in gaps)
+        assert len(more) <= 1 + 2 * (more[-1] - first).total_seconds(), gaps
+        assert sum(event["gaps"] for event in gaps[1:]) > 2 * len(gaps), gaps
+        equal(daemon.stop(), 4, daemon.err)
 
 
 @pytest.mark.parametrize("is_stopped", (False, True))
