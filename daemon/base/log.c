@@ -275,7 +275,7 @@ static int write_line(char *line, size_t bytes)
  * write. */
 static bool write_next(void)
 {
-	char line[ENTRY_BYTES];
+	char line[ENTRY_BYTES] = "";
 
 	if (queue.used == 0 && !queue.is_full)
 		return false;
