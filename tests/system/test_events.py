@@ -168,7 +168,7 @@ def test_events_and_status_never_disagree(tmp):
     settings = tmp / "buscapd.conf"
     settings.write_text("[trigger a]\nwhen = port=80\naction = mark\n")
     with daemon_in(tmp, "-c", settings, "--set", "output.sealed_command=/bin/false", mode="flight",
-                   source="sim:rate=200k,loss=0.2,corrupt=0.01") as daemon:
+                   source=f"sim:rate={harness.rate(200_000)},loss=0.2,corrupt=0.01") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
