@@ -34,10 +34,11 @@
 #define SEQUENCE_END (UINT64_C(1) << 63)
 
 struct file {
-	uint64_t bytes : 61;
+	uint64_t bytes : 60;
 	uint64_t is_assumed : 1; /* to be ours: its header was not read */
 	uint64_t is_partial : 1;
 	uint64_t has_links : 1;
+	uint64_t is_refused : 1; /* it could not be deleted */
 	int64_t changed_ns;
 	uint32_t number;
 	uint16_t damaged;
@@ -323,7 +324,7 @@ static int put_file(
 	bool is_changed = e.file == NULL || file->error != answer->error;
 	count_file(c, r, file, false);
 	*file = (struct file){
-		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 3),
+		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 4),
 		.is_assumed = answer->is_assumed,
 		.changed_ns = changed_ns_of(&answer->status),
 		.number = name->segment,
@@ -332,6 +333,7 @@ static int put_file(
 		.error = (uint8_t)answer->error,
 		.is_partial = name->is_partial,
 		.has_links = answer->status.st_nlink > 1,
+		.is_refused = file->is_refused,
 	};
 	count_file(c, r, file, true);
 	c->serial += is_changed;
@@ -568,7 +570,17 @@ static bool is_deletable(const struct bc_catalogue_recording *r, uint32_t at)
 	return true;
 }
 
-bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place, bool *has_links)
+void bc_catalogue_refuse(struct bc_catalogue *c, const struct bc_segment_name *name)
+{
+	pthread_mutex_lock(&c->lock);
+	struct file *file = find_file(c, name).file;
+	if (file != NULL)
+		file->is_refused = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place,
+	struct bc_catalogue_traits *traits)
 {
 	bool is_found = false;
 
@@ -584,7 +596,8 @@ bool bc_catalogue_next(struct bc_catalogue *c, struct bc_catalogue_place *place,
 		for (; !is_found && at < r->count; at++) {
 			is_found = is_deletable(r, at);
 			if (is_found) {
-				*has_links = r->files[at].has_links;
+				*traits = (struct bc_catalogue_traits){
+					r->files[at].has_links, r->files[at].is_refused};
 				*place = (struct bc_catalogue_place){
 					r->order, name_of(r, &r->files[at])};
 			}

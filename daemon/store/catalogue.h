@@ -72,10 +72,18 @@ struct bc_catalogue_place {
 bool bc_catalogue_is_after(
 	const struct bc_catalogue_place *place, const struct bc_catalogue_place *other);
 
-/* Moves to the next sealed segment, skipping any that has an open or torn twin. *has_links: it had
- * other links when it was last looked at. Returns false at the end. */
-bool bc_catalogue_next(
-	struct bc_catalogue *catalogue, struct bc_catalogue_place *place, bool *has_links);
+struct bc_catalogue_traits {
+	bool has_links;  /* it had other links when it was last looked at */
+	bool is_refused; /* bc_catalogue_refuse() */
+};
+
+/* Moves to the next sealed segment, skipping any that has an open or torn twin. Returns false at
+ * the end. */
+bool bc_catalogue_next(struct bc_catalogue *catalogue, struct bc_catalogue_place *place,
+	struct bc_catalogue_traits *traits);
+
+/* Remembers that a file could not be deleted. */
+void bc_catalogue_refuse(struct bc_catalogue *catalogue, const struct bc_segment_name *name);
 
 struct bc_catalogue_ages {
 	struct bc_segment_name newest; /* our last file; recording "": none */

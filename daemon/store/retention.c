@@ -1,8 +1,9 @@
 /* Deletes the oldest sealed segments until every rule holds.
  *
  * Invariants:
- *   - The oldest recording first, by sequence number, and never a newer file because an older one
- *     cannot be deleted: a failed deletion ends the check.
+ *   - The oldest recording first, by sequence number. A file that can't be deleted is refused: it
+ * is logged, passed over, and tried again after a minute. If the directory accepts no change, or
+ *     too many files are refused, that ends the check.
  *   - Never an open, torn, damaged or foreign file. The catalogue may be wrong about files of
  *     others, so a file's header is read before it is deleted.
  *   - Nothing for files that are gone: before each deletion, the catalogue enters what others have
@@ -50,6 +51,10 @@
 
 /* Between two looks at all ages. */
 #define AGE_CHECK_NS UINT64_C(1000000000)
+
+/* Files that could not be deleted are passed over for this long. A check tries this many. */
+#define REFUSED_NS  UINT64_C(60000000000)
+#define REFUSED_MAX 16u
 
 /* The rules about existing files wait this long for the catalogue. */
 #define BEHIND_NS UINT64_C(60000000000)
@@ -256,10 +261,12 @@ struct usage {
 	uint64_t free;
 	uint64_t inodes; /* that are free; UINT64_MAX: none is needed */
 	bool is_slow;
-	bool waits;      /* keep_free deletes nothing until freed space or inodes show */
-	bool has_more;   /* something that keep_free can delete later */
-	uint64_t linked; /* files passed over because they have other links */
-	bool has_old;    /* files up to `old` are too old */
+	bool waits;       /* keep_free deletes nothing until freed space or inodes show */
+	bool has_more;    /* something that keep_free can delete later */
+	uint64_t linked;  /* files passed over because they have other links */
+	uint64_t refused; /* and because they can't be deleted */
+	unsigned failed;  /* deletions */
+	bool has_old;     /* files up to `old` are too old */
 	struct bc_catalogue_place old;
 };
 
@@ -344,9 +351,9 @@ static void log_deletion(const struct bc_retention_check *check, const char *fil
 	bc_log(BC_LOG_INFO, "%s: deleted: %s", file, why);
 }
 
-/* Deletes a file. Returns false if that failed. */
+/* Deletes a file. Returns false if that failed; with state->error, so would all others. */
 static bool delete_file(struct bc_retention_state *state, const struct bc_retention_check *check,
-	const struct bc_segment_name *name, const char *rule)
+	const struct bc_segment_name *name, const char *rule, bool was_refused)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
@@ -358,6 +365,14 @@ static bool delete_file(struct bc_retention_state *state, const struct bc_retent
 		check->catalogue, check->dir_fd, name, BC_LOOK, NULL, check->limits);
 	if (rc == ENOENT)
 		return true;
+	if (rc != 0 && faccessat(check->dir_fd, ".", W_OK, 0) == 0) {
+		bc_catalogue_refuse(check->catalogue, name);
+		if (!was_refused)
+			bc_log_limited(check->limits, BC_LOG_WARNING,
+				"%s: can't delete (rule %s): %s; passing over it", file, rule,
+				strerror(rc));
+		return false;
+	}
 	if (rc != 0) {
 		snprintf(state->error, sizeof(state->error), "%s: can't delete (rule %s): %s", file,
 			rule, strerror(rc));
@@ -385,11 +400,17 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 	struct usage *usage, const struct bc_retention_check *check)
 {
 	struct bc_catalogue_place place = {.order = 0};
+	struct bc_catalogue_traits traits;
 	struct stat status;
-	bool has_links;
+	bool retries = check->boot_ns - r->refused_at_ns >= REFUSED_NS;
 
-	while (bc_catalogue_next(check->catalogue, &place, &has_links)) {
-		const char *rule = rule_for(usage, check, &place, has_links);
+	while (usage->failed < REFUSED_MAX &&
+		bc_catalogue_next(check->catalogue, &place, &traits)) {
+		if (traits.is_refused && !retries) {
+			usage->refused++;
+			continue;
+		}
+		const char *rule = rule_for(usage, check, &place, traits.has_links);
 		if (rule == NULL && lacks_free(usage, check->rules) && !usage->has_more)
 			continue; /* passed over */
 		if (rule == NULL)
@@ -397,8 +418,14 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 		rule = confirmed_rule(r, &status, usage, check, &place);
 		if (rule == NULL)
 			continue;
-		if (!delete_file(state, check, &place.name, rule))
-			break; /* never delete newer files instead */
+		if (!delete_file(state, check, &place.name, rule, traits.is_refused)) {
+			if (state->error[0] != '\0')
+				break;
+			r->refused_at_ns = check->boot_ns;
+			usage->refused++;
+			usage->failed++;
+			continue;
+		}
 		count_usage(r, usage, check);
 		if (status.st_nlink <= 1) {
 			uint64_t freed = status.st_blocks != 0 ? (uint64_t)status.st_blocks * 512
@@ -490,6 +517,9 @@ static void set_error(struct bc_retention_state *state, const char *rule, const 
 	if (usage->sums.damaged_bytes != 0)
 		snprintf(hint, sizeof(hint), "; delete damaged files (%llu MB)",
 			(unsigned long long)(usage->sums.damaged_bytes + 999999) / 1000000);
+	else if (usage->refused != 0)
+		snprintf(hint, sizeof(hint), "; %llu file%s can't be deleted",
+			(unsigned long long)usage->refused, bc_plural(usage->refused));
 	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
 		snprintf(hint, sizeof(hint), "; other hard links keep the space of %llu file%s",
 			(unsigned long long)usage->linked, bc_plural(usage->linked));

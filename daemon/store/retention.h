@@ -42,6 +42,7 @@ struct bc_retention {
 	bool is_slow;            /* what was deleted did not show in time: one segment a minute */
 	uint64_t slow_at_ns;     /* bc_boot_ns() of the last deletion by keep_free */
 	uint64_t inodes_at_ns;   /* bc_boot_ns() of a deletion that freed no inode; 0: none */
+	uint64_t refused_at_ns;  /* bc_boot_ns() when a file could last not be deleted */
 	bool is_free_unknown;    /* logged: keep_free is suspended */
 	bool has_offset;         /* there has been a check */
 	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
@@ -79,11 +80,12 @@ struct bc_retention_state {
 	unsigned deleted;
 	bool is_over;    /* a rule is still broken and nothing is left to delete */
 	char err[200];   /* that rule, if is_over */
-	char error[256]; /* a file that can't be deleted, and why; or empty */
+	char error[256]; /* why the directory accepts no change; or empty */
 };
 
-/* Deletes files until all rules hold, no sealed file is left, or a deletion fails. Logs each
- * deletion. Damaged files count, except in `files`. A lack of inodes also breaks keep_free.
+/* Deletes files until all rules hold or no sealed file is left that can be deleted. Logs each
+ * deletion, and once each file that can't be deleted. Damaged files count, except in `files`. A
+ * lack of inodes also breaks keep_free.
  *
  * These are logged: keep_free is suspended on a file system that does not report its free space,
  * and max_age while the clock is behind the newest file or after it has jumped. */

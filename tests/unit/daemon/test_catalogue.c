@@ -149,10 +149,10 @@ TEST_F(a_file_that_has_changed_is_looked_at_again)
 static unsigned walk(struct fixture *f, struct bc_segment_name *names, unsigned max)
 {
 	struct bc_catalogue_place place = {.order = 0};
-	bool has_links;
+	struct bc_catalogue_traits traits;
 	unsigned count = 0;
 
-	while (bc_catalogue_next(f->catalogue, &place, &has_links)) {
+	while (bc_catalogue_next(f->catalogue, &place, &traits)) {
 		assert_true(count < max);
 		names[count++] = place.name;
 	}

@@ -417,11 +417,19 @@ int fstatvfs(int fd, struct statvfs *out)
 	return fs.error != 0 ? -1 : 0;
 }
 
+/* These files can't be deleted. */
+static const char *undeletable = "none";
+static int undeletable_error;
+
 /* Each file has a unit. */
 int unlinkat(int dir_fd, const char *name, int flags)
 {
 	struct stat st;
 
+	if (strncmp(name, undeletable, strlen(undeletable)) == 0) {
+		errno = undeletable_error;
+		return -1;
+	}
 	if (fs.is_on && fstatat(dir_fd, name, &st, 0) == 0 && st.st_nlink == 1) {
 		*(fs.shows == AT_ONCE ? &fs.says.f_bavail : &fs.hidden) += 1;
 		fs.says.f_favail += fs.shows == AT_ONCE;
@@ -642,6 +650,62 @@ TEST_F(files_with_other_links_are_passed_over_for_free_space_only)
 	assert_non_null(strstr(f->state.err, " of 1 file"));
 	assert_null(strstr(f->state.err, " files"));
 	fs.is_on = false;
+}
+
+TEST_F(a_file_that_cannot_be_deleted_is_passed_over_with_one_warning)
+{
+	static const int errors[] = {EPERM, EBUSY, EACCES, EIO, ETIMEDOUT};
+
+	for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+		f->retention = (struct bc_retention){0};
+		make_four(f);
+		undeletable = FIRST;
+		undeletable_error = errors[i];
+		f->check.files = 3;
+		const char *log = enforce(f, 1);
+		assert_non_null(strstr(log, FILE_OF(FIRST) ": can't delete (rule files): "));
+		assert_null(strstr(strstr(log, "passing over it") + 1, "passing over it"));
+		assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
+		/* It is tried again every minute, and not logged again. */
+		for (unsigned seconds = 30; seconds <= 90; seconds += 60) {
+			f->check.boot_ns = 1000 + seconds * UINT64_C(1000000000);
+			f->check.files = 2;
+			assert_null(strstr(enforce(f, seconds == 30), "can't delete"));
+		}
+		f->check.files = 1;
+		f->check.boot_ns += UINT64_C(30000000000);
+		enforce(f, 1);
+		undeletable = "none";
+		f->check.files = 0;
+		f->rules.max_use_bytes = 1;
+		enforce(f, 0);
+		assert_true(f->state.is_over);
+		assert_non_null(strstr(f->state.err, "; 1 file can't be deleted"));
+		f->check.boot_ns += UINT64_C(60000000000);
+		enforce(f, 1);
+		assert_false(f->state.is_over);
+		f->rules.max_use_bytes = 0;
+		f->check.boot_ns = 1000;
+	}
+}
+
+TEST_F(a_check_tries_a_few_files_and_the_next_one_others)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	for (unsigned i = 0; i < 50; i++) {
+		snprintf(file, sizeof(file), FIRST "-%05u.byu.lz4", i);
+		make(f, file, 1, 2);
+	}
+	make(f, FILE_OF(SECOND), 2, 1);
+	undeletable = FIRST;
+	undeletable_error = EPERM;
+	f->check.files = 50;
+	for (unsigned i = 0; i < 3; i++)
+		enforce(f, 0);
+	enforce(f, 1);
+	undeletable = "none";
+	assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
 }
 
 /* Makes the next check log a warning once, delete nothing, and not stop the recording. */
