@@ -9,7 +9,8 @@
  * Each chunk needs space by the rules (enforce_space()), and room below the limit of the segment's
  * length; without room the segment is sealed, and the chunk is the first of the next one. Any step
  * may fail for now, on a full disk. Then it has set stats.is_stuck and returns false, and the
- * caller repeats the whole call at retry_at_ns. Only an operation that succeeds ends that.
+ * caller repeats the whole call at retry_at_ns. Only a chunk that is
+ * written, a segment that is sealed, or, if no chunk waits, the reserve that is written, ends that.
  *
  * Invariants:
  *   - bc_encoded.state tells how far a chunk is, so repeating a call writes nothing twice. The
@@ -86,7 +87,7 @@ static bool mark_stuck(struct bc_rotator *r, const char *file, const char *what,
 	return false;
 }
 
-void bc_rotator_clear_stuck(struct bc_rotator *r)
+static void clear_stuck(struct bc_rotator *r)
 {
 	if (!r->stats.is_stuck)
 		return;
@@ -358,7 +359,8 @@ static void sync_file(struct bc_rotator *r)
 	abandon_segment(r);
 }
 
-bool bc_rotator_cut(struct bc_rotator *r)
+/* Seals the open segment, as bc_rotator_cut(), but does not end being stuck. */
+static bool cut(struct bc_rotator *r)
 {
 	struct bc_segment_writer *writer = &r->segment;
 
@@ -397,6 +399,16 @@ bool bc_rotator_cut(struct bc_rotator *r)
 		writer->file.open_name);
 	abandon_segment(r);
 	return true;
+}
+
+bool bc_rotator_cut(struct bc_rotator *r)
+{
+	uint64_t sealed = r->stats.sealed;
+	bool is_done = cut(r);
+
+	if (r->stats.sealed != sealed)
+		clear_stuck(r);
+	return is_done;
 }
 
 static bool is_gone(const struct bc_rotator *r, const char *file)
@@ -661,7 +673,7 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 			abandon_failed(r); /* retry in a new one */
 		return false;
 	}
-	bc_rotator_clear_stuck(r);
+	clear_stuck(r);
 	r->stats.is_full = e->recording->stop_bytes != 0 &&
 			   r->stats.recording_bytes >= e->recording->stop_bytes;
 	return true;
@@ -773,7 +785,7 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 /* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
 static void end_given_up(struct bc_rotator *r)
 {
-	if (bc_rotator_cut(r) || (bc_reserve_release(r->dir_fd) && bc_rotator_cut(r)))
+	if (cut(r) || (bc_reserve_release(r->dir_fd) && cut(r)))
 		return;
 	abandon_segment(r);
 }
@@ -812,6 +824,13 @@ static void fill_reserve(struct bc_rotator *r)
 	r->has_no_reserve = is_full;
 }
 
+/* Returns whether the disk accepts data: writes the reserve again. */
+static bool can_write(const struct bc_rotator *r)
+{
+	return (bc_reserve_release(r->dir_fd) || errno == ENOENT) &&
+	       bc_reserve_fill(r->dir_fd) == 0;
+}
+
 uint64_t bc_rotator_due_ns(const struct bc_rotator *r)
 {
 	return has_unsynced(r) && r->sync_at_ns < r->check_at_ns ? r->sync_at_ns : r->check_at_ns;
@@ -833,8 +852,9 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	if (!r->stats.is_stuck)
 		fill_reserve(r);
 	check_dir(r);
-	if (enforce_space(r, (struct coming){0}) && !has_waiting)
-		bc_rotator_clear_stuck(r);
+	bool has_space = enforce_space(r, (struct coming){0});
+	if (r->stats.is_stuck && has_space && !has_waiting && can_write(r))
+		clear_stuck(r);
 	r->check_at_ns = bc_now_ns() + CHECK_NS;
 }
 

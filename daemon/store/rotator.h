@@ -75,9 +75,6 @@ bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC
 /* Seals the open segment; no-op without one. Returns false to be called again. */
 bool bc_rotator_cut(struct bc_rotator *rotator) BC_MUST_CHECK;
 
-/* Logs that the writer is writing again, if it was stuck. */
-void bc_rotator_clear_stuck(struct bc_rotator *rotator);
-
 /* Ends the recording, whose segments are closed: sends ENDED in `notice`. */
 void bc_rotator_end(struct bc_rotator *rotator, struct bc_writer_notice *notice);
 

@@ -87,9 +87,6 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 		return false;
 	if (w->give_up) {
 		bc_rotator_give_up(rotator, e);
-		/* Nothing waits for the disk now. */
-		if (e->is_last)
-			rotator->stats.is_stuck = false;
 	} else {
 		if (!bc_rotator_write(rotator, e))
 			return false;
@@ -98,7 +95,6 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 				(bc_rotator_is_full(rotator) && !rotator->stats.is_full);
 		if (must_cut && !bc_rotator_cut(rotator))
 			return false;
-		bc_rotator_clear_stuck(rotator);
 	}
 	if (e->is_last) {
 		bc_rotator_end(rotator, w->ended);

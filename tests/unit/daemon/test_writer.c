@@ -13,6 +13,7 @@
 #include "daemon/store/writer.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -597,6 +598,32 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 	assert_false(bc_rotator_write(&r, e));
 	r.rules.space.keep_free_bytes = 0;
 	assert_true(bc_rotator_write(&r, e));
+	end_rotator(&r);
+}
+
+TEST_F(only_what_was_written_ends_being_stuck)
+{
+	struct log_capture log;
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	bc_log_set_level(BC_LOG_NOTICE);
+	set_file_limit(10);
+	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
+	assert_false(bc_rotator_write(&r, e));
+	log_capture_start(&log);
+	bc_rotator_give_up(&r, e);
+	/* Nothing waits, no rule is broken, and the disk still accepts nothing. */
+	r.check_at_ns = 0;
+	bc_rotator_maintain(&r, false);
+	assert_null(strstr(log_capture_stop(&log), "writing again"));
+	assert_true(r.stats.is_stuck);
+	log_capture_start(&log);
+	set_file_limit(RLIM_INFINITY);
+	r.check_at_ns = 0;
+	bc_rotator_maintain(&r, false);
+	assert_non_null(strstr(log_capture_stop(&log), "writing again after "));
+	assert_false(r.stats.is_stuck);
 	end_rotator(&r);
 }
 
