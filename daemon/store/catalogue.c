@@ -432,10 +432,13 @@ static int ask(struct answer *answer, int dir_fd, const char *file,
 	const struct bc_segment_name *name, const struct known *known, enum bc_look mode)
 {
 	struct bc_segment_header header = {.sequence = 0};
-	int rc = 0;
 
 	*answer = (struct answer){.sequence = known->sequence};
-	if (fstatat(dir_fd, file, &answer->status, AT_SYMLINK_NOFOLLOW) != 0)
+	int rc = fstatat(dir_fd, file, &answer->status, AT_SYMLINK_NOFOLLOW);
+	/* Without links, it is being deleted, or the file system does not count them. */
+	if (rc == 0 && answer->status.st_nlink == 0)
+		rc = fstatat(dir_fd, file, &answer->status, AT_SYMLINK_NOFOLLOW);
+	if (rc != 0)
 		return -errno;
 	if (!S_ISREG(answer->status.st_mode))
 		return -ENOENT;
@@ -471,7 +474,7 @@ int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segmen
 		is_current = c->serial == known.serial;
 		if (is_current && rc == -ENOENT)
 			remove_file(c, name);
-		else if (is_current && answer.status.st_nlink != 0)
+		else if (is_current && answer.status.st_mode != 0)
 			put = put_file(c, name, &answer);
 		pthread_mutex_unlock(&c->lock);
 	}

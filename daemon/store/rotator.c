@@ -27,6 +27,7 @@
 #include "daemon/store/catalogue_listing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,9 +155,15 @@ static bool is_dir_moved(const struct bc_rotator *r, char to[DIR_BYTES])
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", r->dir_fd);
 	ssize_t n = readlink(link, to, DIR_BYTES - 1);
 	to[n > 0 ? n : 0] = '\0';
-	if (!is_at_path(&held, to, &named))
-		to[0] = '\0';
-	return true;
+	if (is_at_path(&held, to, &named))
+		return true;
+	to[0] = '\0';
+	/* Some file systems change the inodes of directories, but it has our lock. */
+	int fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is_ours = fd >= 0 && bc_is_being_written(fd);
+	if (fd >= 0)
+		close(fd);
+	return !is_ours;
 }
 
 static void check_dir(struct bc_rotator *r)

@@ -253,11 +253,15 @@ bool bc_atomic_file_is_deleted(const struct bc_atomic_file *f)
 	struct stat open;
 	struct stat named;
 
-	if (fstat(f->fd, &open) != 0)
-		return false;
-	if (open.st_nlink == 0)
-		return true;
 	if (fstatat(f->dir_fd, f->open_name, &named, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT;
-	return named.st_dev != open.st_dev || named.st_ino != open.st_ino;
+	if (fstat(f->fd, &open) != 0 ||
+		(named.st_dev == open.st_dev && named.st_ino == open.st_ino))
+		return false;
+	/* Some file systems change the inodes of files. */
+	int fd = openat(f->dir_fd, f->open_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is_other = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+	if (fd >= 0)
+		close(fd);
+	return is_other;
 }

@@ -74,8 +74,8 @@ int bc_atomic_file_seal(struct bc_atomic_file *file) BC_MUST_CHECK;
 /* Closes the file as it is. */
 void bc_atomic_file_abandon(struct bc_atomic_file *file);
 
-/* True if the open file was deleted or another file has its name: its data is not in the directory.
- */
+/* True if the open file's name is gone, or is another file's, without our lock: its data is not in
+ * the directory. What the file system does not know is not taken for that. */
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 
 /* True if the writer of an open file is alive; always false where the file system has no locks. If

@@ -78,6 +78,17 @@ int openat(int dir_fd, const char *name, int flags, ...)
 	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
 }
 
+static atomic_bool has_no_links;
+
+int fstatat(int dir_fd, const char *name, struct stat *st, int flags)
+{
+	int rc = (int)syscall(SYS_newfstatat, dir_fd, name, st, flags);
+
+	if (has_no_links)
+		st->st_nlink = 0;
+	return rc;
+}
+
 /* The headers that a listing reads. */
 static unsigned reads_of(struct fixture *f)
 {
@@ -127,6 +138,18 @@ TEST_F(each_header_is_read_once)
 	header_file_make(&f->dir, FILE_OF("20261103T000000Z-000005"), UINT64_MAX);
 	refresh(f);
 	assert_int_equal(bc_catalogue_sums(f->catalogue).highest, 11);
+}
+
+TEST_F(files_count_where_the_file_system_counts_no_links)
+{
+	header_file_make(&f->dir, FILE_OF(FIRST), 1);
+	has_no_links = true;
+	refresh(f);
+	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 1);
+	assert_int_equal(unlinkat(f->dir.fd, FILE_OF(FIRST), 0), 0);
+	refresh(f);
+	assert_int_equal(bc_catalogue_sums(f->catalogue).segments, 0);
+	has_no_links = false;
 }
 
 TEST_F(a_file_that_has_changed_is_looked_at_again)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -44,6 +45,20 @@ int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 		return (int)syscall(SYS_linkat, from_fd, from, to_fd, to, flags);
 	errno = link_error;
 	return -1;
+}
+
+/* The file system counts no links, and the inodes of its files change. */
+static bool has_odd_inodes;
+
+int fstat(int fd, struct stat *st)
+{
+	int rc = (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+
+	if (has_odd_inodes) {
+		st->st_nlink = 0;
+		st->st_ino++;
+	}
+	return rc;
 }
 
 static void set_up(struct temp_dir *dir)
@@ -214,6 +229,24 @@ TEST_WITH(temp_dir, dir, a_directory_that_cannot_be_synced_is_no_failure_of_the_
 	assert_int_equal(bc_atomic_file_sync(&f), -EIO);
 	sync_error = 0;
 	bc_atomic_file_abandon(&f);
+}
+
+TEST_WITH(temp_dir, dir, a_file_is_deleted_if_its_name_is_gone_or_another_files)
+{
+	struct bc_atomic_file f;
+
+	for (int odd = 0; odd < 2; odd++) {
+		has_odd_inodes = odd != 0;
+		create_file(&f, dir, 100);
+		assert_false(bc_atomic_file_is_deleted(&f));
+		assert_int_equal(unlinkat(dir->fd, NAME ".partial", 0), 0);
+		assert_true(bc_atomic_file_is_deleted(&f));
+		temp_write(dir, NAME ".partial", "other", 5);
+		assert_true(bc_atomic_file_is_deleted(&f));
+		assert_int_equal(unlinkat(dir->fd, NAME ".partial", 0), 0);
+		bc_atomic_file_abandon(&f);
+	}
+	has_odd_inodes = false;
 }
 
 TEST_WITH(temp_dir, dir, an_open_file_shows_whether_its_writer_is_alive)
