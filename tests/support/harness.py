@@ -489,6 +489,14 @@ class Watch:
             self.check()
 
 
+def preloaded(aside, name):
+    """The value of LD_PRELOAD for a library of the tests. It may not contain a blank, the folder of the project may."""
+    link = pathlib.Path(aside, f"{name}.so")
+    link.unlink(missing_ok=True)
+    link.symlink_to(need(BUILD / f"tests/{name}.so"))
+    return str(link)
+
+
 class Faults:
     """Injects faults into a daemon's calls on the files of a directory (tests/support/faultfs.c). Pass `env` to the
     Daemon. set() changes the rules while it runs. calls() returns the calls: (kind, number, result, file name)."""
@@ -497,9 +505,8 @@ class Faults:
         self._control = pathlib.Path(aside, "faults")
         self._log = pathlib.Path(aside, "calls")
         self.set(rules)
-        preload = need(BUILD / "tests/faultfs.so")
         self.env = {
-            "LD_PRELOAD": str(preload), "FAULTFS_DIR": os.path.realpath(watched),
+            "LD_PRELOAD": preloaded(aside, "faultfs"), "FAULTFS_DIR": os.path.realpath(watched),
             "FAULTFS_CONTROL": str(self._control), "FAULTFS_LOG": str(self._log),
         }
 
@@ -525,7 +532,7 @@ class Preload:
         path.write_bytes(bytes(8 * words))
         with open(path, "r+b") as file:
             self._map = mmap.mmap(file.fileno(), 8 * words)
-        self.env = {"LD_PRELOAD": str(need(BUILD / f"tests/{name}.so")), f"{name.upper()}_CONTROL": str(path)}
+        self.env = {"LD_PRELOAD": preloaded(aside, name), f"{name.upper()}_CONTROL": str(path)}
 
     def _get(self, i):
         return struct.unpack_from("<q", self._map, 8 * i)[0]

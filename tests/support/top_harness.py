@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pathlib
+import shlex
 import socketserver
 import threading
 import time
@@ -182,7 +183,7 @@ class Terminal:
 
     def __enter__(self):
         words = " ".join(f"{k}={v}" for k, v in self.env.items())
-        command = " ".join(f"'{a}'" for a in self.argv)
+        command = shlex.join(self.argv)
         self.tmux("new-session", "-d", "-x", self.size[0], "-y", self.size[1],
                   f"env {words} {command} 2>{self.directory}/err; echo $? >{self.directory}/code")
         return self

@@ -460,7 +460,7 @@ def test_without_all_its_threads_the_daemon_does_not_start_and_says_why(tmp):
     run(BUSCAP, "sim", "-n", 1000, "-o", source)
     parts = []
     for number in range(100):
-        env = {"LD_PRELOAD": str(harness.need(harness.BUILD / "tests/faultthread.so")), "FAULTTHREAD": str(number)}
+        env = {"LD_PRELOAD": harness.preloaded(tmp, "faultthread"), "FAULTTHREAD": str(number)}
         done = run(harness.BUSCAPD, "--once", "--source", f"file:{source}", "--set", "pipeline.workers=2", "-o", tmp / f"out{number}",
                    env={**os.environ, **env})
         if done.returncode == 0:

@@ -311,7 +311,7 @@ def bash_types(directory, keys, before=""):
     terminal, slave = pty.openpty()
     result = directory / "result"
     rc = directory / "rc"
-    rc.write_text(f"{before}\nsource {FILES}/buscap.bash\nsource {FILES}/buscapd.bash\nPS1='ready> '\n"
+    rc.write_text(f"{before}\nsource '{FILES}/buscap.bash'\nsource '{FILES}/buscapd.bash'\nPS1='ready> '\n"
                   "bind 'set bell-style none' 'set page-completions off' 'set completion-query-items 0'\n"
                   f"""bind -x '"\\C-t": printf %s "$READLINE_LINE" >{result}.part; mv {result}.part {result}'\n""")
     shell = harness.popen(["bash", "--rcfile", rc, "-i"], stdin=slave, stdout=slave, stderr=slave,

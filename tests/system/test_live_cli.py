@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -477,7 +478,7 @@ def test_a_closed_pipe_ends_tail(tmp):
 def test_a_closed_standard_output_is_a_failure(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS, "GET /v1/records": Stream(*RECORDS)}):
         for command in ("status", "tail"):
-            done = run("sh", "-c", f"exec {need(BUSCAP)} {command} --socket {tmp}/s >&-")
+            done = run("sh", "-c", f"exec {shlex.quote(str(need(BUSCAP)))} {command} --socket {tmp}/s >&-")
             equal(done.returncode, 1, done.stderr)
             one_line(done.stderr.decode(), "write error")
 

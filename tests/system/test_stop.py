@@ -4,6 +4,7 @@ import array
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import termios
@@ -157,7 +158,7 @@ def test_a_segment_lasts_from_its_first_record(tmp):
 
 def test_standard_descriptors_may_be_closed(tmp):
     for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
-        command = f"{BUSCAPD} --once --no-socket --source sim:count=1000 -o {tmp}/out {closed}"
+        command = f"{shlex.quote(str(BUSCAPD))} --once --no-socket --source sim:count=1000 -o {tmp}/out {closed}"
         done = run("sh", "-c", command)
         # Without a standard output, /dev/null replaces it.
         equal(done.returncode, 0, f"{closed}: {done.stderr}")

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import struct
 import subprocess
 import termios
@@ -136,7 +137,7 @@ def test_q_and_ctrl_c_restore_the_terminal(tmp):
         place = tmp / key
         place.mkdir()
         with FakeDaemon(place / "s", Bus()), Terminal(
-                place, 80, 24, "sh", "-c", f"trap : INT; echo before; stty -a >{place}/was; {need(BUSCAP)} top --socket {place}/s; "
+                place, 80, 24, "sh", "-c", f"trap : INT; echo before; stty -a >{place}/was; {shlex.quote(str(need(BUSCAP)))} top --socket {place}/s; "
                 f"echo exit=$?; stty -a >{place}/half; mv {place}/half {place}/is; sleep 60") as terminal:
             text = terminal.wait_for(is_whole, "the page")
             assert "before" not in text, text
@@ -306,7 +307,7 @@ def test_a_terminal_that_cannot_move_the_cursor_gets_one_page(tmp):
         for number, (options, env) in enumerate((((), {"TERM": "dumb"}), ((), {"TERM": "no-such"}), (("--once",), {}))):
             place = tmp / str(number)
             place.mkdir()
-            with Terminal(place, 80, 60, "sh", "-c", f"{need(BUSCAP)} top --socket {tmp}/s {' '.join(options)}; "
+            with Terminal(place, 80, 60, "sh", "-c", f"{shlex.quote(str(need(BUSCAP)))} top --socket {tmp}/s {' '.join(options)}; "
                           "echo exit=$?; sleep 60", env=env) as terminal:
                 text = terminal.wait_for(lambda text: "exit=0" in text, "the end")
                 assert "samples/s" in text and "q quit" not in text, text
