@@ -19,40 +19,40 @@ const char *bc_field_name(uint64_t field)
 	return names[__builtin_ctzll(field)];
 }
 
-/* Fields that an entry has only if bc_entry.has says so. */
+/* Fields that an entry has only if bc_entry.traits says so. */
 static const struct {
 	uint32_t trait;
 	uint64_t field;
 } optional[] = {
-	{BC_HAS_SIZE, BC_FIELD_SIZE},
-	{BC_HAS_ATTR, BC_FIELD_ATTR},
-	{BC_HAS_PROC, BC_FIELD_PROC},
-	{BC_HAS_TIME, BC_FIELD_TIME},
-	{BC_HAS_SPACE, BC_FIELD_SPACE},
-	{BC_HAS_DATA, BC_FIELD_DATA},
-	{BC_HAS_PHYS, BC_FIELD_PHYS},
-	{BC_HAS_SAMPLE, BC_FIELD_ENABLES},
-	{BC_HAS_LETTER, BC_FIELD_LETTER},
-	{BC_HAS_ATTRIB, BC_FIELD_ATTRIB},
-	{BC_HAS_SECURITY, BC_FIELD_SECURITY},
+	{BC_TRAIT_SIZE, BC_FIELD_SIZE},
+	{BC_TRAIT_ATTR, BC_FIELD_ATTR},
+	{BC_TRAIT_PROC, BC_FIELD_PROC},
+	{BC_TRAIT_TIME, BC_FIELD_TIME},
+	{BC_TRAIT_SPACE, BC_FIELD_SPACE},
+	{BC_TRAIT_DATA, BC_FIELD_DATA},
+	{BC_TRAIT_PHYS, BC_FIELD_PHYS},
+	{BC_TRAIT_SAMPLE, BC_FIELD_ENABLES},
+	{BC_TRAIT_LETTER, BC_FIELD_LETTER},
+	{BC_TRAIT_ATTRIB, BC_FIELD_ATTRIB},
+	{BC_TRAIT_SECURITY, BC_FIELD_SECURITY},
 };
 
 #define OPTIONALS (sizeof(optional) / sizeof(optional[0]))
 
 /* Fields that only some kinds have. */
 static const struct {
-	uint32_t traits;
+	bc_traits traits;
 	uint64_t fields;
 } of_kinds[] = {
-	{BC_CAN_INSTRUCTION, BC_FIELD_EFFECT | BC_FIELD_ID | BC_FIELD_OPCODE | BC_FIELD_SET |
-				     BC_FIELD_MODE | BC_FIELD_DISASSEMBLY},
-	{BC_CAN_REGISTER, BC_FIELD_NAME | BC_FIELD_VALUE},
-	{BC_CAN_UOP, BC_FIELD_STEP | BC_FIELD_REGISTERS | BC_FIELD_FLAGS | BC_FIELD_BRANCH |
-			     BC_FIELD_ACCESS | BC_FIELD_IMMEDIATE | BC_FIELD_MEMORY |
-			     BC_FIELD_FALLTHROUGH | BC_FIELD_TARGET | BC_FIELD_MACRO |
-			     BC_FIELD_MICRO},
-	{BC_CAN_KERNEL | BC_CAN_EVENT | BC_CAN_LINE, BC_FIELD_TEXT},
-	{BC_CAN_EVENT, BC_FIELD_EVENT},
+	{BC_TRAIT_INSTRUCTION, BC_FIELD_EFFECT | BC_FIELD_ID | BC_FIELD_OPCODE | BC_FIELD_SET |
+				       BC_FIELD_MODE | BC_FIELD_DISASSEMBLY},
+	{BC_TRAIT_REGISTER, BC_FIELD_NAME | BC_FIELD_VALUE},
+	{BC_TRAIT_UOP, BC_FIELD_STEP | BC_FIELD_REGISTERS | BC_FIELD_FLAGS | BC_FIELD_BRANCH |
+			       BC_FIELD_ACCESS | BC_FIELD_IMMEDIATE | BC_FIELD_MEMORY |
+			       BC_FIELD_FALLTHROUGH | BC_FIELD_TARGET | BC_FIELD_MACRO |
+			       BC_FIELD_MICRO},
+	{BC_TRAIT_KERNEL | BC_TRAIT_EVENT | BC_TRAIT_LINE, BC_FIELD_TEXT},
+	{BC_TRAIT_EVENT, BC_FIELD_EVENT},
 };
 
 uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
@@ -192,19 +192,19 @@ static const struct member {
 	{BC_FIELD_SPACE, ANY_KIND, NUMBER, 0, AT(space)},
 	{BC_FIELD_DATA, ANY_KIND, NUMBER, 0, AT(data)},
 	{BC_FIELD_PHYS, ANY_KIND, NUMBER, 0, AT(phys)},
-	{BC_FIELD_LETTER, ANY_KIND, NUMBER, BC_HAS_LETTER, AT(letter)},
-	{BC_FIELD_ENABLES, ANY_KIND, NUMBER, BC_HAS_SAMPLE, AT(sample)},
-	{BC_FIELD_ATTRIB, ANY_KIND, VERBATIM, BC_HAS_ATTRIB, AT(access.attrib)},
-	{BC_FIELD_SECURITY, ANY_KIND, ANY_CASE, BC_HAS_SECURITY, AT(access.security)},
+	{BC_FIELD_LETTER, ANY_KIND, NUMBER, BC_TRAIT_LETTER, AT(letter)},
+	{BC_FIELD_ENABLES, ANY_KIND, NUMBER, BC_TRAIT_SAMPLE, AT(sample)},
+	{BC_FIELD_ATTRIB, ANY_KIND, VERBATIM, BC_TRAIT_ATTRIB, AT(access.attrib)},
+	{BC_FIELD_SECURITY, ANY_KIND, ANY_CASE, BC_TRAIT_SECURITY, AT(access.security)},
 };
 
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 
 /* True if entries of this kind and with these traits have the member's field. */
-static bool is_used(const struct member *p, unsigned kind, uint32_t has, uint64_t fields)
+static bool is_used(const struct member *p, unsigned kind, bc_traits traits, uint64_t fields)
 {
 	return (p->kind == kind || p->kind == ANY_KIND) && (p->field & fields) != 0 &&
-	       (p->trait & ~has) == 0;
+	       (p->trait & ~traits) == 0;
 }
 
 static inline bool is_number_same(
@@ -244,16 +244,16 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 		return BC_FIELD_KIND;
 	/* Fast path: references that are equal in all fields are equal in any selection. */
 	if (a->kind == BC_ENTRY_REFERENCE && a->addr == b->addr && a->type == b->type &&
-		a->has == b->has && a->size == b->size && a->attr == b->attr &&
+		a->traits == b->traits && a->size == b->size && a->attr == b->attr &&
 		a->proc == b->proc && a->letter == b->letter && a->space == b->space &&
 		a->data == b->data && a->phys == b->phys &&
-		(a->has & (BC_HAS_SAMPLE | BC_HAS_ATTRIB | BC_HAS_SECURITY)) == 0)
+		(a->traits & (BC_TRAIT_SAMPLE | BC_TRAIT_ATTRIB | BC_TRAIT_SECURITY)) == 0)
 		return 0;
 	for (size_t i = 0; i < OPTIONALS; i++)
-		if (((a->has ^ b->has) & optional[i].trait) != 0)
+		if (((a->traits ^ b->traits) & optional[i].trait) != 0)
 			differ |= optional[i].field;
 	for (const struct member *p = members; p < members + MEMBERS; p++)
-		if (is_used(p, a->kind, a->has & b->has, fields & ~differ) &&
+		if (is_used(p, a->kind, a->traits & b->traits, fields & ~differ) &&
 			(p->reading == NUMBER
 					? !is_number_same(a, b, p)
 					: !is_same_text(text_at(a, p), text_at(b, p), p->reading)))
@@ -292,14 +292,14 @@ static uint64_t mix_text(uint64_t hash, struct bc_text text, enum reading readin
 uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields)
 {
 	uint64_t hash = mix(0, entry->kind);
-	uint64_t has = 0;
+	uint64_t traits = 0;
 
 	for (size_t i = 0; i < OPTIONALS; i++)
 		if ((fields & ~BC_FIELD_TIME & optional[i].field) != 0)
-			has |= entry->has & optional[i].trait;
-	hash = mix(hash, has);
+			traits |= entry->traits & optional[i].trait;
+	hash = mix(hash, traits);
 	for (const struct member *p = members; p < members + MEMBERS; p++)
-		if (is_used(p, entry->kind, entry->has, fields))
+		if (is_used(p, entry->kind, entry->traits, fields))
 			hash = p->reading == NUMBER ? mix(hash, number_at(entry, p))
 						    : mix_text(hash, text_at(entry, p), p->reading);
 	if (entry->kind == BC_ENTRY_INSTRUCTION && (fields & BC_FIELD_OPCODE) != 0)

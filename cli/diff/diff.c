@@ -29,11 +29,11 @@
 /* Returns the traits that the entries of a trace have after conversion. */
 static uint32_t can_be(const struct bc_trace *trace)
 {
-	uint32_t holds = bc_trace_has(trace);
+	bc_traits traits = bc_trace_traits(trace);
 
-	return (holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0
-		       ? holds | BC_CAN_REFERENCE | BC_CAN_FETCH
-		       : holds;
+	return (traits & (BC_TRAIT_INSTRUCTION | BC_TRAIT_UOP)) != 0
+		       ? traits | BC_TRAIT_REFERENCE | BC_TRAIT_FETCH
+		       : traits;
 }
 
 /* ---- where the traces come from: what the headers of segments say */
@@ -189,8 +189,8 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 	enum bc_exit code = bc_trace_open(&again.trace, &console, (const char **)side->files.paths,
 		side->files.count, side->trace.format, &side->trace.options);
 	bc_entry_converter_init(&again.converter, side->trace.format, &side->trace.options.format);
-	again.converter.holds = side->converter.holds;
-	again.converter.needs = side->converter.needs;
+	again.converter.traits = side->converter.traits;
+	again.converter.needed_traits = side->converter.needed_traits;
 	bool goes_on = code == BC_EXIT_OK;
 	while (goes_on && next_run(&again, &run, &count) > 0)
 		for (size_t i = 0; goes_on && i < count; i++)
@@ -474,9 +474,9 @@ static uint64_t leave_out_missing(struct bc_diff *d, uint64_t fields)
 	static const struct {
 		uint32_t trait;
 		uint64_t field;
-	} optional[] = {{BC_HAS_PROC, BC_FIELD_PROC}, {BC_HAS_PHYS, BC_FIELD_PHYS},
-		{BC_HAS_ATTRIB, BC_FIELD_ATTRIB}, {BC_HAS_SECURITY, BC_FIELD_SECURITY},
-		{BC_HAS_TIME, BC_FIELD_TIME}};
+	} optional[] = {{BC_TRAIT_PROC, BC_FIELD_PROC}, {BC_TRAIT_PHYS, BC_FIELD_PHYS},
+		{BC_TRAIT_ATTRIB, BC_FIELD_ATTRIB}, {BC_TRAIT_SECURITY, BC_FIELD_SECURITY},
+		{BC_TRAIT_TIME, BC_FIELD_TIME}};
 
 	if (!d->a.peek.is_known || !d->b.peek.is_known)
 		return fields;
@@ -489,13 +489,13 @@ static uint64_t leave_out_missing(struct bc_diff *d, uint64_t fields)
 	}
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		uint32_t trait = optional[i].trait;
-		if (((d->a.peek.has ^ d->b.peek.has) & trait) == 0 ||
+		if (((d->a.peek.traits ^ d->b.peek.traits) & trait) == 0 ||
 			(fields & ~d->wanted_fields & optional[i].field) == 0)
 			continue;
 		fields &= ~optional[i].field;
 		if (is_announced(d, optional[i].field))
 			bc_print_error(d->console, NULL, "%c has no %s: not compared",
-				(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
+				(d->a.peek.traits & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
 	}
 	return fields;
 }
@@ -506,7 +506,7 @@ static enum bc_exit check_common(struct bc_diff *d)
 	const struct bc_trace *a = &d->a.trace;
 	const struct bc_trace *b = &d->b.trace;
 	uint32_t common = bc_diff_classes_of(can_be(a)) & bc_diff_classes_of(can_be(b));
-	uint64_t fields = bc_compare_fields(bc_trace_has(a), bc_trace_has(b));
+	uint64_t fields = bc_compare_fields(bc_trace_traits(a), bc_trace_traits(b));
 	uint64_t missing = d->only & ~(uint64_t)common;
 
 	if (common == 0 || missing != 0) {
@@ -544,10 +544,10 @@ static void init_converter(
 {
 	side->diff = d;
 	bc_entry_converter_init(&side->converter, side->trace.format, &side->trace.options.format);
-	side->converter.holds = can_be(&other->trace);
-	side->converter.needs = 0; /* nothing is written */
+	side->converter.traits = can_be(&other->trace);
+	side->converter.needed_traits = 0; /* nothing is written */
 	if ((d->only & BC_DIFF_UOP) == 0)
-		side->converter.holds &= ~(uint32_t)BC_CAN_UOP;
+		side->converter.traits &= ~(uint32_t)BC_TRAIT_UOP;
 }
 
 /* BYU ticks are sums that start at the beginning of the file. */

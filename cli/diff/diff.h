@@ -121,7 +121,7 @@ enum {
 uint32_t bc_diff_class_of(const struct bc_entry *entry);
 
 /* Returns the classes of entries with these traits. */
-uint32_t bc_diff_classes_of(uint32_t holds);
+uint32_t bc_diff_classes_of(bc_traits traits);
 
 /* The name of a class: "inst", "mem", ... */
 const char *bc_diff_class_name(uint64_t one);

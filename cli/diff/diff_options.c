@@ -13,15 +13,15 @@
 /* The traits of each class, given that micro-ops and instructions also count as references. */
 static const struct {
 	const char *name;
-	uint32_t traits;
+	bc_traits traits;
 } classes[] = {
-	{"inst", BC_CAN_INSTRUCTION | BC_CAN_FETCH},
-	{"mem", BC_CAN_REFERENCE},
-	{"reg", BC_CAN_REGISTER},
-	{"uop", BC_CAN_UOP},
-	{"kernel", BC_CAN_KERNEL},
-	{"event", BC_CAN_EVENT},
-	{"line", BC_CAN_LINE},
+	{"inst", BC_TRAIT_INSTRUCTION | BC_TRAIT_FETCH},
+	{"mem", BC_TRAIT_REFERENCE},
+	{"reg", BC_TRAIT_REGISTER},
+	{"uop", BC_TRAIT_UOP},
+	{"kernel", BC_TRAIT_KERNEL},
+	{"event", BC_TRAIT_EVENT},
+	{"line", BC_TRAIT_LINE},
 };
 
 #define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
@@ -46,12 +46,12 @@ uint32_t bc_diff_class_of(const struct bc_entry *entry)
 	}
 }
 
-uint32_t bc_diff_classes_of(uint32_t holds)
+uint32_t bc_diff_classes_of(bc_traits traits)
 {
 	uint32_t found = 0;
 
 	for (size_t i = 0; i < CLASS_COUNT; i++)
-		found |= (holds & classes[i].traits) != 0 ? 1u << i : 0;
+		found |= (traits & classes[i].traits) != 0 ? 1u << i : 0;
 	return found;
 }
 

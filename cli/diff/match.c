@@ -183,7 +183,7 @@ static bool is_step_same(const struct bc_match *m, size_t x, size_t y)
 	const struct bc_entry *b = &m->b.entries[m->b.begin + y];
 
 	return before_a.has_time && before_b.has_time && before_a.epoch == a->epoch &&
-	       before_b.epoch == b->epoch && (a->has & b->has & BC_HAS_TIME) != 0 &&
+	       before_b.epoch == b->epoch && (a->traits & b->traits & BC_TRAIT_TIME) != 0 &&
 	       a->tick - before_a.tick == b->tick - before_b.tick;
 }
 
@@ -211,7 +211,7 @@ static bool accept_new_skew(struct bc_match *m, size_t x, size_t y)
 	struct bc_predecessor before_b = bc_window_before(&m->b, y);
 	uint64_t skew = b->tick - a->tick;
 
-	if (m->options.is_same_clock || (a->has & b->has & BC_HAS_TIME) == 0 ||
+	if (m->options.is_same_clock || (a->traits & b->traits & BC_TRAIT_TIME) == 0 ||
 		(a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK))
 		return false;
 	if (!m->is_origin_open && a->has_delta && b->has_delta &&
@@ -321,10 +321,10 @@ static void pair_reordered(struct bc_match *m)
 		if (i < m->plan.count)
 			next = m->plan.blocks[i];
 		for (; x < next.a; x++)
-			if ((m->a.entries[m->a.begin + x].has & BC_HAS_TIME) != 0)
+			if ((m->a.entries[m->a.begin + x].traits & BC_TRAIT_TIME) != 0)
 				m->a_left.at[m->a_left.count++] = (uint32_t)x;
 		for (; y < next.b; y++)
-			if ((m->b.entries[m->b.begin + y].has & BC_HAS_TIME) != 0)
+			if ((m->b.entries[m->b.begin + y].traits & BC_TRAIT_TIME) != 0)
 				m->b_left.at[m->b_left.count++] = (uint32_t)y;
 		x = next.a + next.n;
 		y = next.b + next.n;

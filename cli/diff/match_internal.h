@@ -103,9 +103,9 @@ static inline bool bc_time_has_no_delta(const struct bc_entry *entry)
 static inline bool bc_time_is_same(const struct bc_match_options *options, const struct bc_entry *a,
 	const struct bc_entry *b, uint64_t skew)
 {
-	if (!bc_time_is_compared(options) || ((a->has | b->has) & BC_HAS_TIME) == 0)
+	if (!bc_time_is_compared(options) || ((a->traits | b->traits) & BC_TRAIT_TIME) == 0)
 		return true;
-	if ((a->has & b->has & BC_HAS_TIME) == 0)
+	if ((a->traits & b->traits & BC_TRAIT_TIME) == 0)
 		return false;
 	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
 		return false;

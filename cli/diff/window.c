@@ -65,9 +65,9 @@ static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 
 	switch (entry->kind) {
 	case BC_ENTRY_REFERENCE:
-		if ((entry->has & BC_HAS_ATTRIB) != 0)
+		if ((entry->traits & BC_TRAIT_ATTRIB) != 0)
 			texts[n++] = &entry->access.attrib;
-		if ((entry->has & BC_HAS_SECURITY) != 0)
+		if ((entry->traits & BC_TRAIT_SECURITY) != 0)
 			texts[n++] = &entry->access.security;
 		return n;
 	case BC_ENTRY_INSTRUCTION:
@@ -203,7 +203,7 @@ int bc_window_hold(struct bc_window *w, size_t need)
 
 static struct bc_predecessor predecessor_of(const struct bc_entry *entry)
 {
-	return (struct bc_predecessor){.has_time = (entry->has & BC_HAS_TIME) != 0,
+	return (struct bc_predecessor){.has_time = (entry->traits & BC_TRAIT_TIME) != 0,
 		.tick = entry->tick,
 		.epoch = entry->epoch};
 }
@@ -246,7 +246,7 @@ void bc_window_timed_keys(
 	for (size_t i = 0; i < n; i++) {
 		const struct bc_entry *entry = &w->entries[w->begin + i];
 		bool is_known =
-			(entry->has & BC_HAS_TIME) != 0 &&
+			(entry->traits & BC_TRAIT_TIME) != 0 &&
 			(!by_delta || (before.has_time && before.epoch == entry->epoch &&
 					      !(entry->has_delta && entry->delta == BC_TIME_NONE)));
 		uint64_t time = !is_known  ? UINT64_MAX

@@ -200,22 +200,22 @@ bool bc_filter_args_finish(
 }
 
 bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_console *console,
-	enum bc_format format, uint32_t holds)
+	enum bc_format format, bc_traits traits)
 {
 	const char *name = bc_format_name(format);
 	const char *missing = NULL;
 
 	if (s->filter.has_wall && format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
-	else if (s->has_tick && (holds & BC_HAS_TIME) == 0)
+	else if (s->has_tick && (traits & BC_TRAIT_TIME) == 0)
 		missing = "time: can't select by tick";
 	else if ((s->given >> EPOCH & 1) != 0 && format != BC_FORMAT_SEGMENT &&
 		 format != BC_FORMAT_BCP1)
 		missing = "epochs: can't use --epoch";
-	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
+	else if (s->filter.has_procs && (traits & BC_TRAIT_PROC) == 0)
 		missing = "processors: can't use --proc";
 	else if ((s->filter.has_addr || s->filter.has_types) &&
-		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
+		 (traits & (BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION | BC_TRAIT_UOP)) == 0)
 		missing = "references: can't select by address or type";
 	if (missing != NULL)
 		bc_print_error(console, NULL, "%s has no %s", name, missing);

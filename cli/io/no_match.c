@@ -146,7 +146,7 @@ static void add_entry(struct contents *c, const struct bc_entry *entry)
 	widen(&c->numbers, entry->number, entry->number);
 	widen(&c->ticks, entry->tick, entry->tick);
 	widen(&c->epochs, entry->epoch, entry->epoch);
-	if ((entry->has & BC_HAS_PROC) != 0)
+	if ((entry->traits & BC_TRAIT_PROC) != 0)
 		set_bit(c->procs, entry->proc);
 	n = bc_entry_references(references, entry);
 	for (size_t i = 0; i < n; i++)

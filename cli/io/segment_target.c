@@ -329,7 +329,7 @@ static int follow_epoch(
 	bool is_other_recording = moment->recording_tag != t->source_tag && !t->origin.is_merged;
 	bool is_other = t->has_source_epoch &&
 			(entry->epoch != t->source_epoch || is_other_recording);
-	bool has_fallen = t->has_record && !is_other && (entry->has & BC_HAS_TIME) != 0 &&
+	bool has_fallen = t->has_record && !is_other && (entry->traits & BC_TRAIT_TIME) != 0 &&
 			  entry->tick < t->tick;
 	uint32_t epoch = t->epoch;
 
@@ -420,7 +420,7 @@ static bool is_too_large(const struct bc_entry *entry, char err[160])
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
 		snprintf(err, 160, "records have no such type");
-	else if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END)
+	else if ((entry->traits & BC_TRAIT_TIME) != 0 && entry->tick >= BC_TICK_END)
 		snprintf(err, 160, "tick %" PRIu64 " is not below 2^63", entry->tick);
 	else
 		return false;
@@ -448,9 +448,9 @@ static bool is_other_rate(
  * recording. In a source with times, an entry without one has the tick of the previous entry. */
 static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry *entry)
 {
-	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+	bool is_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
 
-	if ((entry->has & BC_HAS_TIME) != 0)
+	if ((entry->traits & BC_TRAIT_TIME) != 0)
 		return entry->tick;
 	if (t->is_ticked)
 		return t->tick;
@@ -509,7 +509,7 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 {
 	err[0] = '\0';
 	set_header(t, source);
-	t->is_ticked = (bc_trace_has(source) & BC_HAS_TIME) != 0;
+	t->is_ticked = (bc_trace_traits(source) & BC_TRAIT_TIME) != 0;
 	if (is_other_rate(t, moment, err))
 		return 0;
 	for (size_t i = 0; i < count; i++) {

@@ -20,7 +20,7 @@ enum bc_exit bc_target_check(
 	uint32_t lost;
 
 	if (from == to ||
-		bc_traits_conversion(bc_trace_has(trace), to, &lost) != BC_CONVERSION_REFUSED)
+		bc_traits_conversion(bc_trace_traits(trace), to, &lost) != BC_CONVERSION_REFUSED)
 		return BC_EXIT_OK;
 	bc_print_error(console, NULL, "can't convert %s to %s: %s", bc_format_name(from),
 		bc_format_name(to), bc_format_refusal(from, to));
@@ -34,7 +34,7 @@ static struct bc_print start_print(struct bc_target *t)
 	return (struct bc_print){.moment = t->moment,
 		.out = out,
 		.capacity = BC_OUTPUT_BYTES - t->output->used,
-		.reduced = t->converter.reduced};
+		.trait_losses = t->converter.trait_losses};
 }
 
 static void finish_print(struct bc_target *t, const struct bc_print *print)
@@ -99,7 +99,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (is_console && !info->is_text && isatty(console->out))
 		return bc_print_usage_error(
 			console, "won't write binary data to a terminal; use -o");
-	format_options.source_holds = bc_trace_has(source) | options->source_holds;
+	format_options.source_traits = bc_trace_traits(source) | options->source_traits;
 	format_options.source_is_segment = source->format == BC_FORMAT_SEGMENT;
 	format_options.source_has_wall |= format_options.source_is_segment;
 	if (format_options.clock_hz == 0)
@@ -121,7 +121,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 }
 
 /* Returns false after an error if --strict forbids losing these traits of an entry. */
-static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t traits)
+static bool may_lose(struct bc_target *t, const struct bc_entry *entry, bc_traits traits)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
@@ -244,12 +244,12 @@ static void report_trait(
 	char how[96] = "";
 
 	/* The format has this trait, but some values don't fit. */
-	if (reduced != 0 && trait == BC_HAS_TIME && has_only_differences(t->format)) {
+	if (reduced != 0 && trait == BC_TRAIT_TIME && has_only_differences(t->format)) {
 		bc_print_error(t->console, NULL,
 			"%s has only the times between records: lost the absolute time of %s %s",
 			bc_format_name(t->format), BC_GROUPED(reduced), entries);
 		reduced = 0;
-	} else if (reduced != 0 && (trait & t->info->holds) != 0) {
+	} else if (reduced != 0 && (trait & t->info->traits) != 0) {
 		bc_print_error(t->console, NULL, "%s can't hold every %s: lost in %s %s",
 			bc_format_name(t->format), bc_trait_name(trait), BC_GROUPED(reduced),
 			entries);
@@ -271,7 +271,7 @@ static void report_trait(
 static void report_losses(const struct bc_target *t)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
-		report_trait(t, 1u << i, t->converter.reduced[i], t->converter.left_out[i]);
+		report_trait(t, 1u << i, t->converter.trait_losses[i], t->converter.left_out[i]);
 	if (t->splits != 0)
 		bc_print_error(t->console, NULL,
 			"%s reference%s split into samples of at most 8 aligned bytes",
@@ -395,7 +395,8 @@ enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
 		c->files.count, c->from, &c->reader);
 
 	if (code == BC_EXIT_OK && c->filter != NULL &&
-		!bc_filter_args_check(c->filter, c->console, source->format, bc_trace_has(source)))
+		!bc_filter_args_check(
+			c->filter, c->console, source->format, bc_trace_traits(source)))
 		code = BC_EXIT_USAGE;
 	if (c->target.format == BC_FORMAT_UNKNOWN)
 		c->target.format = source->format;

@@ -50,7 +50,7 @@ struct bc_target_options {
 	const char *path;        /* "-" or NULL: the console's output */
 	bool is_strict;          /* a loss is an error, not just counted */
 	struct bc_origin origin; /* for a segment's metadata; key NULL: converted_from */
-	uint32_t source_holds;   /* traits of the entries in addition to the source's */
+	bc_traits source_traits; /* traits of the entries in addition to the source's */
 	/* Write to this target's output, which must be closed later; NULL: opens
 	 * one. */
 	struct bc_target *shared;

@@ -320,11 +320,10 @@ const char *bc_trace_place(
 	return out;
 }
 
-uint32_t bc_trace_has(const struct bc_trace *trace)
+bc_traits bc_trace_traits(const struct bc_trace *trace)
 {
-	uint32_t holds = bc_format_info(trace->format)->holds;
-
-	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
+	return bc_format_info(trace->format)->traits |
+	       (trace->options.format.size != 0 ? BC_TRAIT_SIZE : 0);
 }
 
 bool bc_trace_header(const struct bc_trace *t, struct bc_segment_header *header)
@@ -355,8 +354,8 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 		found.is_known = true;
 		for (size_t i = 0; i < batch.count; i++) {
 			const struct bc_entry *entry = &batch.entries[i];
-			found.has |= entry->has;
-			if (found.unit == BC_UNIT_TICK && (entry->has & BC_HAS_TIME) != 0)
+			found.traits |= entry->traits;
+			if (found.unit == BC_UNIT_TICK && (entry->traits & BC_TRAIT_TIME) != 0)
 				found.unit = entry->unit;
 		}
 	}

@@ -122,15 +122,15 @@ bool bc_trace_header(const struct bc_trace *trace, struct bc_segment_header *hea
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 
 /* Returns the traits that the trace's entries can have: the format's, and those set by options. */
-uint32_t bc_trace_has(const struct bc_trace *trace);
+bc_traits bc_trace_traits(const struct bc_trace *trace);
 
 /* ---- A look at the start of a trace whose format leaves open which fields an entry has, to find
  * out what can be compared with another trace. */
 
 struct bc_peek {
-	bool is_known; /* false: not a Tarmac file, or it can't be read twice */
-	uint32_t has;  /* fields of any entry near the start: BC_HAS_* */
-	unsigned unit; /* of the first time that names one, or BC_UNIT_TICK */
+	bool is_known;    /* false: not a Tarmac file, or it can't be read twice */
+	bc_traits traits; /* fields of any entry near the start: BC_TRAIT_* */
+	unsigned unit;    /* of the first time that names one, or BC_UNIT_TICK */
 };
 
 /* Reads the start of a Tarmac trace, without messages. Other formats are not known, nor are files

@@ -349,7 +349,7 @@ void bc_tally_reference(struct bc_tally *t, const struct bc_entry *reference)
 	t->types[type]++;
 	if (type == BC_REF_LETTER)
 		t->letters[(uint8_t)reference->letter]++;
-	if ((reference->has & BC_HAS_SIZE) == 0) {
+	if ((reference->traits & BC_TRAIT_SIZE) == 0) {
 		t->without_size++;
 	} else {
 		t->bytes += reference->size;
@@ -359,11 +359,11 @@ void bc_tally_reference(struct bc_tally *t, const struct bc_entry *reference)
 		else
 			count_large(t, reference->size);
 	}
-	if ((reference->has & BC_HAS_ATTR) != 0)
+	if ((reference->traits & BC_TRAIT_ATTR) != 0)
 		t->attrs[reference->attr]++;
 	else
 		t->without_attr++;
-	if ((reference->has & BC_HAS_PROC) != 0)
+	if ((reference->traits & BC_TRAIT_PROC) != 0)
 		t->procs[reference->proc]++;
 	else
 		t->without_proc++;

@@ -382,7 +382,7 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 		f->others++;
 		return;
 	}
-	if ((reference->has & BC_HAS_SPACE) != 0 && !find_space(f, reference->space, &space)) {
+	if ((reference->traits & BC_TRAIT_SPACE) != 0 && !find_space(f, reference->space, &space)) {
 		f->references++;
 		count_untracked(f);
 		return;

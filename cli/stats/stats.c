@@ -210,7 +210,7 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 
 	for (size_t i = 0; i < n; i++) {
 		bc_tally_reference(&s->tally, &references[i]);
-		if ((references[i].has & BC_HAS_TIME) != 0)
+		if ((references[i].traits & BC_TRAIT_TIME) != 0)
 			add_time(s, &references[i]);
 		if (!s->options.is_totals)
 			bc_footprint_reference(&s->footprint, &references[i]);
@@ -562,7 +562,7 @@ static enum bc_exit run_stats(
 		code = BC_EXIT_USAGE;
 		goto out;
 	}
-	if (!bc_filter_args_check(args, console, trace.format, bc_trace_has(&trace))) {
+	if (!bc_filter_args_check(args, console, trace.format, bc_trace_traits(&trace))) {
 		code = BC_EXIT_USAGE;
 		goto out;
 	}

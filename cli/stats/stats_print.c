@@ -415,7 +415,7 @@ static void put_events(struct printer *p)
 	json_t *events = p->object;
 	char name[32];
 
-	if (!is_json(p) && (bc_format_info(p->stats->format)->holds & BC_CAN_EVENT) == 0)
+	if (!is_json(p) && (bc_format_info(p->stats->format)->traits & BC_TRAIT_EVENT) == 0)
 		return;
 	print_heading(p, "gaps and marks");
 	put_gap(p, "gaps", &h->gaps);
@@ -851,8 +851,8 @@ static void put_all(struct printer *p)
 	put_events(p);
 	if (s->counts.kinds[BC_ENTRY_UOP] != 0)
 		put_uops(p);
-	if ((info->holds & (BC_CAN_INSTRUCTION | BC_CAN_KERNEL | BC_CAN_LINE | BC_CAN_REGISTER)) !=
-		0)
+	if ((info->traits & (BC_TRAIT_INSTRUCTION | BC_TRAIT_KERNEL | BC_TRAIT_LINE |
+				    BC_TRAIT_REGISTER)) != 0)
 		put_instructions(p);
 	if (!s->options.is_totals && (is_json(p) || s->footprint.references != 0)) {
 		put_footprint(p);

@@ -153,7 +153,7 @@ static bool print_json_list(struct bc_output *output)
 
 _Static_assert(BC_TRAIT_BITS <= 26, "a letter for each trait");
 
-static void print_letters(struct bc_output *output, uint32_t traits)
+static void print_letters(struct bc_output *output, bc_traits traits)
 {
 	for (; traits != 0; traits &= traits - 1)
 		bc_output_format(output, "%c", 'a' + __builtin_ctz(traits));
@@ -165,7 +165,7 @@ static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum b
 {
 	uint32_t lost;
 	enum bc_conversion conversion = bc_format_conversion(from, to, &lost);
-	uint32_t may_lose = bc_format_may_lose(from, to);
+	bc_traits lossy = bc_format_lossy_traits(from, to);
 
 	if (conversion == BC_CONVERSION_REFUSED) {
 		bc_output_format(output, " - |");
@@ -173,13 +173,13 @@ static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum b
 	}
 	bc_output_format(output, conversion == BC_CONVERSION_LOSSLESS ? " =" : " ");
 	print_letters(output, lost);
-	if (may_lose != 0) {
+	if (lossy != 0) {
 		bc_output_format(output, " (");
-		print_letters(output, may_lose);
+		print_letters(output, lossy);
 		bc_output_format(output, ")");
 	}
 	bc_output_format(output, " |");
-	return lost | may_lose;
+	return lost | lossy;
 }
 
 static void print_matrix(struct bc_output *output)

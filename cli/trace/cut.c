@@ -70,7 +70,7 @@ static void print_summary(const struct cut *c)
 	const struct bc_selection *selection = &c->selection;
 	const struct bc_target *output = &c->args.output;
 	const struct bc_files *files = &c->args.files;
-	bool has_events = selection->events != 0 && (output->info->holds & BC_CAN_EVENT) != 0;
+	bool has_events = selection->events != 0 && (output->info->traits & BC_TRAIT_EVENT) != 0;
 	char text[BC_NO_MATCH_MAX];
 
 	if (selection->kept == 0 && output->exit == BC_EXIT_OK)

@@ -216,7 +216,7 @@ static bool is_over(const struct dump *dump)
 /* Returns false if printing failed, after an error message or silently for a closed pipe. */
 static bool print_by_printer(struct dump *dump, const struct bc_entry *entries, size_t count)
 {
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	uint64_t trait_losses[BC_TRAIT_BITS] = {0};
 
 	while (count != 0 && !bc_output_failed(&dump->output)) {
 		struct bc_print print = {.entries = entries,
@@ -224,7 +224,7 @@ static bool print_by_printer(struct dump *dump, const struct bc_entry *entries, 
 			.moment = &dump->trace.moment,
 			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
 			.capacity = BC_PRINT_MAX,
-			.reduced = reduced};
+			.trait_losses = trait_losses};
 		int rc = dump->printer->print(dump->printer_state, &print);
 		dump->output.used += print.used;
 		if (rc != 0) {
@@ -406,7 +406,7 @@ static void print_record(struct dump *dump, const struct bc_entry *entry)
 
 static void print_bus_entry(struct dump *dump, const struct bc_entry *entry)
 {
-	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+	bool is_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
 	char before = is_sample ? ' ' : '\t';
 
 	if (is_sample) {
@@ -482,7 +482,7 @@ static bool dump_run(void *context, struct bc_record_run run)
 static bool check_options(struct dump *dump)
 {
 	enum bc_format format = dump->trace.format;
-	uint32_t holds = bc_format_info(format)->holds;
+	bc_traits traits = bc_format_info(format)->traits;
 	bool is_bus = bc_format_is_bus(format);
 	const char *name = dump->trace.file.name;
 	const char *why = NULL;
@@ -491,7 +491,7 @@ static bool check_options(struct dump *dump)
 		return true;
 	if (dump->time > DUMP_TICK)
 		why = "--time relative and --time wall need segments";
-	else if (dump->time == DUMP_TICK && (!is_bus || (holds & BC_HAS_TIME) == 0))
+	else if (dump->time == DUMP_TICK && (!is_bus || (traits & BC_TRAIT_TIME) == 0))
 		why = "--time tick works only with segments, BYU and bcp1";
 	else if (dump->names != NULL && !is_bus)
 		why = "--map and --symbols work only with segments, BYU, bcp1 and raw6";
@@ -500,7 +500,7 @@ static bool check_options(struct dump *dump)
 			bc_format_name(format));
 	else if (why != NULL)
 		bc_print_error(dump->console, name, "%s", why);
-	else if (bc_filter_args_check(&dump->selection.args, dump->console, format, holds))
+	else if (bc_filter_args_check(&dump->selection.args, dump->console, format, traits))
 		return true;
 	return false;
 }
@@ -516,7 +516,7 @@ static enum bc_exit accept_file(void *context)
 
 	if (!check_options(dump))
 		return BC_EXIT_USAGE;
-	printing.source_holds = bc_trace_has(&dump->trace);
+	printing.source_traits = bc_trace_traits(&dump->trace);
 	printing.source_has_wall = format == BC_FORMAT_SEGMENT;
 	if (dump->is_json || format == BC_FORMAT_BCP1)
 		dump->has_epoch = false;

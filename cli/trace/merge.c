@@ -98,7 +98,8 @@ static void peek_input(struct merge_input *in, enum merge_by by)
 	bool is_event = entry->kind == BC_ENTRY_EVENT;
 	struct merge_key key = {.epoch = entry->epoch, .time = entry->tick};
 
-	if ((entry->has & BC_HAS_TIME) == 0 && !(is_event && in->trace.format == BC_FORMAT_SEGMENT))
+	if ((entry->traits & BC_TRAIT_TIME) == 0 &&
+		!(is_event && in->trace.format == BC_FORMAT_SEGMENT))
 		return;
 	if (by == BY_WALL)
 		key = (struct merge_key){.time = wall_of(in, entry->tick)};
@@ -311,7 +312,7 @@ static enum bc_exit open_inputs(struct merge *m)
 			&in->trace, m->console, in->paths, in->count, format, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
-		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {
+		if ((bc_trace_traits(&in->trace) & BC_TRAIT_TIME) == 0) {
 			bc_print_error(m->console, in->paths[0], "%s has no time: can't merge",
 				bc_format_name(in->trace.format));
 			return BC_EXIT_USAGE;
@@ -459,7 +460,7 @@ static enum bc_exit open_targets(struct merge *m)
 	all.count = m->args.files.count;
 	for (size_t i = 0; i < m->input_count; i++) {
 		const struct bc_trace *trace = &m->inputs[i].trace;
-		o.source_holds |= bc_trace_has(trace);
+		o.source_traits |= bc_trace_traits(trace);
 		o.options.source_has_wall |= trace->format == BC_FORMAT_SEGMENT;
 	}
 	enum bc_exit code = find_clock(m, &o.options.clock_hz);
@@ -490,7 +491,7 @@ static bool adapt_entry(
 		entry->tick = in->key.time - m->base;
 		entry->epoch = 0;
 	}
-	if (m->renumber == 0 || (entry->has & BC_HAS_PROC) == 0)
+	if (m->renumber == 0 || (entry->traits & BC_TRAIT_PROC) == 0)
 		return true;
 	uint64_t proc = entry->proc + input * m->renumber;
 	if (entry->proc < m->renumber && proc <= UINT16_MAX) {

@@ -95,7 +95,7 @@ struct bc_format_options {
 	bool in_picoseconds;
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */
-	uint32_t source_holds;
+	uint32_t source_traits;
 	/* True if the entries are numbered as records of a recording. */
 	bool source_is_segment;
 	/* True if entries may have a time of day: bc_print.moment. */

@@ -185,7 +185,7 @@ static inline void bc_add_reference_line(
 	struct bc_entry *entry = &p->entries[p->count++];
 
 	bc_entry_reference(entry, line->type, line->addr, p->number);
-	entry->has = line->size != 0 ? BC_HAS_SIZE : 0;
+	entry->traits = line->size != 0 ? BC_TRAIT_SIZE : 0;
 	entry->size = (uint32_t)line->size;
 	p->at = next;
 }

@@ -25,7 +25,7 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 		bc_entry_of_sample(
 			entry, (const uint8_t *)p->at, state, 0, p->number, p->number + 1);
 		/* The format has no processor and no time. */
-		entry->has &= ~(uint32_t)(BC_HAS_PROC | BC_HAS_TIME);
+		entry->traits &= ~(uint32_t)(BC_TRAIT_PROC | BC_TRAIT_TIME);
 	}
 	return BC_PARSE_DONE;
 }
@@ -60,7 +60,7 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 		byu->is_inexact |= time == BC_TIME_NONE && p->number != 0;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, in[meta], addr, p->number);
-		entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+		entry->traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
 		entry->size = in[meta + 1];
 		entry->attr = in[meta + 2];
 		entry->proc = in[meta + 3];

@@ -305,7 +305,7 @@ static void set_halt(struct bc_bus_encoder *c, unsigned type)
 	if (type == BC_REQ_STOPCLKACK)
 		addr |= HALT_BIT;
 	if (addr != c->addr)
-		c->lost |= BC_CAN_CYCLE;
+		c->lost |= BC_TRAIT_CYCLE;
 	c->addr = addr;
 }
 
@@ -314,7 +314,7 @@ static void set_halt(struct bc_bus_encoder *c, unsigned type)
 static bool bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *entry)
 {
 	struct cycle_row row = cycle_row_of(entry->type);
-	bool has_attr = (entry->has & BC_HAS_ATTR) != 0;
+	bool has_attr = (entry->traits & BC_TRAIT_ATTR) != 0;
 	bool is_special = row.cycle == BC_CYCLE_SPECIAL;
 	bool is_burst = row.burst != 0 && has_attr && entry->size == BURST_BYTES &&
 			entry->attr != 0 && entry->attr != row.attr;
@@ -333,10 +333,10 @@ static bool bus_encoder_start(struct bc_bus_encoder *c, const struct bc_entry *e
 		if (c->be == BC_SPECIAL_HALT)
 			set_halt(c, entry->type);
 		if (entry->size != 0)
-			c->lost |= BC_HAS_SIZE;
+			c->lost |= BC_TRAIT_SIZE;
 	}
 	if (has_attr && entry->attr != row.attr)
-		c->lost |= BC_HAS_ATTR;
+		c->lost |= BC_TRAIT_ATTR;
 	c->last = c->addr + (c->is_split ? entry->size - 1 : 0);
 	return c->last >= c->addr;
 }
@@ -388,8 +388,8 @@ static void bus_init(struct bus *bus, const struct bc_format_options *options, b
 {
 	bus->is_framed = is_framed;
 	bus->has_map = options->map_pages;
-	bus->is_ticked = (options->source_holds & BC_HAS_TIME) != 0;
-	bus->has_agents = (options->source_holds & BC_HAS_PROC) != 0;
+	bus->is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0;
+	bus->has_agents = (options->source_traits & BC_TRAIT_PROC) != 0;
 	bc_page_map_init(&bus->map, options->seed);
 	if (is_framed)
 		bcp1_writer_init(&bus->writer);
@@ -423,7 +423,7 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 			"processor 0x%x doesn't fit in the 8 bits of a frame", entry->proc);
 		return -ERANGE;
 	}
-	if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END) {
+	if ((entry->traits & BC_TRAIT_TIME) != 0 && entry->tick >= BC_TICK_END) {
 		snprintf(p->err, sizeof(p->err),
 			"time 0x%" PRIx64 " doesn't fit in the 63 bits of a frame's tick",
 			entry->tick);
@@ -496,9 +496,9 @@ static void write_framed(struct bus *bus, struct bc_print *p, const uint8_t samp
 {
 	const struct bc_entry *entry = p->entries;
 
-	if ((entry->has & BC_HAS_TIME) != 0) {
+	if ((entry->traits & BC_TRAIT_TIME) != 0) {
 		if (entry->tick < bus->tick && entry->epoch == bus->epoch)
-			bc_print_lose(p, BC_HAS_TIME);
+			bc_print_lose(p, BC_TRAIT_TIME);
 		bus->tick = entry->tick;
 	} else {
 		bus->tick += !bus->is_ticked;
@@ -550,7 +550,7 @@ static void write_gap(struct bus *bus, struct bc_print *p, const struct bc_event
 	else if (gap->cause == BC_GAP_BOARD)
 		is_held = gap->exact ? !is_many : gap->value == BC_BCP1_LOST_MANY;
 	if (!is_held || gap->duration_ns != 0)
-		bc_print_lose(p, BC_CAN_EVENT);
+		bc_print_lose(p, BC_TRAIT_EVENT);
 	p->used += bcp1_writer_gap(
 		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
 }
@@ -568,11 +568,11 @@ static void write_event(struct bus *bus, struct bc_print *p)
 		return;
 	case BC_EVENT_TRIGGER:
 		if (entry->note.text.bytes != 0)
-			bc_print_lose(p, BC_CAN_EVENT);
+			bc_print_lose(p, BC_TRAIT_EVENT);
 		p->used += bcp1_writer_trigger(&bus->writer, (uint8_t *)p->out + p->used);
 		return;
 	default:
-		bc_print_lose(p, BC_CAN_EVENT);
+		bc_print_lose(p, BC_TRAIT_EVENT);
 	}
 }
 
@@ -587,7 +587,7 @@ static int print_bus(void *state, struct bc_print *p)
 			write_event(bus, p);
 			continue;
 		}
-		if ((entry->has & BC_HAS_SAMPLE) != 0) {
+		if ((entry->traits & BC_TRAIT_SAMPLE) != 0) {
 			rc = check_frame_fields(bus, p);
 			if (rc != 0)
 				return rc;
@@ -704,7 +704,7 @@ static void print_record_run(void *state, struct bc_print *p, struct bc_record_r
 		ticks += time;
 		lost += row >> AT_LOSES & 1;
 	}
-	p->reduced[__builtin_ctz(BC_HAS_ATTR)] += lost;
+	p->trait_losses[__builtin_ctz(BC_TRAIT_ATTR)] += lost;
 	w->samples += n;
 	w->is_one_proc &= procs >> 24 == 0;
 	w->has_nibble |= procs >> 24 != 0; /* also if the first is not 0: it has that already */

@@ -66,7 +66,7 @@ struct byu_row {
 
 static void byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_options *options)
 {
-	*clock = (struct bc_byu_clock){.is_ticked = (options->source_holds & BC_HAS_TIME) != 0};
+	*clock = (struct bc_byu_clock){.is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0};
 }
 
 static int refuse_field(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
@@ -79,7 +79,7 @@ static int refuse_field(struct bc_print *print, const char *what, uint64_t value
 /* Time field of an entry without a time. */
 static uint64_t count_time(struct bc_byu_clock *clock, const struct bc_entry *entry)
 {
-	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+	bool is_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
 	uint64_t step = 1;
 
 	if (clock->is_ticked)
@@ -101,7 +101,7 @@ static uint64_t first_time(const struct bc_byu_clock *clock, const struct bc_ent
 	struct bc_print *print, uint64_t time)
 {
 	if (clock->is_relative && entry->tick != (time != BC_TIME_NONE ? time : 0))
-		bc_print_lose(print, BC_HAS_TIME);
+		bc_print_lose(print, BC_TRAIT_TIME);
 	return time;
 }
 
@@ -126,7 +126,7 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 		return entry->delta;
 	if (!has_fallen && difference <= max && difference != BC_TIME_NONE)
 		return difference;
-	bc_print_lose(print, BC_HAS_TIME);
+	bc_print_lose(print, BC_TRAIT_TIME);
 	return BC_TIME_NONE;
 }
 
@@ -144,7 +144,7 @@ static inline __attribute__((always_inline)) int byu_row(struct byu_row *row,
 		return refuse_field(print, "size", entry->size, 8);
 	if (entry->proc > UINT8_MAX)
 		return refuse_field(print, "processor", entry->proc, 8);
-	if ((entry->has & BC_HAS_TIME) != 0) {
+	if ((entry->traits & BC_TRAIT_TIME) != 0) {
 		uint64_t time = time_of(clock, entry, print, time_max);
 		if (time > time_max)
 			return refuse_field(print, "time", time, 32);

@@ -279,7 +279,7 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 			next = at + 1;
 		}
 		if (cis501->size != 0 && entry->uop.access != '-') {
-			entry->has = BC_HAS_SIZE;
+			entry->traits = BC_TRAIT_SIZE;
 			entry->size = cis501->size;
 		}
 		p->count++;

@@ -9,11 +9,11 @@
 #include "formats/trace/parser.h"
 
 #define ANY   BC_KINDS
-#define REF   BC_CAN_REFERENCE
-#define INS   BC_CAN_INSTRUCTION
-#define UOP   BC_CAN_UOP
-#define REG   BC_CAN_REGISTER
-#define EVENT BC_CAN_EVENT
+#define REF   BC_TRAIT_REFERENCE
+#define INS   BC_TRAIT_INSTRUCTION
+#define UOP   BC_TRAIT_UOP
+#define REG   BC_TRAIT_REGISTER
+#define EVENT BC_TRAIT_EVENT
 
 static const struct column {
 	const char *name;
@@ -32,14 +32,14 @@ const char *bc_column_name(enum bc_column column)
 
 uint64_t bc_columns_of_trace(const struct bc_format_options *options)
 {
-	uint32_t holds = options->source_holds;
-	uint32_t kinds = holds & BC_KINDS;
+	bc_traits traits = options->source_traits;
+	uint32_t kinds = traits & BC_KINDS;
 	uint64_t set = 0;
 
 	for (unsigned i = 0; i < BC_COLUMNS; i++) {
 		const struct column *column = &columns[i];
 		if ((kinds & column->kinds) != 0 &&
-			(column->needs == 0 || (holds & column->needs) != 0))
+			(column->needs == 0 || (traits & column->needs) != 0))
 			set |= BC_COLUMN(i);
 	}
 	if (!options->source_has_wall)
@@ -145,25 +145,26 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 	case BC_COLUMN_TYPE:
 		return type_cell(entry);
 	case BC_COLUMN_ATTR:
-		return (entry->has & BC_HAS_ATTR) != 0 ? decimal_cell(entry->attr) : empty;
+		return (entry->traits & BC_TRAIT_ATTR) != 0 ? decimal_cell(entry->attr) : empty;
 	case BC_COLUMN_DELTA:
 		return entry->has_delta && entry->delta != BC_TIME_NONE ? decimal_cell(entry->delta)
 									: empty;
 	case BC_COLUMN_LETTER:
-		return (entry->has & BC_HAS_LETTER) != 0 ? letter_cell(&entry->letter) : empty;
+		return (entry->traits & BC_TRAIT_LETTER) != 0 ? letter_cell(&entry->letter) : empty;
 	case BC_COLUMN_SPACE:
-		return (entry->has & BC_HAS_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
+		return (entry->traits & BC_TRAIT_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
 	case BC_COLUMN_DATA:
-		return (entry->has & BC_HAS_DATA) != 0 ? data_cell(entry) : empty;
+		return (entry->traits & BC_TRAIT_DATA) != 0 ? data_cell(entry) : empty;
 	case BC_COLUMN_ATTRIB:
-		return (entry->has & BC_HAS_ATTRIB) != 0 ? text_cell(entry->access.attrib) : empty;
+		return (entry->traits & BC_TRAIT_ATTRIB) != 0 ? text_cell(entry->access.attrib)
+							      : empty;
 	case BC_COLUMN_SECURITY:
-		return (entry->has & BC_HAS_SECURITY) != 0 ? text_cell(entry->access.security)
-							   : empty;
+		return (entry->traits & BC_TRAIT_SECURITY) != 0 ? text_cell(entry->access.security)
+								: empty;
 	default:
 		break;
 	}
-	if ((entry->has & BC_HAS_SAMPLE) == 0)
+	if ((entry->traits & BC_TRAIT_SAMPLE) == 0)
 		return empty;
 	switch (column) {
 	case BC_COLUMN_BUS_ADDR:
@@ -287,7 +288,7 @@ static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *ent
 struct bc_cell bc_column_cell(
 	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment)
 {
-	uint32_t has = entry->has;
+	bc_traits traits = entry->traits;
 	int64_t wall_ns;
 
 	switch (column) {
@@ -296,11 +297,11 @@ struct bc_cell bc_column_cell(
 	case BC_COLUMN_NUMBER:
 		return decimal_cell(entry->number);
 	case BC_COLUMN_TICK:
-		return (has & BC_HAS_TIME) != 0 || entry->kind == BC_ENTRY_EVENT
+		return (traits & BC_TRAIT_TIME) != 0 || entry->kind == BC_ENTRY_EVENT
 			       ? decimal_cell(entry->tick)
 			       : empty;
 	case BC_COLUMN_UNIT:
-		return (has & BC_HAS_TIME) != 0 && entry->unit != BC_UNIT_TICK
+		return (traits & BC_TRAIT_TIME) != 0 && entry->unit != BC_UNIT_TICK
 			       ? word_cell(bc_unit_name(entry->unit))
 			       : empty;
 	case BC_COLUMN_EPOCH:
@@ -310,11 +311,11 @@ struct bc_cell bc_column_cell(
 	case BC_COLUMN_ADDR:
 		return hex_cell(entry->addr, 0);
 	case BC_COLUMN_SIZE:
-		return (has & BC_HAS_SIZE) != 0 ? decimal_cell(entry->size) : empty;
+		return (traits & BC_TRAIT_SIZE) != 0 ? decimal_cell(entry->size) : empty;
 	case BC_COLUMN_PROC:
-		return (has & BC_HAS_PROC) != 0 ? decimal_cell(entry->proc) : empty;
+		return (traits & BC_TRAIT_PROC) != 0 ? decimal_cell(entry->proc) : empty;
 	case BC_COLUMN_PHYS:
-		return (has & BC_HAS_PHYS) != 0 ? hex_cell(entry->phys, 0) : empty;
+		return (traits & BC_TRAIT_PHYS) != 0 ? hex_cell(entry->phys, 0) : empty;
 	case BC_COLUMN_LINE:
 		return entry->is_continued ? empty : text_cell(entry->line);
 	default:

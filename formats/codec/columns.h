@@ -22,25 +22,25 @@
 #define BC_COLUMN_LIST(C) \
 	C(KIND, kind, ANY, 0) \
 	C(NUMBER, number, ANY, 0) \
-	C(TICK, tick, ANY, BC_HAS_TIME) \
-	C(UNIT, unit, ANY, INS | REG | BC_CAN_LINE) \
+	C(TICK, tick, ANY, BC_TRAIT_TIME) \
+	C(UNIT, unit, ANY, INS | REG | BC_TRAIT_LINE) \
 	C(EPOCH, epoch, ANY, EVENT) \
-	C(TIME, time, ANY, BC_HAS_TIME) \
+	C(TIME, time, ANY, BC_TRAIT_TIME) \
 	C(TYPE, type, REF, 0) \
 	C(ADDR, addr, REF | INS, 0) \
-	C(SIZE, size, REF | INS | UOP, BC_HAS_SIZE) \
-	C(ATTR, attr, REF, BC_HAS_ATTR) \
-	C(PROC, proc, ANY, BC_HAS_PROC) \
-	C(DELTA, delta, REF, BC_CAN_P6) \
-	C(LETTER, letter, REF, BC_HAS_LETTER) \
-	C(SPACE, space, REF, BC_HAS_SPACE) \
-	C(PHYS, phys, REF | INS, BC_HAS_PHYS) \
-	C(DATA, data, REF, BC_HAS_DATA) \
-	C(ATTRIB, attrib, REF, BC_HAS_ATTRIB) \
-	C(SECURITY, security, REF, BC_HAS_SECURITY) \
-	C(BUS_ADDR, bus_addr, REF, BC_HAS_SAMPLE) \
-	C(BYTE_ENABLES, byte_enables, REF, BC_HAS_SAMPLE) \
-	C(CONTROL, control, REF, BC_HAS_SAMPLE) \
+	C(SIZE, size, REF | INS | UOP, BC_TRAIT_SIZE) \
+	C(ATTR, attr, REF, BC_TRAIT_ATTR) \
+	C(PROC, proc, ANY, BC_TRAIT_PROC) \
+	C(DELTA, delta, REF, BC_TRAIT_P6) \
+	C(LETTER, letter, REF, BC_TRAIT_LETTER) \
+	C(SPACE, space, REF, BC_TRAIT_SPACE) \
+	C(PHYS, phys, REF | INS, BC_TRAIT_PHYS) \
+	C(DATA, data, REF, BC_TRAIT_DATA) \
+	C(ATTRIB, attrib, REF, BC_TRAIT_ATTRIB) \
+	C(SECURITY, security, REF, BC_TRAIT_SECURITY) \
+	C(BUS_ADDR, bus_addr, REF, BC_TRAIT_SAMPLE) \
+	C(BYTE_ENABLES, byte_enables, REF, BC_TRAIT_SAMPLE) \
+	C(CONTROL, control, REF, BC_TRAIT_SAMPLE) \
 	C(EFFECT, effect, INS, 0) \
 	C(ID, id, INS, 0) \
 	C(SET, set, INS, 0) \
@@ -63,14 +63,14 @@
 	C(TARGET, target, UOP, 0) \
 	C(MACRO, macro, UOP, 0) \
 	C(MICRO, micro, UOP, 0) \
-	C(TAG, tag, BC_CAN_KERNEL, 0) \
-	C(REST, rest, BC_CAN_KERNEL, 0) \
+	C(TAG, tag, BC_TRAIT_KERNEL, 0) \
+	C(REST, rest, BC_TRAIT_KERNEL, 0) \
 	C(CAUSE, cause, EVENT, 0) \
 	C(LOST, lost, EVENT, 0) \
 	C(EXACT, exact, EVENT, 0) \
 	C(DURATION_NS, duration_ns, EVENT, 0) \
 	C(TEXT, text, EVENT, 0) \
-	C(LINE, line, ANY, BC_CAN_LINE)
+	C(LINE, line, ANY, BC_TRAIT_LINE)
 
 enum bc_column {
 #define BC_COLUMN_ENUM(column, name, kinds, needs) BC_COLUMN_##column,

@@ -133,21 +133,21 @@ static char *write_letter(char *out, const char *letter)
 /* Writes the cells of RARE_COLUMNS. */
 static char *write_rare(const struct csv *csv, char *out, const struct bc_entry *entry)
 {
-	uint32_t known = entry->has;
+	bc_traits known = entry->traits;
 
 	if (has(csv, BC_COLUMN_LETTER)) {
-		if ((known & BC_HAS_LETTER) != 0)
+		if ((known & BC_TRAIT_LETTER) != 0)
 			out = write_letter(out, &entry->letter);
 		*out++ = ',';
 	}
 	if (has(csv, BC_COLUMN_SPACE)) {
-		if ((known & BC_HAS_SPACE) != 0)
+		if ((known & BC_TRAIT_SPACE) != 0)
 			out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), entry->space);
 		*out++ = ',';
 	}
 	if (!has(csv, BC_COLUMN_CONTROL))
 		return out;
-	if ((known & BC_HAS_SAMPLE) == 0)
+	if ((known & BC_TRAIT_SAMPLE) == 0)
 		return BC_WRITE_LITERAL(out, ",,,");
 	out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), bc_be32(entry->sample));
 	out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[4]);
@@ -161,7 +161,7 @@ static inline char *write_plain_row(
 	struct csv *csv, char *out, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	const struct bc_type_word *type = &csv->types[entry->type];
-	uint32_t known = entry->has;
+	bc_traits known = entry->traits;
 	int64_t wall_ns;
 
 	if (has(csv, BC_COLUMN_KIND))
@@ -169,7 +169,7 @@ static inline char *write_plain_row(
 	out = bc_write_decimal_row(out, &csv->numbers, entry->number);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_TICK)) {
-		if ((known & BC_HAS_TIME) != 0)
+		if ((known & BC_TRAIT_TIME) != 0)
 			out = bc_write_decimal_row(out, &csv->ticks, entry->tick);
 		*out++ = ',';
 	}
@@ -186,11 +186,11 @@ static inline char *write_plain_row(
 	out = bc_write_hex(out, entry->addr);
 	*out++ = ',';
 	if (has(csv, BC_COLUMN_SIZE))
-		out = write_small(csv, out, entry->size, (known & BC_HAS_SIZE) != 0);
+		out = write_small(csv, out, entry->size, (known & BC_TRAIT_SIZE) != 0);
 	if (has(csv, BC_COLUMN_ATTR))
-		out = write_small(csv, out, entry->attr, (known & BC_HAS_ATTR) != 0);
+		out = write_small(csv, out, entry->attr, (known & BC_TRAIT_ATTR) != 0);
 	if (has(csv, BC_COLUMN_PROC))
-		out = write_small(csv, out, entry->proc, (known & BC_HAS_PROC) != 0);
+		out = write_small(csv, out, entry->proc, (known & BC_TRAIT_PROC) != 0);
 	if (has(csv, BC_COLUMN_DELTA))
 		out = write_small(
 			csv, out, entry->delta, entry->has_delta && entry->delta != BC_TIME_NONE);

@@ -3,30 +3,30 @@
  *
  * bc_format_conversion() says from the table alone what a conversion loses; the converter counts
  * what it actually loses. Invariant: it never loses a trait that the table says is kept, except
- * those in may_lose. Entries that the target holds as they are pass in runs, without a copy. */
+ * those in lossy_traits. Entries that the target holds as they are pass in runs, without a copy. */
 #include "formats/codec/format.h"
 
 #include "formats/base/format_id.h"
 #include "formats/codec/codecs.h"
 #include "formats/trace/entry.h"
 
-#define BUS_HOLDS                                                                        \
-	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_INVALID | BC_HAS_SIZE | \
-		BC_HAS_ATTR | BC_HAS_SAMPLE)
-#define BYU_HOLDS                                                                      \
-	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
-		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
-#define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
+#define BUS_TRAITS                                                                                 \
+	(BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_CYCLE | BC_TRAIT_INVALID | BC_TRAIT_SIZE | \
+		BC_TRAIT_ATTR | BC_TRAIT_SAMPLE)
+#define BYU_TRAITS                                                                               \
+	(BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_CYCLE | BC_TRAIT_P6 | BC_TRAIT_INVALID | \
+		BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
+#define DINERO_TRAITS (BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_MISC)
 
 /* The parser and the printer of a format. */
 #define BOTH_WAYS(codec)                                                     \
 	.can_read = true, .can_write = true, .parser = &bc_##codec##_parser, \
 	.printer = &bc_##codec##_printer
 
-#define BYU_DIALECT(codec, text)                                                                  \
-	{                                                                                         \
-		.summary = (text), BOTH_WAYS(codec), .holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, \
-		.write_options = BC_OPTION_INVALID,                                               \
+#define BYU_DIALECT(codec, text)                                                   \
+	{                                                                          \
+		.summary = (text), BOTH_WAYS(codec), .traits = BYU_TRAITS,         \
+		.lossy_traits = BC_TRAIT_TIME, .write_options = BC_OPTION_INVALID, \
 	}
 
 static const struct bc_format_info formats[BC_FORMATS] = {
@@ -35,19 +35,20 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		{.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
 			.can_read = true,
 			.can_write = true,
-			.holds = BYU_HOLDS | BC_CAN_EVENT,
+			.traits = BYU_TRAITS | BC_TRAIT_EVENT,
 			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
 	[BC_FORMAT_BCP1] = {.summary = "the stream of a capture board: bus samples in frames",
 		.can_read = true,
 		.can_write = true,
 		.printer = &bc_bcp1_printer,
-		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
-		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
+		.traits = BUS_TRAITS | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_EVENT,
+		.lossy_traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_CYCLE | BC_TRAIT_TIME |
+				BC_TRAIT_EVENT,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_RAW6] = {.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
 		BOTH_WAYS(raw6),
-		.holds = BUS_HOLDS,
-		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
+		.traits = BUS_TRAITS,
+		.lossy_traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_CYCLE,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_BYU] = BYU_DIALECT(byu, "BYU address trace: records of 12 bytes"),
 	[BC_FORMAT_BYU16] = BYU_DIALECT(byu16, "the same in 16 bytes, addresses of 64 bits"),
@@ -56,80 +57,81 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_BYU_BE] = BYU_DIALECT(byu_be, "the 12-byte record with big-endian fields"),
 	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
 		BOTH_WAYS(laplace),
-		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
-			 BC_HAS_SPACE | BC_HAS_LETTER,
+		.traits = BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_SIZE | BC_TRAIT_TIME |
+			  BC_TRAIT_SPACE | BC_TRAIT_LETTER,
 		.read_options = BC_OPTION_ENDIAN,
 		.write_options = BC_OPTION_ENDIAN},
 	[BC_FORMAT_LAPLACE_TEXT] = {.summary = "the same as text, addresses of 64 bits",
 		.is_text = true,
 		BOTH_WAYS(laplace_text),
-		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
-			 BC_HAS_SPACE | BC_HAS_LETTER},
+		.traits = BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_SIZE | BC_TRAIT_TIME |
+			  BC_TRAIT_SPACE | BC_TRAIT_LETTER},
 	[BC_FORMAT_LAPLACE_EVENTS] = {.summary = "Laplace's kernel events",
 		.is_text = true,
 		BOTH_WAYS(laplace_events),
-		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER},
+		.traits = BC_TRAIT_KERNEL | BC_TRAIT_TIME | BC_TRAIT_LETTER},
 	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns per line",
 		.is_text = true,
 		BOTH_WAYS(cis501),
-		.holds = BC_CAN_UOP,
+		.traits = BC_TRAIT_UOP,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_TARMAC] =
 		{.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
 			.is_text = true,
 			BOTH_WAYS(tarmac),
-			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
-				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
-				 BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_ATTRIB | BC_HAS_SECURITY,
-			.needs = BC_HAS_SIZE},
+			.traits = BC_TRAIT_INSTRUCTION | BC_TRAIT_REGISTER | BC_TRAIT_LINE |
+				  BC_TRAIT_REFERENCE | BC_TRAIT_SIZE | BC_TRAIT_PROC |
+				  BC_TRAIT_TIME | BC_TRAIT_DATA | BC_TRAIT_PHYS | BC_TRAIT_ATTRIB |
+				  BC_TRAIT_SECURITY,
+			.needed_traits = BC_TRAIT_SIZE},
 	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",
 		.is_text = true,
 		BOTH_WAYS(din),
-		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
+		.traits = DINERO_TRAITS | BC_TRAIT_FLUSH,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_XDIN] = {.summary = "Dinero, extended: letter, address and size",
 		.is_text = true,
 		BOTH_WAYS(xdin),
-		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE},
+		.traits = DINERO_TRAITS | BC_TRAIT_CACHE | BC_TRAIT_SIZE},
 	[BC_FORMAT_LACKEY] = {.summary = "valgrind --tool=lackey --trace-mem=yes",
 		.is_text = true,
 		.can_read = true,
 		.parser = &bc_lackey_parser,
 		.printer = &bc_lackey_printer,
-		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE},
+		.traits = BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_MODIFY | BC_TRAIT_SIZE},
 	[BC_FORMAT_VCD] =
 		{.summary = "value change dump, for GTKWave; for PulseView, vcd:signals=bits",
 			.is_text = true,
 			.can_write = true,
 			.printer = &bc_vcd_printer,
-			.holds = BYU_HOLDS | BC_TYPES | BC_CAN_EVENT,
-			.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
+			.traits = BYU_TRAITS | BC_TYPES | BC_TRAIT_EVENT,
+			.lossy_traits = BC_TRAIT_TIME | BC_TRAIT_REFERENCE,
 			.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ |
 					 BC_OPTION_SIGNALS},
 	[BC_FORMAT_PERFETTO] =
 		{.summary = "references per millisecond and events, for ui.perfetto.dev",
 			.can_write = true,
 			.printer = &bc_perfetto_printer,
-			.holds = BC_CAN_REFERENCE | BC_TYPES | BC_HAS_TIME | BC_CAN_EVENT,
-			.may_lose = BC_HAS_TIME,
+			.traits = BC_TRAIT_REFERENCE | BC_TYPES | BC_TRAIT_TIME | BC_TRAIT_EVENT,
+			.lossy_traits = BC_TRAIT_TIME,
 			.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ |
 					 BC_OPTION_INTERVAL},
 	[BC_FORMAT_ROWBINARY] =
 		{.summary = "ClickHouse: session, number, absolute time and the BYU fields",
 			.can_write = true,
 			.printer = &bc_rowbinary_printer,
-			.holds = BYU_HOLDS,
+			.traits = BYU_TRAITS,
 			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
 	[BC_FORMAT_CSV] = {.summary = "a header row, then one row per entry",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_csv_printer,
-		.holds = BC_TRAITS},
+		.traits = BC_TRAITS},
 	[BC_FORMAT_NDJSON] = {.summary = "one JSON object per line",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_ndjson_printer,
-		.holds = BC_TRAITS},
+		.traits = BC_TRAITS},
 };
 
 const struct bc_format_info *bc_format_info(enum bc_format format)
@@ -142,30 +144,33 @@ static bool is_byu(enum bc_format format)
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
-#define BECOMES_REFERENCE (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)
+#define BECOMES_REFERENCE (BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION | BC_TRAIT_UOP)
 
-enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost)
+enum bc_conversion bc_traits_conversion(bc_traits traits, enum bc_format to, uint32_t *lost)
 {
-	const uint32_t reported = BC_KINDS & ~(uint32_t)(BC_CAN_EVENT | BC_CAN_LINE);
+	const uint32_t reported = BC_KINDS & ~(uint32_t)(BC_TRAIT_EVENT | BC_TRAIT_LINE);
 	const struct bc_format_info *target = &formats[to];
-	uint32_t common = holds & target->holds & reported;
+	bc_traits common = traits & target->traits & reported;
 
-	*lost = holds & ~target->holds;
+	*lost = traits & ~target->traits;
 	/* Invalid cycles come with samples. Other formats contain them as records only on
 	 * request. */
-	if ((holds & ~target->holds & BC_HAS_SAMPLE) != 0)
-		*lost |= holds & BC_CAN_INVALID;
+	if ((traits & ~target->traits & BC_TRAIT_SAMPLE) != 0)
+		*lost |= traits & BC_TRAIT_INVALID;
 	if (!target->can_write)
 		return BC_CONVERSION_REFUSED;
-	if ((holds & BECOMES_REFERENCE) != 0 && (target->holds & BC_CAN_REFERENCE) != 0) {
-		*lost |= target->needs;
+	if ((traits & BECOMES_REFERENCE) != 0 && (target->traits & BC_TRAIT_REFERENCE) != 0) {
+		*lost |= target->needed_traits;
 		/* An instruction or micro-op becomes fetches, which have a size. */
-		if ((holds & ~target->holds & (BC_CAN_INSTRUCTION | BC_CAN_UOP)) != 0)
-			*lost |= (BC_HAS_SIZE | BC_CAN_FETCH) & ~target->holds;
-		common |= (holds & target->needs) == target->needs ? BC_CAN_REFERENCE : 0;
+		if ((traits & ~target->traits & (BC_TRAIT_INSTRUCTION | BC_TRAIT_UOP)) != 0)
+			*lost |= (BC_TRAIT_SIZE | BC_TRAIT_FETCH) & ~target->traits;
+		common |= (traits & target->needed_traits) == target->needed_traits
+				  ? BC_TRAIT_REFERENCE
+				  : 0;
 	}
-	if ((common & ~(uint32_t)BC_CAN_REFERENCE) == 0 &&
-		((common & BC_CAN_REFERENCE) == 0 || (holds & target->needs) != target->needs))
+	if ((common & ~(uint32_t)BC_TRAIT_REFERENCE) == 0 &&
+		((common & BC_TRAIT_REFERENCE) == 0 ||
+			(traits & target->needed_traits) != target->needed_traits))
 		return BC_CONVERSION_REFUSED;
 	return *lost == 0 ? BC_CONVERSION_LOSSLESS : BC_CONVERSION_LOSSY;
 }
@@ -179,34 +184,34 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 		*lost = 0;
 		return BC_CONVERSION_LOSSLESS;
 	}
-	return bc_traits_conversion(formats[from].holds, to, lost);
+	return bc_traits_conversion(formats[from].traits, to, lost);
 }
 
-uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to)
+bc_traits bc_format_lossy_traits(enum bc_format from, enum bc_format to)
 {
-	const uint32_t bus = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE;
-	uint32_t source = formats[from].holds;
-	uint32_t lose = formats[to].may_lose & source;
+	const uint32_t bus = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_CYCLE;
+	bc_traits source = formats[from].traits;
+	bc_traits lose = formats[to].lossy_traits & source;
 
 	if (from == to || (is_byu(from) && is_byu(to)))
 		return 0;
 	/* A trace without times gets a distinct time for each reference. */
-	if ((source & BC_HAS_TIME) == 0)
-		lose &= ~(uint32_t)BC_CAN_REFERENCE;
+	if ((source & BC_TRAIT_TIME) == 0)
+		lose &= ~(uint32_t)BC_TRAIT_REFERENCE;
 	/* A sample is written unchanged. */
-	return (source & BC_HAS_SAMPLE) != 0 ? lose & ~bus : lose;
+	return (source & BC_TRAIT_SAMPLE) != 0 ? lose & ~bus : lose;
 }
 
 const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 {
-	uint32_t source = formats[from].holds;
+	bc_traits source = formats[from].traits;
 
 	if (!formats[from].can_read)
 		return "the source can only be written";
 	if (!formats[to].can_write)
 		return "the target can only be read";
-	if ((formats[to].holds & BC_CAN_REFERENCE) == 0)
-		return (formats[to].holds & BC_CAN_UOP) != 0
+	if ((formats[to].traits & BC_TRAIT_REFERENCE) == 0)
+		return (formats[to].traits & BC_TRAIT_UOP) != 0
 			       ? "the target holds only micro-ops"
 			       : "the target holds only kernel events";
 	if ((source & BECOMES_REFERENCE) == 0)
@@ -219,8 +224,8 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to)
 void bc_entry_converter_init(struct bc_entry_converter *c, enum bc_format target,
 	const struct bc_format_options *target_options)
 {
-	*c = (struct bc_entry_converter){.holds = bc_format_info(target)->holds,
-		.needs = bc_format_info(target)->needs,
+	*c = (struct bc_entry_converter){.traits = bc_format_info(target)->traits,
+		.needed_traits = bc_format_info(target)->needed_traits,
 		.keep_invalid = target_options->keep_invalid};
 }
 
@@ -244,22 +249,22 @@ static void count_loss(
 
 /* Traits of an entry that the target cannot hold. Invalid cycles need samples, unless kept on
  * request. */
-static uint32_t missing_traits(const struct bc_entry_converter *c, const struct bc_entry *entry)
+static bc_traits missing_traits(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
-	uint32_t traits = bc_entry_traits(entry);
-	uint32_t holds = c->holds;
+	bc_traits traits = bc_entry_traits(entry);
+	bc_traits held = c->traits;
 
-	if ((traits & BC_CAN_INVALID) != 0 && (traits & BC_HAS_SAMPLE) != 0 &&
-		(holds & BC_HAS_SAMPLE) == 0 && !c->keep_invalid)
-		holds &= ~(uint32_t)BC_CAN_INVALID;
-	return traits & ~holds;
+	if ((traits & BC_TRAIT_INVALID) != 0 && (traits & BC_TRAIT_SAMPLE) != 0 &&
+		(held & BC_TRAIT_SAMPLE) == 0 && !c->keep_invalid)
+		held &= ~(bc_traits)BC_TRAIT_INVALID;
+	return traits & ~held;
 }
 
 /* A reference without a size for a target that requires one. A line in the target's own format
  * passes. */
 static bool lacks_size(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
-	return c->needs != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
+	return c->needed_traits != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
 	       entry->line.at == NULL;
 }
 
@@ -272,13 +277,13 @@ static size_t reduce_reference(
 	int plain = bc_ref_type_plain(entry->type);
 	size_t n = 1;
 
-	if ((lost & BC_CAN_REFERENCE) != 0) {
-		count_loss(c, c->left_out, entry, BC_CAN_REFERENCE);
+	if ((lost & BC_TRAIT_REFERENCE) != 0) {
+		count_loss(c, c->left_out, entry, BC_TRAIT_REFERENCE);
 		return 0;
 	}
 	/* A type that is only a letter, or one that cannot be reduced. */
-	if (entry->type == BC_REF_LETTER && (lost & BC_HAS_LETTER) != 0) {
-		count_loss(c, c->left_out, entry, BC_HAS_LETTER);
+	if (entry->type == BC_REF_LETTER && (lost & BC_TRAIT_LETTER) != 0) {
+		count_loss(c, c->left_out, entry, BC_TRAIT_LETTER);
 		return 0;
 	}
 	if (types != 0 && (plain < 0 || plain == entry->type)) {
@@ -286,10 +291,10 @@ static size_t reduce_reference(
 		return 0;
 	}
 	if (lacks_size(c, entry)) {
-		count_loss(c, c->left_out, entry, BC_HAS_SIZE);
+		count_loss(c, c->left_out, entry, BC_TRAIT_SIZE);
 		return 0;
 	}
-	count_loss(c, c->reduced, entry, lost);
+	count_loss(c, c->trait_losses, entry, lost);
 	out[0] = *entry;
 	if (types != 0) {
 		out[0].type = (uint16_t)plain;
@@ -312,12 +317,14 @@ static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry 
 
 	if (entry->kind == BC_ENTRY_REFERENCE)
 		return reduce_reference(c, c->made, entry);
-	size_t n = (c->holds & BC_CAN_REFERENCE) != 0 ? bc_entry_references(references, entry) : 0;
+	size_t n = (c->traits & BC_TRAIT_REFERENCE) != 0 ? bc_entry_references(references, entry)
+							 : 0;
 	/* A micro-op without a memory access yields no reference, but does not count as left out.
 	 */
 	bool is_represented = n != 0 || entry->kind == BC_ENTRY_UOP;
 	count_loss(c,
-		is_represented && (c->holds & BC_CAN_REFERENCE) != 0 ? c->reduced : c->left_out,
+		is_represented && (c->traits & BC_TRAIT_REFERENCE) != 0 ? c->trait_losses
+									: c->left_out,
 		entry, kind);
 	for (size_t i = 0; i < n; i++) {
 		if (missing_traits(c, &references[i]) == 0 && !lacks_size(c, &references[i]))
@@ -331,7 +338,7 @@ static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry 
 size_t bc_entry_converter_next(struct bc_entry_converter *c, const struct bc_entry **run)
 {
 	/* csv and ndjson hold everything: no entry needs to be looked at. */
-	if (c->holds == BC_TRAITS && c->needs == 0) {
+	if (c->traits == BC_TRAITS && c->needed_traits == 0) {
 		size_t n = c->count;
 		*run = c->at;
 		c->count = 0;
@@ -344,11 +351,11 @@ size_t bc_entry_converter_next(struct bc_entry_converter *c, const struct bc_ent
 		while (n < c->count) {
 			lost = missing_traits(c, &c->at[n]);
 			if ((lost & ~(uint32_t)BC_FIELDS) != 0 ||
-				((lost & BC_HAS_LETTER) != 0 && c->at[n].type == BC_REF_LETTER) ||
+				((lost & BC_TRAIT_LETTER) != 0 && c->at[n].type == BC_REF_LETTER) ||
 				lacks_size(c, &c->at[n]))
 				break;
 			if (lost != 0)
-				count_loss(c, c->reduced, &c->at[n], lost);
+				count_loss(c, c->trait_losses, &c->at[n], lost);
 			n++;
 		}
 		*run = c->at;

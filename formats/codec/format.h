@@ -20,10 +20,10 @@ struct bc_format_info {
 	bool can_write;
 	const struct bc_parser *parser;   /* NULL: not parsed line by line or record by record */
 	const struct bc_printer *printer; /* NULL: not printed entry by entry */
-	uint32_t holds;        /* traits (formats/trace/entry.h) that it has a place for */
-	uint32_t may_lose;     /* traits that individual entries may still lose */
-	uint32_t needs;        /* BC_HAS_SIZE: it cannot hold references without a size */
-	unsigned read_options; /* BC_OPTION_* (formats/base/format_id.h) */
+	bc_traits traits;        /* traits (formats/trace/entry.h) that it has a place for */
+	bc_traits lossy_traits;  /* traits that individual entries may still lose */
+	bc_traits needed_traits; /* BC_TRAIT_SIZE: it cannot hold references without a size */
+	unsigned read_options;   /* BC_OPTION_* (formats/base/format_id.h) */
 	unsigned write_options;
 };
 
@@ -41,12 +41,12 @@ enum bc_conversion {
 enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, uint32_t *lost);
 
 /* The same for a trace with these traits. Reading options may have added traits to its format's. */
-enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost);
+enum bc_conversion bc_traits_conversion(bc_traits traits, enum bc_format to, uint32_t *lost);
 
 /* Traits that `to` has a place for, but that individual entries may lose: times that are too far
  * apart, several references at one time, sizes that no bus cycle has. Losses are counted as they
  * happen. */
-uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to);
+bc_traits bc_format_lossy_traits(enum bc_format from, enum bc_format to);
 
 /* Why the conversion is refused, as a clause. */
 const char *bc_format_refusal(enum bc_format from, enum bc_format to);
@@ -59,15 +59,15 @@ const char *bc_format_refusal(enum bc_format from, enum bc_format to);
  * that uncounted. A field that the target lacks is dropped. Each loss of a trait is counted. */
 
 struct bc_entry_converter {
-	uint32_t holds; /* traits that the target can hold */
-	uint32_t needs;
+	bc_traits traits; /* traits that the target can hold */
+	bc_traits needed_traits;
 	bool keep_invalid;
-	uint64_t reduced[BC_TRAIT_BITS];  /* entries that lost this trait */
-	uint64_t left_out[BC_TRAIT_BITS]; /* entries that were left out because of this trait */
-	const struct bc_entry *at;        /* the rest of the batch */
+	uint64_t trait_losses[BC_TRAIT_BITS]; /* entries that lost this trait */
+	uint64_t left_out[BC_TRAIT_BITS];     /* entries that were left out because of this trait */
+	const struct bc_entry *at;            /* the rest of the batch */
 	size_t count;
 	const struct bc_entry *lost; /* the first entry that lost something, or NULL */
-	uint32_t lost_traits;
+	bc_traits lost_traits;
 	struct bc_entry made[2 * BC_REFERENCES_MAX];
 };
 

@@ -40,7 +40,7 @@
 
 static const char bad_type[] = "expected a type: one printable character";
 
-#define LAPLACE_HAS (BC_HAS_TIME | BC_HAS_SPACE)
+#define LAPLACE_TRAITS (BC_TRAIT_TIME | BC_TRAIT_SPACE)
 
 /* Offsets of the record's fields. */
 enum { AT_TYPE = 0, AT_TIME = 1, AT_LENGTH = 9, AT_SPACE = 10, AT_ADDRESS = 14 };
@@ -57,9 +57,9 @@ static inline bool init_reference(struct bc_entry *entry, char letter, uint64_t 
 	if (letter <= ' ' || letter > '~')
 		return false;
 	bc_entry_reference(entry, type, 0, number);
-	entry->has = LAPLACE_HAS;
+	entry->traits = LAPLACE_TRAITS;
 	if (!is_named) {
-		entry->has |= BC_HAS_LETTER;
+		entry->traits |= BC_TRAIT_LETTER;
 		entry->letter = letter;
 	}
 	return true;
@@ -68,7 +68,7 @@ static inline bool init_reference(struct bc_entry *entry, char letter, uint64_t 
 static inline void set_size(struct bc_entry *entry, uint32_t size)
 {
 	entry->size = size;
-	entry->has |= size != 0 ? BC_HAS_SIZE : 0;
+	entry->traits |= size != 0 ? BC_TRAIT_SIZE : 0;
 }
 
 struct laplace {
@@ -227,7 +227,7 @@ const struct bc_parser bc_laplace_text_parser = {
 
 static inline char letter_of(const struct bc_entry *entry)
 {
-	if ((entry->has & BC_HAS_LETTER) != 0)
+	if ((entry->traits & BC_TRAIT_LETTER) != 0)
 		return entry->letter;
 	if (entry->type == BC_REQ_FETCH)
 		return 'f';
@@ -237,7 +237,7 @@ static inline char letter_of(const struct bc_entry *entry)
 /* Sets l->tick to the reference's time, or to the next tick if it has none. */
 static inline bool advance_tick(struct laplace *l, struct bc_print *p)
 {
-	if ((p->entries->has & BC_HAS_TIME) != 0) {
+	if ((p->entries->traits & BC_TRAIT_TIME) != 0) {
 		l->tick = p->entries->tick;
 		return true;
 	}
@@ -271,7 +271,7 @@ static int print_laplace(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		uint8_t *out = (uint8_t *)p->out + p->used;
-		uint32_t space = (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0;
+		uint32_t space = (entry->traits & BC_TRAIT_SPACE) != 0 ? entry->space : 0;
 		if (entry->addr > UINT32_MAX || entry->size > UINT8_MAX)
 			return refuse_record(p);
 		if (!advance_tick(l, p))
@@ -305,7 +305,7 @@ static int print_text(void *state, struct bc_print *p)
 		*out++ = ' ';
 		out = bc_write_hex(out, entry->size);
 		*out++ = ' ';
-		out = bc_write_hex(out, (entry->has & BC_HAS_SPACE) != 0 ? entry->space : 0);
+		out = bc_write_hex(out, (entry->traits & BC_TRAIT_SPACE) != 0 ? entry->space : 0);
 		*out++ = ' ';
 		out = bc_write_hex(out, entry->addr);
 		*out++ = '\n';
@@ -356,7 +356,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, 0, 0, p->number);
 		entry->kind = BC_ENTRY_KERNEL;
-		entry->has = BC_HAS_TIME | BC_HAS_LETTER;
+		entry->traits = BC_TRAIT_TIME | BC_TRAIT_LETTER;
 		entry->letter = *tag;
 		entry->tick = tick;
 		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};

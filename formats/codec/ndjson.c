@@ -15,8 +15,8 @@
 
 /* Traits that the fast path for references can print (all formats except Tarmac): common ones and
  * rare ones. */
-#define COMMON_TRAITS (BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
-#define RARE_TRAITS   (BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE)
+#define COMMON_TRAITS (BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
+#define RARE_TRAITS   (BC_TRAIT_LETTER | BC_TRAIT_SPACE | BC_TRAIT_SAMPLE)
 
 struct key {
 	char text[23]; /* ,"name": */
@@ -45,7 +45,7 @@ static void ndjson_init(void *state, const struct bc_format_options *options)
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		ndjson->kind_columns[kind] = columns & bc_columns_of_kind(kind);
 	ndjson->has_epoch = (columns & BC_COLUMN(BC_COLUMN_EPOCH)) != 0;
-	ndjson->is_plain = (options->source_holds & not_plain) == 0 && (columns & of_text) == 0;
+	ndjson->is_plain = (options->source_traits & not_plain) == 0 && (columns & of_text) == 0;
 	for (unsigned column = 0; column < BC_COLUMNS; column++) {
 		struct key *key = &ndjson->keys[column];
 		char *end = stpcpy(key->text, column == BC_COLUMN_KIND ? "{\"" : ",\"");
@@ -89,16 +89,16 @@ static char *write_object(const struct ndjson *ndjson, char *out, const struct b
 /* Writes the keys of RARE_TRAITS. */
 static char *write_rare(char *out, const struct bc_entry *entry)
 {
-	uint32_t known = entry->has;
+	bc_traits known = entry->traits;
 
-	if ((known & BC_HAS_LETTER) != 0 && entry->letter != '\0')
+	if ((known & BC_TRAIT_LETTER) != 0 && entry->letter != '\0')
 		out = bc_json_write_text(BC_WRITE_LITERAL(out, ",\"letter\":"),
 			(struct bc_text){.at = &entry->letter, .bytes = 1});
-	if ((known & BC_HAS_SPACE) != 0) {
+	if ((known & BC_TRAIT_SPACE) != 0) {
 		out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"space\":\"0x"), entry->space);
 		*out++ = '"';
 	}
-	if ((known & BC_HAS_SAMPLE) == 0)
+	if ((known & BC_TRAIT_SAMPLE) == 0)
 		return out;
 	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
 	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
@@ -117,7 +117,7 @@ static inline char *write_plain_object(struct ndjson *ndjson, char *out,
 
 	out = BC_WRITE_LITERAL(out, "{\"kind\":\"reference\",\"number\":");
 	out = bc_write_decimal_row(out, &ndjson->numbers, entry->number);
-	if ((entry->has & BC_HAS_TIME) != 0)
+	if ((entry->traits & BC_TRAIT_TIME) != 0)
 		out = bc_write_decimal_row(
 			BC_WRITE_LITERAL(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
 	if (ndjson->has_epoch)
@@ -133,19 +133,19 @@ static inline char *write_plain_object(struct ndjson *ndjson, char *out,
 	out += type->bytes;
 	out = bc_write_hex(BC_WRITE_LITERAL(out, "\",\"addr\":\"0x"), entry->addr);
 	*out++ = '"';
-	if ((entry->has & BC_HAS_SIZE) != 0)
+	if ((entry->traits & BC_TRAIT_SIZE) != 0)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"size\":"), small, entry->size);
-	if ((entry->has & BC_HAS_ATTR) != 0)
+	if ((entry->traits & BC_TRAIT_ATTR) != 0)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"attr\":"), small, entry->attr);
-	if ((entry->has & BC_HAS_PROC) != 0)
+	if ((entry->traits & BC_TRAIT_PROC) != 0)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"delta\":"), small, entry->delta);
-	if ((entry->has & RARE_TRAITS) != 0)
+	if ((entry->traits & RARE_TRAITS) != 0)
 		out = write_rare(out, entry);
 	return BC_WRITE_LITERAL(out, "}\n");
 }

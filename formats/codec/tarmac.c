@@ -241,7 +241,7 @@ struct instruction {
 	uint64_t phys;
 	uint64_t opcode;
 	uint64_t id;
-	uint32_t has;
+	bc_traits traits;
 	uint32_t size;
 	uint8_t digits;
 	uint8_t effect;
@@ -308,7 +308,7 @@ static enum bc_tarmac_result parse_set_and_mode(
 	}
 	line->end = bc_line_end(word);
 	const char *end = line->end > word && line->end[-1] == '\r' ? line->end - 1 : line->end;
-	entry->has |= i->has | (i->size != 0 ? BC_HAS_SIZE : 0);
+	entry->traits |= i->traits | (i->size != 0 ? BC_TRAIT_SIZE : 0);
 	entry->size = i->size;
 	entry->phys = i->phys;
 	struct bc_instruction *instruction = &entry->instruction;
@@ -383,9 +383,9 @@ static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *a
 		at = first;
 	} else {
 		struct bc_text security; /* the mode has it too */
-		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &security, &i.has))
+		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &security, &i.traits))
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-		i.has &= BC_HAS_PHYS;
+		i.traits &= BC_TRAIT_PHYS;
 		at = bc_tarmac_skip(at);
 	}
 	if (!parse_opcode(&at, &i) || !bc_is_token_end(*at))
@@ -652,7 +652,7 @@ static const char *parse_cpu(
 		is_numbered = number_cpu(cpus, at, (size_t)(end - at), &line->proc);
 	else
 		return at;
-	line->has |= is_numbered ? BC_HAS_PROC : 0;
+	line->traits |= is_numbered ? BC_TRAIT_PROC : 0;
 	return bc_tarmac_skip(end);
 }
 
@@ -693,7 +693,7 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 	const char *bad_time = line->bad;
 
 	at = parse_cpu(line, &t->cpus, at, has_time);
-	line->has |= t->has_time ? BC_HAS_TIME : 0;
+	line->traits |= t->has_time ? BC_TRAIT_TIME : 0;
 	line->tick = t->tick;
 	line->unit = t->unit;
 	line->words = line->end = at;

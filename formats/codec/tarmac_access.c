@@ -20,7 +20,7 @@ struct access {
 	uint64_t phys;
 	struct bc_text attrib;
 	struct bc_text security;
-	uint32_t has;
+	bc_traits traits;
 };
 
 static void add_access(struct bc_tarmac_line *line, const struct access *a, uint64_t offset,
@@ -28,9 +28,9 @@ static void add_access(struct bc_tarmac_line *line, const struct access *a, uint
 {
 	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_REFERENCE, a->type, a->addr + offset);
 
-	entry->has |= BC_HAS_SIZE | a->has | (is_known ? BC_HAS_DATA : 0);
+	entry->traits |= BC_TRAIT_SIZE | a->traits | (is_known ? BC_TRAIT_DATA : 0);
 	entry->size = size;
-	entry->phys = (a->has & BC_HAS_PHYS) != 0 ? a->phys + offset : 0;
+	entry->phys = (a->traits & BC_TRAIT_PHYS) != 0 ? a->phys + offset : 0;
 	entry->access.attrib = a->attrib;
 	entry->access.security = a->security;
 	entry->data = is_known ? data : 0;
@@ -170,7 +170,7 @@ static void set_attrib(struct access *a, const char *at, const char *end)
 	if (at == end)
 		return;
 	a->attrib = bc_tarmac_text(at, end);
-	a->has |= BC_HAS_ATTRIB;
+	a->traits |= BC_TRAIT_ATTRIB;
 }
 
 /* Parses a memory access after the word for its kind. */
@@ -190,7 +190,7 @@ static enum bc_tarmac_result parse_access(
 	if (is_name(at))
 		return BC_TARMAC_VERBATIM;
 	if (!bc_tarmac_parse_address(line, &at, &a->addr) ||
-		!bc_tarmac_parse_physical(&at, &a->phys, &a->security, &a->has))
+		!bc_tarmac_parse_physical(&at, &a->phys, &a->security, &a->traits))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	at = bc_tarmac_skip(at);
 	if (*at == '(') /* (ABORTED) */

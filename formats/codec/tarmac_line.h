@@ -21,7 +21,7 @@ enum bc_tarmac_result {
 struct bc_tarmac_line {
 	struct bc_parse *p;
 	size_t made;
-	uint32_t has; /* for each of its entries */
+	bc_traits traits; /* for each of its entries */
 	uint16_t proc;
 	uint8_t unit;
 	uint64_t tick;
@@ -51,7 +51,7 @@ static inline struct bc_entry *bc_tarmac_add(
 
 	bc_entry_reference(entry, type, addr, p->number);
 	entry->kind = (uint8_t)kind;
-	entry->has = line->has;
+	entry->traits = line->traits;
 	entry->tick = line->tick;
 	entry->unit = line->unit;
 	entry->proc = line->proc;
@@ -124,20 +124,20 @@ static inline bool bc_tarmac_parse_address(
 /* Skips what may follow an address: a physical address, its security, and the address of a second
  * half. Stores the first two, if there are any. Returns false if the address does not end there. */
 static inline bool bc_tarmac_parse_physical(
-	const char **at, uint64_t *phys, struct bc_text *security, uint32_t *has)
+	const char **at, uint64_t *phys, struct bc_text *security, uint32_t *traits)
 {
 	if (**at == ':') {
 		++*at;
 		if (!bc_parse_hex_block(at, phys))
 			return false;
-		*has |= BC_HAS_PHYS;
+		*traits |= BC_TRAIT_PHYS;
 	}
 	if (**at == '_') {
 		const char *first = ++*at;
 		while (!bc_is_token_end(**at) && **at != ',')
 			++*at;
 		*security = bc_tarmac_text(first, *at);
-		*has |= *at != first ? BC_HAS_SECURITY : 0;
+		*traits |= *at != first ? BC_TRAIT_SECURITY : 0;
 	}
 	if (**at == ',')
 		*at = bc_tarmac_word_end(*at);

@@ -32,7 +32,7 @@ struct tarmac_printer {
 static char *write_address(char *out, const struct bc_entry *entry)
 {
 	out = bc_write_hex_padded(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
-	if ((entry->has & BC_HAS_PHYS) == 0)
+	if ((entry->traits & BC_TRAIT_PHYS) == 0)
 		return out;
 	*out++ = ':';
 	return bc_write_hex_padded(out, entry->phys, 12);
@@ -44,7 +44,7 @@ static char *write_time(char *out, const struct bc_entry *entry, uint64_t tick)
 	*out++ = ' ';
 	out = stpcpy(out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
 	*out++ = ' ';
-	if ((entry->has & BC_HAS_PROC) != 0) {
+	if ((entry->traits & BC_TRAIT_PROC) != 0) {
 		out = stpcpy(out, "cpu");
 		out = bc_write_decimal(out, entry->proc);
 		*out++ = ' ';
@@ -99,7 +99,7 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
  * which is the bus. */
 static char *write_attrib(char *out, const char *word, const struct bc_entry *entry)
 {
-	if ((entry->has & BC_HAS_ATTRIB) == 0)
+	if ((entry->traits & BC_TRAIT_ATTRIB) == 0)
 		return out;
 	if (out - word + entry->access.attrib.bytes == 8)
 		*out++ = '_';
@@ -108,7 +108,7 @@ static char *write_attrib(char *out, const char *word, const struct bc_entry *en
 
 static char *write_reference(char *out, const struct bc_entry *entry)
 {
-	bool is_known = (entry->has & BC_HAS_DATA) != 0 && entry->size <= 8;
+	bool is_known = (entry->traits & BC_TRAIT_DATA) != 0 && entry->size <= 8;
 	const char *word = out;
 
 	*out++ = 'M';
@@ -117,7 +117,7 @@ static char *write_reference(char *out, const struct bc_entry *entry)
 	out = write_attrib(out, word, entry);
 	*out++ = ' ';
 	out = write_address(out, entry);
-	if ((entry->has & BC_HAS_SECURITY) != 0) {
+	if ((entry->traits & BC_TRAIT_SECURITY) != 0) {
 		*out++ = '_';
 		out = bc_write_text(out, entry->access.security);
 	}
@@ -126,7 +126,7 @@ static char *write_reference(char *out, const struct bc_entry *entry)
 		memset(out, 'x', (size_t)entry->size * 2);
 		return out + (size_t)entry->size * 2;
 	}
-	if ((entry->has & BC_HAS_PHYS) != 0 && entry->size == 8) {
+	if ((entry->traits & BC_TRAIT_PHYS) != 0 && entry->size == 8) {
 		out = bc_write_hex32(out, (uint32_t)(entry->data >> 32));
 		*out++ = '_';
 		return bc_write_hex32(out, (uint32_t)entry->data);
@@ -178,7 +178,7 @@ static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 /* Prints an entry of another format, or one whose line is no longer available. */
 static int print_fields(struct tarmac_printer *t, struct bc_print *p, const struct bc_entry *entry)
 {
-	bool has_time = (entry->has & BC_HAS_TIME) != 0;
+	bool has_time = (entry->traits & BC_TRAIT_TIME) != 0;
 	char *out = p->out + p->used;
 	char *end = bc_tarmac_print_fields(out, entry, has_time ? entry->tick : t->ticks);
 
@@ -186,8 +186,9 @@ static int print_fields(struct tarmac_printer *t, struct bc_print *p, const stru
 		return refuse_size(p, entry);
 	t->ticks += !has_time;
 	t->has_number = false;
-	if (entry->kind == BC_ENTRY_REFERENCE && (entry->has & BC_HAS_DATA) != 0 && entry->size > 8)
-		bc_print_lose(p, BC_HAS_DATA);
+	if (entry->kind == BC_ENTRY_REFERENCE && (entry->traits & BC_TRAIT_DATA) != 0 &&
+		entry->size > 8)
+		bc_print_lose(p, BC_TRAIT_DATA);
 	p->used += (size_t)(end - out);
 	return 0;
 }

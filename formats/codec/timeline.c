@@ -8,7 +8,7 @@ void bc_timeline_init(
 {
 	*t = (struct bc_timeline){.units_per_s = units_per_s,
 		.clock_hz = options->clock_hz,
-		.is_timed = (options->source_holds & BC_HAS_TIME) != 0};
+		.is_timed = (options->source_traits & BC_TRAIT_TIME) != 0};
 	t->step = units_per_s / (t->clock_hz != 0 ? t->clock_hz : BC_NS_PER_S);
 	if (t->step == 0)
 		t->step = 1;
@@ -29,7 +29,7 @@ bool bc_timeline_advance(struct bc_timeline *t, struct bc_print *p)
 {
 	const struct bc_entry *entry = p->entries;
 	bool is_event = entry->kind == BC_ENTRY_EVENT;
-	bool has_tick = !t->is_timed || is_event || (entry->has & BC_HAS_TIME) != 0;
+	bool has_tick = !t->is_timed || is_event || (entry->traits & BC_TRAIT_TIME) != 0;
 	uint64_t tick = !t->is_timed ? t->references : has_tick ? entry->tick : 0;
 	__int128 own = convert_tick(t, tick, entry->unit);
 	__int128 next = (__int128)t->now + (__int128)t->step;
@@ -56,7 +56,7 @@ bool bc_timeline_advance(struct bc_timeline *t, struct bc_print *p)
 	t->now = (uint64_t)time;
 	if (!is_back || is_event)
 		return true;
-	bc_print_lose(p, BC_HAS_TIME);
+	bc_print_lose(p, BC_TRAIT_TIME);
 	t->epoch = entry->epoch;
 	if (has_tick)
 		t->ahead = time - own;

@@ -88,13 +88,13 @@ struct vcd {
 static void vcd_init(void *state, const struct bc_format_options *options)
 {
 	struct vcd *vcd = state;
-	uint32_t holds = options->source_holds;
+	bc_traits traits = options->source_traits;
 
 	vcd->has_bit_signals = options->has_bit_signals;
-	vcd->first_scope = vcd->has_bit_signals || (holds & BC_HAS_PROC) == 0 ? SHARED : 0;
-	vcd->has_events = (holds & BC_CAN_EVENT) != 0;
+	vcd->first_scope = vcd->has_bit_signals || (traits & BC_TRAIT_PROC) == 0 ? SHARED : 0;
+	vcd->has_events = (traits & BC_TRAIT_EVENT) != 0;
 	/* Tarmac names units. */
-	vcd->is_named = (holds & (BC_CAN_INSTRUCTION | BC_CAN_REGISTER)) != 0;
+	vcd->is_named = (traits & (BC_TRAIT_INSTRUCTION | BC_TRAIT_REGISTER)) != 0;
 	bc_timeline_init(&vcd->time, options,
 		options->clock_hz != 0 || vcd->is_named ? BC_PS_PER_S : BC_NS_PER_S);
 	bc_type_words(vcd->types);
@@ -255,14 +255,14 @@ static char *write_signals(struct vcd *vcd, char *out, unsigned v, uint64_t numb
 static char *write_all_signals(
 	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
 {
-	uint32_t has = entry->has;
+	bc_traits traits = entry->traits;
 	struct value values[VARIABLES] = {
 		[SEQ] = {vcd->seq++ & 1, true},
 		[ADDR] = {entry->addr, true},
 		[TYPE] = {entry->type, true},
-		[SIZE] = {entry->size, (has & BC_HAS_SIZE) != 0},
-		[ATTR] = {entry->attr, (has & BC_HAS_ATTR) != 0},
-		[PROC] = {entry->proc, (has & BC_HAS_PROC) != 0},
+		[SIZE] = {entry->size, (traits & BC_TRAIT_SIZE) != 0},
+		[ATTR] = {entry->attr, (traits & BC_TRAIT_ATTR) != 0},
+		[PROC] = {entry->proc, (traits & BC_TRAIT_PROC) != 0},
 	};
 
 	for (unsigned v = 0; v < VARIABLES; v++) {
@@ -279,28 +279,29 @@ static char *write_all_signals(
 
 static char *write_vectors(struct vcd *vcd, char *out, unsigned scope, const struct bc_entry *entry)
 {
-	uint32_t has = entry->has;
+	bc_traits traits = entry->traits;
 
 	out = write_value(vcd, out, scope, SEQ, vcd->seq++, true);
 	out = write_value(vcd, out, scope, ADDR, entry->addr, true);
 	out = write_type(vcd, out, scope, entry->type);
-	out = write_value(vcd, out, scope, SIZE, entry->size, (has & BC_HAS_SIZE) != 0);
-	out = write_value(vcd, out, scope, ATTR, entry->attr, (has & BC_HAS_ATTR) != 0);
+	out = write_value(vcd, out, scope, SIZE, entry->size, (traits & BC_TRAIT_SIZE) != 0);
+	out = write_value(vcd, out, scope, ATTR, entry->attr, (traits & BC_TRAIT_ATTR) != 0);
 	if (scope == SHARED)
-		out = write_value(vcd, out, scope, PROC, entry->proc, (has & BC_HAS_PROC) != 0);
+		out = write_value(
+			vcd, out, scope, PROC, entry->proc, (traits & BC_TRAIT_PROC) != 0);
 	return out;
 }
 
 static char *write_reference(
 	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
 {
-	bool has_scope = (entry->has & BC_HAS_PROC) != 0 && entry->proc < SHARED &&
+	bool has_scope = (entry->traits & BC_TRAIT_PROC) != 0 && entry->proc < SHARED &&
 			 vcd->first_scope != SHARED;
 	unsigned number = has_scope ? entry->proc : SHARED;
 	struct scope *scope = &vcd->scopes[number];
 
 	if (scope->has_reference && scope->time == vcd->time.now)
-		bc_print_lose(p, BC_CAN_REFERENCE);
+		bc_print_lose(p, BC_TRAIT_REFERENCE);
 	scope->has_reference = true;
 	scope->time = vcd->time.now;
 	return vcd->has_bit_signals ? write_all_signals(vcd, p, out, entry)

@@ -607,7 +607,8 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 	bc_rfc3339_write(wall, hit->wall_ns);
 	return bc_json_object((struct bc_json_member[]){
 		{"number", bc_json_u64(entry->number)},
-		{"tick", (entry->has & BC_HAS_TIME) != 0 ? bc_json_u64(entry->tick) : json_null()},
+		{"tick", (entry->traits & BC_TRAIT_TIME) != 0 ? bc_json_u64(entry->tick)
+							      : json_null()},
 		{"epoch", json_integer(entry->epoch)},
 		{"delta", entry->has_delta && entry->delta != BC_TIME_NONE
 				  ? bc_json_u64(entry->delta)
@@ -619,9 +620,12 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
 		{"addr", hex_json(entry->addr)},
 		{"type", is_reference ? type_of(entry) : json_null()},
-		{"size", (entry->has & BC_HAS_SIZE) != 0 ? json_integer(entry->size) : json_null()},
-		{"attr", (entry->has & BC_HAS_ATTR) != 0 ? json_integer(entry->attr) : json_null()},
-		{"proc", (entry->has & BC_HAS_PROC) != 0 ? json_integer(entry->proc) : json_null()},
+		{"size", (entry->traits & BC_TRAIT_SIZE) != 0 ? json_integer(entry->size)
+							      : json_null()},
+		{"attr", (entry->traits & BC_TRAIT_ATTR) != 0 ? json_integer(entry->attr)
+							      : json_null()},
+		{"proc", (entry->traits & BC_TRAIT_PROC) != 0 ? json_integer(entry->proc)
+							      : json_null()},
 		{"name", name},
 		{"text", bc_json_text(hit->text)},
 		{"is_context", json_boolean(hit->is_context)},

@@ -62,19 +62,19 @@ static uint32_t type_trait(unsigned type)
 	switch (type) {
 	case BC_REQ_MEMREAD:
 	case BC_REQ_MEMWRITE:
-	case BC_REF_LETTER: /* represented by BC_HAS_LETTER */
+	case BC_REF_LETTER: /* represented by BC_TRAIT_LETTER */
 		return 0;
 	case BC_REQ_FETCH:
-		return BC_CAN_FETCH;
+		return BC_TRAIT_FETCH;
 	case BC_REF_MODIFY:
-		return BC_CAN_MODIFY;
+		return BC_TRAIT_MODIFY;
 	case BC_REF_MISC:
-		return BC_CAN_MISC;
+		return BC_TRAIT_MISC;
 	case BC_REF_FLUSH:
-		return BC_CAN_FLUSH;
+		return BC_TRAIT_FLUSH;
 	case BC_REF_COPYBACK:
 	case BC_REF_INVALIDATE:
-		return BC_CAN_CACHE;
+		return BC_TRAIT_CACHE;
 	case BC_REQ_IOREAD:
 	case BC_REQ_IOWRITE:
 	case BC_REQ_INTA:
@@ -86,33 +86,33 @@ static uint32_t type_trait(unsigned type)
 	case BC_REQ_SYNC:
 	case BC_REQ_FLUSHACK:
 	case BC_REQ_STOPCLKACK:
-		return BC_CAN_CYCLE;
+		return BC_TRAIT_CYCLE;
 	case BC_REQ_INVALID + 0x0:
 	case BC_REQ_INVALID + 0x2:
 	case BC_REQ_INVALID + 0x4:
 	case BC_REQ_INVALID + 0x6:
 	case BC_REQ_INVALID + 0xA:
 	case BC_REQ_INVALID + 0xB:
-		return BC_CAN_INVALID;
+		return BC_TRAIT_INVALID;
 	default:
-		return BC_CAN_P6;
+		return BC_TRAIT_P6;
 	}
 }
 
-uint32_t bc_entry_traits(const struct bc_entry *entry)
+bc_traits bc_entry_traits(const struct bc_entry *entry)
 {
 	static const uint32_t kinds[BC_ENTRY_KINDS] = {
-		[BC_ENTRY_REFERENCE] = BC_CAN_REFERENCE,
-		[BC_ENTRY_INSTRUCTION] = BC_CAN_INSTRUCTION,
-		[BC_ENTRY_UOP] = BC_CAN_UOP,
-		[BC_ENTRY_REGISTER] = BC_CAN_REGISTER,
-		[BC_ENTRY_KERNEL] = BC_CAN_KERNEL,
-		[BC_ENTRY_EVENT] = BC_CAN_EVENT,
-		[BC_ENTRY_LINE] = BC_CAN_LINE,
+		[BC_ENTRY_REFERENCE] = BC_TRAIT_REFERENCE,
+		[BC_ENTRY_INSTRUCTION] = BC_TRAIT_INSTRUCTION,
+		[BC_ENTRY_UOP] = BC_TRAIT_UOP,
+		[BC_ENTRY_REGISTER] = BC_TRAIT_REGISTER,
+		[BC_ENTRY_KERNEL] = BC_TRAIT_KERNEL,
+		[BC_ENTRY_EVENT] = BC_TRAIT_EVENT,
+		[BC_ENTRY_LINE] = BC_TRAIT_LINE,
 	};
 	uint32_t type = entry->kind == BC_ENTRY_REFERENCE ? type_trait(entry->type) : 0;
 
-	return entry->has | type | kinds[entry->kind];
+	return entry->traits | type | kinds[entry->kind];
 }
 
 const char *bc_entry_kind_name(unsigned kind)
@@ -178,13 +178,13 @@ static void make_reference(struct bc_entry *out, const struct bc_entry *entry, u
 	uint64_t addr, uint64_t size)
 {
 	bc_entry_reference(out, type, addr, entry->number);
-	out->has = entry->has & (BC_HAS_PROC | BC_HAS_TIME);
+	out->traits = entry->traits & (BC_TRAIT_PROC | BC_TRAIT_TIME);
 	out->proc = entry->proc;
 	out->unit = entry->unit;
 	out->tick = entry->tick;
 	out->epoch = entry->epoch;
 	if (size != 0) {
-		out->has |= BC_HAS_SIZE;
+		out->traits |= BC_TRAIT_SIZE;
 		out->size = (uint32_t)size;
 	}
 }
@@ -218,7 +218,7 @@ size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct 
 		return 1;
 	case BC_ENTRY_INSTRUCTION:
 		make_reference(&out[0], entry, BC_REQ_FETCH, entry->addr, entry->size);
-		out[0].has |= entry->has & BC_HAS_PHYS;
+		out[0].traits |= entry->traits & BC_TRAIT_PHYS;
 		out[0].phys = entry->phys;
 		return 1;
 	case BC_ENTRY_UOP:
@@ -232,7 +232,7 @@ void bc_entry_of_record(
 	struct bc_entry *entry, const uint8_t *record, uint64_t number, uint64_t tick)
 {
 	bc_entry_reference(entry, record[4], bc_le32(record), number);
-	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+	entry->traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
 	entry->size = record[5];
 	entry->attr = record[6];
 	entry->proc = record[7];
@@ -274,7 +274,7 @@ void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_B
 
 	bc_map_sample(record, bc_map_entry(mapping, sample), sample, proc);
 	bc_entry_of_record(entry, record, number, tick);
-	entry->has |= BC_HAS_SAMPLE;
+	entry->traits |= BC_TRAIT_SAMPLE;
 	entry->has_delta = false; /* the record has no time */
 	memcpy(entry->sample, sample, BC_SAMPLE_BYTES);
 }
@@ -397,34 +397,34 @@ static void append_reference(struct line *line, const struct bc_entry *entry)
 	else
 		append_format(line, "type %02x", entry->type);
 	append_format(line, " %08" PRIx64, entry->addr);
-	if ((entry->has & BC_HAS_LETTER) != 0)
+	if ((entry->traits & BC_TRAIT_LETTER) != 0)
 		append_format(line, " letter %c", entry->letter);
 }
 
 static void append_fields(struct line *line, const struct bc_entry *entry)
 {
-	if ((entry->has & BC_HAS_SIZE) != 0 && entry->kind != BC_ENTRY_INSTRUCTION)
+	if ((entry->traits & BC_TRAIT_SIZE) != 0 && entry->kind != BC_ENTRY_INSTRUCTION)
 		append_format(line, " size %" PRIu32, entry->size);
-	if ((entry->has & BC_HAS_ATTR) != 0)
+	if ((entry->traits & BC_TRAIT_ATTR) != 0)
 		append_format(line, " attr %02x", entry->attr);
-	if ((entry->has & BC_HAS_DATA) != 0)
+	if ((entry->traits & BC_TRAIT_DATA) != 0)
 		append_format(line, " data %0*" PRIx64,
 			(int)((entry->size != 0 && entry->size < 8 ? entry->size : 8) * 2),
 			entry->data);
-	if ((entry->has & BC_HAS_PHYS) != 0)
+	if ((entry->traits & BC_TRAIT_PHYS) != 0)
 		append_format(line, " phys %" PRIx64, entry->phys);
-	if ((entry->has & BC_HAS_ATTRIB) != 0)
+	if ((entry->traits & BC_TRAIT_ATTRIB) != 0)
 		append_word(line, " attrib ", entry->access.attrib);
-	if ((entry->has & BC_HAS_SECURITY) != 0)
+	if ((entry->traits & BC_TRAIT_SECURITY) != 0)
 		append_word(line, " security ", entry->access.security);
-	if ((entry->has & BC_HAS_SPACE) != 0)
+	if ((entry->traits & BC_TRAIT_SPACE) != 0)
 		append_format(line, " space %" PRIx32, entry->space);
-	if ((entry->has & BC_HAS_SAMPLE) != 0)
+	if ((entry->traits & BC_TRAIT_SAMPLE) != 0)
 		append_format(
 			line, " enables %02x control %02x", entry->sample[4], entry->sample[5]);
-	if ((entry->has & BC_HAS_PROC) != 0)
+	if ((entry->traits & BC_TRAIT_PROC) != 0)
 		append_format(line, " proc %u", entry->proc);
-	if ((entry->has & BC_HAS_TIME) != 0)
+	if ((entry->traits & BC_TRAIT_TIME) != 0)
 		append_format(line, " @%" PRIu64 "%s", entry->tick, bc_unit_name(entry->unit));
 }
 

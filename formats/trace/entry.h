@@ -46,42 +46,44 @@ enum bc_ref_type {
 	BC_REF_TYPES,
 };
 
-/* Traits: what an entry may carry and a format may hold. */
+/* A set of traits: what an entry has, or a trace, what a format holds, needs or may lose. */
+typedef uint32_t bc_traits;
+
 enum bc_trait {
-	/* Fields: the bits of bc_entry.has. */
-	BC_HAS_SIZE =
+	/* Fields: the bits of bc_entry.traits. */
+	BC_TRAIT_SIZE =
 		1u << 0, /* bytes transferred; if clear, the size is unknown and `size` is 0 */
-	BC_HAS_ATTR = 1u << 1,      /* memory type */
-	BC_HAS_PROC = 1u << 2,      /* processor, agent, CPU */
-	BC_HAS_TIME = 1u << 3,      /* absolute time, in ticks or the trace's own unit */
-	BC_HAS_SPACE = 1u << 4,     /* address space */
-	BC_HAS_DATA = 1u << 5,      /* the transferred bytes */
-	BC_HAS_PHYS = 1u << 6,      /* a physical address in addition to the virtual one */
-	BC_HAS_SAMPLE = 1u << 7,    /* the original bus sample: byte enables and control */
-	BC_HAS_LETTER = 1u << 8,    /* a type letter that is more specific than the type */
-	BC_HAS_ATTRIB = 1u << 9,    /* Tarmac: letters such as X (privileged) and T (not) */
-	BC_HAS_SECURITY = 1u << 10, /* Tarmac: NS or S */
+	BC_TRAIT_ATTR = 1u << 1,      /* memory type */
+	BC_TRAIT_PROC = 1u << 2,      /* processor, agent, CPU */
+	BC_TRAIT_TIME = 1u << 3,      /* absolute time, in ticks or the trace's own unit */
+	BC_TRAIT_SPACE = 1u << 4,     /* address space */
+	BC_TRAIT_DATA = 1u << 5,      /* the transferred bytes */
+	BC_TRAIT_PHYS = 1u << 6,      /* a physical address in addition to the virtual one */
+	BC_TRAIT_SAMPLE = 1u << 7,    /* the original bus sample: byte enables and control */
+	BC_TRAIT_LETTER = 1u << 8,    /* a type letter that is more specific than the type */
+	BC_TRAIT_ATTRIB = 1u << 9,    /* Tarmac: letters such as X (privileged) and T (not) */
+	BC_TRAIT_SECURITY = 1u << 10, /* Tarmac: NS or S */
 	BC_FIELDS = (1u << 11) - 1,
 
 	/* Reference types. Every format that has references also has reads and writes. */
-	BC_CAN_FETCH = 1u << 11,
-	BC_CAN_MODIFY = 1u << 12,
-	BC_CAN_MISC = 1u << 13,
-	BC_CAN_FLUSH = 1u << 14,   /* BC_REF_FLUSH */
-	BC_CAN_CACHE = 1u << 15,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
-	BC_CAN_CYCLE = 1u << 16,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
-	BC_CAN_P6 = 1u << 17,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
-	BC_CAN_INVALID = 1u << 18, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
+	BC_TRAIT_FETCH = 1u << 11,
+	BC_TRAIT_MODIFY = 1u << 12,
+	BC_TRAIT_MISC = 1u << 13,
+	BC_TRAIT_FLUSH = 1u << 14,   /* BC_REF_FLUSH */
+	BC_TRAIT_CACHE = 1u << 15,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
+	BC_TRAIT_CYCLE = 1u << 16,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
+	BC_TRAIT_P6 = 1u << 17,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
+	BC_TRAIT_INVALID = 1u << 18, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
 	BC_TYPES = ((1u << 19) - 1) ^ BC_FIELDS,
 
 	/* Kinds. */
-	BC_CAN_REFERENCE = 1u << 19,
-	BC_CAN_INSTRUCTION = 1u << 20,
-	BC_CAN_UOP = 1u << 21,
-	BC_CAN_REGISTER = 1u << 22,
-	BC_CAN_KERNEL = 1u << 23,
-	BC_CAN_EVENT = 1u << 24,
-	BC_CAN_LINE = 1u << 25,
+	BC_TRAIT_REFERENCE = 1u << 19,
+	BC_TRAIT_INSTRUCTION = 1u << 20,
+	BC_TRAIT_UOP = 1u << 21,
+	BC_TRAIT_REGISTER = 1u << 22,
+	BC_TRAIT_KERNEL = 1u << 23,
+	BC_TRAIT_EVENT = 1u << 24,
+	BC_TRAIT_LINE = 1u << 25,
 	BC_KINDS = ((1u << 26) - 1) ^ BC_TYPES ^ BC_FIELDS,
 	BC_TRAIT_BITS = 26,
 	BC_TRAITS = (1u << BC_TRAIT_BITS) - 1,
@@ -157,16 +159,16 @@ struct bc_kernel_event {
 };
 
 struct bc_entry {
-	uint8_t kind;  /* enum bc_entry_kind */
-	uint8_t attr;  /* memory type */
-	uint16_t type; /* for references: enum bc_reqtype or enum bc_ref_type */
-	uint32_t has;  /* which fields are set: BC_HAS_* */
-	uint32_t size; /* bytes transferred */
+	uint8_t kind;     /* enum bc_entry_kind */
+	uint8_t attr;     /* memory type */
+	uint16_t type;    /* for references: enum bc_reqtype or enum bc_ref_type */
+	bc_traits traits; /* the fields that are set */
+	uint32_t size;    /* bytes transferred */
 	uint16_t proc;
 	char letter;     /* Laplace's type letter or a kernel event's tag; 0: none */
 	uint8_t unit;    /* of `tick`: enum bc_unit */
 	uint64_t addr;   /* physical or virtual, depending on the trace */
-	uint64_t tick;   /* absolute, with BC_HAS_TIME */
+	uint64_t tick;   /* absolute, with BC_TRAIT_TIME */
 	uint64_t number; /* position in the input: record number (from 0) or line number (from 1) */
 	uint64_t delta;  /* if has_delta: the BYU `time` field, unchanged (may be BC_TIME_NONE) */
 	uint64_t data;   /* up to 8 transferred bytes as a number; the lowest address is least
@@ -213,7 +215,7 @@ static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)
 {
 	return moment != NULL && moment->is_known && moment->epoch == entry->epoch &&
-	       ((entry->has & BC_HAS_TIME) != 0 || entry->kind == BC_ENTRY_EVENT) &&
+	       ((entry->traits & BC_TRAIT_TIME) != 0 || entry->kind == BC_ENTRY_EVENT) &&
 	       bc_tick_time(ns, moment->clock, entry->tick);
 }
 
@@ -225,7 +227,7 @@ static inline void bc_entry_reference(
 	entry->kind = BC_ENTRY_REFERENCE;
 	entry->attr = 0;
 	entry->type = (uint16_t)type;
-	entry->has = 0;
+	entry->traits = 0;
 	entry->size = 0;
 	entry->proc = 0;
 	entry->letter = 0;
@@ -296,7 +298,7 @@ size_t bc_entry_references(struct bc_entry out[BC_REFERENCES_MAX], const struct 
  * is the start of its burst (bc_burst_start()), otherwise the address itself. */
 static inline uint64_t bc_entry_start(const struct bc_entry *reference)
 {
-	return (reference->has & BC_HAS_ATTR) != 0
+	return (reference->traits & BC_TRAIT_ATTR) != 0
 		       ? bc_burst_start(reference->addr, reference->size)
 		       : reference->addr;
 }
@@ -305,7 +307,7 @@ static inline uint64_t bc_entry_start(const struct bc_entry *reference)
 const char *bc_entry_kind_name(unsigned kind);
 
 /* The fields, type and kind of an entry, as a set of traits. */
-uint32_t bc_entry_traits(const struct bc_entry *entry);
+bc_traits bc_entry_traits(const struct bc_entry *entry);
 
 /* The singular name of a trait: "time", "byte enables", "kernel event". `trait` must be one bit. */
 const char *bc_trait_name(uint32_t trait);

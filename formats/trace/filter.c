@@ -270,7 +270,8 @@ bool bc_filter_entry(const struct bc_filter *f, const struct bc_entry *entry)
 		return false;
 	if (entry->kind == BC_ENTRY_EVENT)
 		return true;
-	if (f->has_procs && ((entry->has & BC_HAS_PROC) == 0 || !has_bit(f->procs, entry->proc)))
+	if (f->has_procs &&
+		((entry->traits & BC_TRAIT_PROC) == 0 || !has_bit(f->procs, entry->proc)))
 		return false;
 	return (!f->has_addr && !f->has_types) || has_reference(f, entry);
 }

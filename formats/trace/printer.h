@@ -27,7 +27,7 @@ struct bc_print {
 	size_t capacity;
 	/* Traits that individual entries lost although the format has a place for them: counts per
 	 * trait, the set of these traits, and the first such entry. See bc_print_lose(). */
-	uint64_t *reduced; /* BC_TRAIT_BITS counts */
+	uint64_t *trait_losses; /* BC_TRAIT_BITS counts */
 	uint32_t lost;
 	const struct bc_entry *loser;
 	uint64_t splits; /* entries that were written as several */
@@ -74,7 +74,7 @@ static inline void *bc_printer_start(
 
 static inline void bc_print_lose(struct bc_print *print, uint32_t trait)
 {
-	print->reduced[__builtin_ctz(trait)]++;
+	print->trait_losses[__builtin_ctz(trait)]++;
 	if (print->lost == 0)
 		print->loser = print->entries;
 	print->lost |= trait;

@@ -31,7 +31,7 @@ struct writer {
 static struct bc_print start_print(struct writer *w)
 {
 	return (struct bc_print){
-		.out = w->out, .capacity = BC_PRINT_MAX, .reduced = w->converter.reduced};
+		.out = w->out, .capacity = BC_PRINT_MAX, .trait_losses = w->converter.trait_losses};
 }
 
 static void finish_print(struct writer *w, const struct bc_print *print, int rc)
@@ -131,7 +131,7 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 	if (w.has_filter &&
 		!bc_filter_parse(&w.filter, NULL, filters[filter % 3], err, sizeof(err)))
 		abort();
-	options.format.source_holds = bc_format_info(from)->holds;
+	options.format.source_traits = bc_format_info(from)->traits;
 	options.format.map_pages = from !=
 				   BC_FORMAT_SEGMENT; /* with it, there are no runs of bcp1 */
 	bc_entry_converter_init(&w.converter, to, &options.format);

@@ -25,7 +25,7 @@ struct fuzz_printing {
 	char *text;
 	size_t bytes;
 	size_t capacity;
-	uint64_t reduced[BC_TRAIT_BITS];
+	uint64_t trait_losses[BC_TRAIT_BITS];
 	bool is_refused; /* an entry does not fit a line or record */
 };
 
@@ -35,7 +35,7 @@ static inline void fuzz_print(
 	struct bc_print p = {.entries = entries,
 		.count = count,
 		.used = printing->bytes,
-		.reduced = printing->reduced};
+		.trait_losses = printing->trait_losses};
 
 	while (p.count != 0) {
 		size_t before = p.count;
@@ -183,7 +183,7 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 		return 0;
 	options.is_big_endian = (data[0] & 4) != 0;
 	options.size = (data[0] & 8) != 0 ? 4 : 0;
-	options.source_holds = info->holds;
+	options.source_traits = info->traits;
 	size_t step = steps[data[0] & 3];
 	if (info->printer == NULL) {
 		fuzz_parse(info->parser, &options, data + 1, size - 1, step, NULL);

@@ -64,12 +64,12 @@ static void check_fields(const struct bc_entry *e)
 	check(entries[0].kind == e->kind && entries[0].addr == e->addr &&
 		entries[0].size == e->size && entries[0].data == e->data &&
 		entries[0].tick == e->tick && entries[0].proc == e->proc &&
-		entries[0].has == (e->has | BC_HAS_TIME));
+		entries[0].traits == (e->traits | BC_TRAIT_TIME));
 	if (e->kind == BC_ENTRY_REFERENCE)
 		check(entries[0].type == e->type && entries[0].phys == e->phys &&
-			((e->has & BC_HAS_ATTRIB) == 0 ||
+			((e->traits & BC_TRAIT_ATTRIB) == 0 ||
 				is_same(e->access.attrib, entries[0].access.attrib)) &&
-			((e->has & BC_HAS_SECURITY) == 0 ||
+			((e->traits & BC_TRAIT_SECURITY) == 0 ||
 				is_same(e->access.security, entries[0].access.security)));
 }
 
@@ -79,8 +79,8 @@ static const char *check_printed(
 	void *printer, const struct bc_entry *entries, size_t count, const char *line)
 {
 	static char out[2 * BC_PRINT_MAX];
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
-	struct bc_print p = {.entries = entries, .count = count, .reduced = reduced};
+	uint64_t trait_losses[BC_TRAIT_BITS] = {0};
+	struct bc_print p = {.entries = entries, .count = count, .trait_losses = trait_losses};
 
 	while (p.count != 0) {
 		p.out = out;

@@ -117,8 +117,8 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	struct bc_format_options options = formatted_options(format, options_text, false);
 	struct printed printed = {0};
 	void *state = bc_printer_start(printer, &options);
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
-	struct bc_print p = {.entries = entries, .count = count, .reduced = reduced};
+	uint64_t trait_losses[BC_TRAIT_BITS] = {0};
+	struct bc_print p = {.entries = entries, .count = count, .trait_losses = trait_losses};
 
 	assert_non_null(state);
 	while (p.count != 0 && printed.rc == 0) {

@@ -19,7 +19,7 @@ struct printed {
 	int rc;           /* 0, or the error of the printer */
 	uint64_t refused; /* if rc != 0: number of the refused entry */
 	char err[160];
-	uint64_t reduced[BC_TRAIT_BITS];
+	uint64_t trait_losses[BC_TRAIT_BITS];
 	uint64_t left_out[BC_TRAIT_BITS];
 	uint64_t splits;
 };
@@ -55,7 +55,7 @@ static inline struct bc_print print_run_buffer(struct print_run *run, size_t sam
 	}
 	return (struct bc_print){.out = (char *)run->to->trace.bytes + run->to->trace.n,
 		.capacity = BC_PRINT_MAX + run->slack,
-		.reduced = run->fit.reduced};
+		.trait_losses = run->fit.trait_losses};
 }
 
 static inline void print_run_add(struct print_run *run, const struct bc_entry *entries, size_t n)
@@ -116,7 +116,7 @@ static inline void print_run_finish(struct print_run *run)
 	if (run->info->printer->free != NULL)
 		run->info->printer->free(run->state);
 	free(run->state);
-	memcpy(run->to->reduced, run->fit.reduced, sizeof(run->to->reduced));
+	memcpy(run->to->trait_losses, run->fit.trait_losses, sizeof(run->to->trait_losses));
 	memcpy(run->to->left_out, run->fit.left_out, sizeof(run->to->left_out));
 }
 
@@ -190,7 +190,7 @@ static inline struct printed print_entries(const struct bc_entry *entries, size_
 	struct print_run run;
 	struct printed printed;
 
-	set.source_holds = bc_format_info(from)->holds;
+	set.source_traits = bc_format_info(from)->traits;
 	print_run_start(&run, &printed, to, &set, 100);
 	print_run_add(&run, entries, count);
 	print_run_finish(&run);
@@ -217,14 +217,14 @@ static inline void assert_nothing_lost(const struct printed *printed)
 {
 	assert_int_equal(printed->rc, 0);
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
-		assert_int_equal(printed->reduced[i], 0);
+		assert_int_equal(printed->trait_losses[i], 0);
 		assert_int_equal(printed->left_out[i], 0);
 	}
 }
 
 static inline uint64_t reduced_of(const struct printed *printed, uint32_t trait)
 {
-	return printed->reduced[__builtin_ctz(trait)];
+	return printed->trait_losses[__builtin_ctz(trait)];
 }
 
 #endif

@@ -16,7 +16,7 @@ struct printed {
 	int rc;      /* of the last print() */
 	size_t left; /* entries that were not printed */
 	char err[160];
-	uint64_t reduced[BC_TRAIT_BITS];
+	uint64_t trait_losses[BC_TRAIT_BITS];
 };
 
 static void printed_append(struct printed *all, struct bc_print *p)
@@ -40,7 +40,7 @@ static struct printed print_all_at(enum bc_format format, const struct bc_format
 		.count = count,
 		.moment = moment,
 		.capacity = BC_PRINT_MAX + 300,
-		.reduced = all.reduced};
+		.trait_losses = all.trait_losses};
 	void *state = bc_printer_start(printer, options);
 
 	if (buffer == NULL)
@@ -84,11 +84,11 @@ static inline void printed_free(struct printed *all)
 
 /* Prints entries from a source with these traits. Returns allocated text. */
 static inline char *print_text(
-	enum bc_format format, uint32_t holds, const struct bc_entry *entries, size_t count)
+	enum bc_format format, bc_traits traits, const struct bc_entry *entries, size_t count)
 {
 	struct bc_format_options options = bc_format_options_default();
 
-	options.source_holds = holds;
+	options.source_traits = traits;
 	struct printed all = print_all(format, &options, entries, count);
 	assert_int_equal(all.rc, 0);
 	assert_int_equal(strlen(all.text), all.bytes);

@@ -5,14 +5,14 @@
 #include "formats/trace/entry.h"
 #include "tests/support/printed.h"
 
-#define ALL_HOLDS (BC_FIELDS | BC_TYPES | BC_KINDS)
+#define ALL_TRAITS (BC_FIELDS | BC_TYPES | BC_KINDS)
 
 static inline struct bc_entry whole_reference(void)
 {
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1e5, 7);
-	entry.has = BC_FIELDS;
+	entry.traits = BC_FIELDS;
 	entry.size = 4;
 	entry.attr = 3;
 	entry.proc = 2;
@@ -38,7 +38,7 @@ static inline struct bc_entry whole_instruction(void)
 
 	bc_entry_reference(&entry, 0, 0xffffffc000080000, 3);
 	entry.kind = BC_ENTRY_INSTRUCTION;
-	entry.has = BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_PHYS;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_PHYS;
 	entry.size = 4;
 	entry.proc = 1;
 	entry.tick = 271;
@@ -84,7 +84,7 @@ static inline struct bc_entry whole_register(void)
 
 	bc_entry_reference(&entry, 0, 0, 4);
 	entry.kind = BC_ENTRY_REGISTER;
-	entry.has = BC_HAS_TIME | BC_HAS_PROC;
+	entry.traits = BC_TRAIT_TIME | BC_TRAIT_PROC;
 	entry.tick = 271;
 	entry.unit = BC_UNIT_NS;
 	entry.is_continued = true;
@@ -100,7 +100,7 @@ static inline struct bc_entry whole_kernel_event(void)
 
 	bc_entry_reference(&entry, 0, 0, 2);
 	entry.kind = BC_ENTRY_KERNEL;
-	entry.has = BC_HAS_TIME | BC_HAS_LETTER;
+	entry.traits = BC_TRAIT_TIME | BC_TRAIT_LETTER;
 	entry.letter = 'M';
 	entry.tick = 0x123456789abcdefe;
 	entry.kernel.tag = text_of("M");

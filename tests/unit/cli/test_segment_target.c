@@ -56,7 +56,7 @@ static struct bc_entry read_at(uint64_t tick, uint32_t epoch)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 0);
-	entry.has = BC_HAS_TIME;
+	entry.traits = BC_TRAIT_TIME;
 	entry.tick = tick;
 	entry.epoch = epoch;
 	return entry;

@@ -39,7 +39,7 @@ TEST(random_samples_come_back_from_raw6_and_from_frames)
 		assert_int_equal(back.trace.n, in.n);
 		assert_memory_equal(back.trace.bytes, in.bytes, in.n);
 		/* raw6 has no clock, so the frames have the sample's number as time. */
-		assert_int_equal(reduced_of(&back, BC_HAS_TIME), n);
+		assert_int_equal(reduced_of(&back, BC_TRAIT_TIME), n);
 		trace_free(&in);
 		printed_free(&raw6);
 		printed_free(&bcp1);
@@ -120,7 +120,7 @@ static void assert_same_entries(const struct trace *a, const struct trace *b)
 			assert_int_equal(x->note.event.value, y->note.event.value);
 			continue;
 		}
-		assert_int_equal(x->has, y->has);
+		assert_int_equal(x->traits, y->traits);
 		assert_int_equal(x->type, y->type);
 		assert_int_equal(x->addr, y->addr);
 		assert_int_equal(x->proc, y->proc);
@@ -148,7 +148,8 @@ static struct bc_entry sample_entry(uint64_t tick, unsigned proc, uint8_t nibble
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, tick);
-	entry.has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SAMPLE;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME |
+		       BC_TRAIT_SAMPLE;
 	entry.proc = (uint16_t)proc;
 	entry.tick = tick;
 	memcpy(entry.sample, (uint8_t[]){0, 0, 0x10, 0, 0xFE, (uint8_t)(0xD0 | nibble)}, 6);
@@ -266,7 +267,7 @@ static size_t round_trip(struct bc_event event, struct bc_event out[4], uint64_t
 		assert_true(n < 4);
 		out[n++] = read[i].note.event;
 	}
-	*lost = reduced_of(&printed, BC_CAN_EVENT);
+	*lost = reduced_of(&printed, BC_TRAIT_EVENT);
 	free(read);
 	printed_free(&printed);
 	return n;
@@ -394,7 +395,7 @@ TEST(a_tick_that_goes_back_within_an_epoch_is_a_lost_time)
 	struct bc_entry entries[] = {sample_entry(9, 0, 0), sample_entry(8, 0, 0)};
 
 	struct printed out = print_entries(entries, 2, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
-	assert_int_equal(reduced_of(&out, BC_HAS_TIME), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_TIME), 1);
 	printed_free(&out);
 }
 
@@ -412,7 +413,7 @@ static struct bc_entry reference_of(const struct bc_record *r)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, r->reqtype, r->addr, 0);
-	entry.has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
 	entry.size = r->size;
 	entry.attr = r->attr;
 	entry.tick = 1;
@@ -431,7 +432,7 @@ static void assert_covered(
 		assert_int_equal(r.addr, at);
 		assert_true(r.size <= 8 || r.size == 32);
 		at += r.size;
-		if (reduced_of(out, BC_HAS_ATTR) == 0 && (entry->has & BC_HAS_ATTR) != 0)
+		if (reduced_of(out, BC_TRAIT_ATTR) == 0 && (entry->traits & BC_TRAIT_ATTR) != 0)
 			assert_int_equal(r.attr, entry->attr);
 	}
 	assert_int_equal(at, entry->addr + entry->size);
@@ -448,10 +449,10 @@ TEST(an_access_is_split_at_eight_bytes_and_complete)
 		unsigned size = i / 9 % 70;
 		struct bc_entry entry;
 		bc_entry_reference(&entry, types[type], 0xFFF0 + i / 9 / 70 % 8, 0);
-		entry.has = size != 0 ? BC_HAS_SIZE : 0;
+		entry.traits = size != 0 ? BC_TRAIT_SIZE : 0;
 		entry.size = size;
 		if (i % 9 != 8) {
-			entry.has |= BC_HAS_ATTR;
+			entry.traits |= BC_TRAIT_ATTR;
 			entry.attr = (uint8_t)(i % 9);
 		}
 		struct printed out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
@@ -463,8 +464,8 @@ TEST(an_access_is_split_at_eight_bytes_and_complete)
 		assert_int_equal(out.trace.n, samples * BC_SAMPLE_BYTES);
 		/* An attr is lost exactly if the mapping has another. */
 		uint8_t attr = is_burst ? 3 : types[type] == BC_REQ_MEMWRITE ? 1 : 0;
-		assert_int_equal(reduced_of(&out, BC_HAS_ATTR),
-			(entry.has & BC_HAS_ATTR) != 0 && entry.attr != attr);
+		assert_int_equal(reduced_of(&out, BC_TRAIT_ATTR),
+			(entry.traits & BC_TRAIT_ATTR) != 0 && entry.attr != attr);
 		printed_free(&out);
 	}
 	free(mapping);
@@ -480,19 +481,19 @@ TEST(a_line_fill_with_a_cached_attr_is_one_burst)
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_int_equal(out.trace.n, 6);
 	assert_memory_equal(out.trace.bytes, read, 6);
-	assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_ATTR), 1);
 	printed_free(&out);
 	entry.type = BC_REQ_MEMWRITE;
 	entry.attr = 3;
 	out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_int_equal(out.trace.n, 6);
 	assert_memory_equal(out.trace.bytes, write, 6);
-	assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 0);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_ATTR), 0);
 	printed_free(&out);
 	entry.attr = 1; /* the attr of single writes */
 	out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_int_equal(out.trace.n, 5 * 6);
-	assert_int_equal(reduced_of(&out, BC_HAS_ATTR), 0);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_ATTR), 0);
 	printed_free(&out);
 }
 
@@ -505,15 +506,15 @@ TEST(losses_of_a_special_cycle_are_counted)
 
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_memory_equal(out.trace.bytes, halt, 6);
-	assert_int_equal(reduced_of(&out, BC_CAN_CYCLE), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_CYCLE), 1);
 	printed_free(&out);
 	entry.type = BC_REQ_STOPCLKACK;
 	entry.addr = 8;
 	entry.size = 4;
 	out = print_entries(&entry, 1, BC_FORMAT_BYU, BC_FORMAT_RAW6, NULL);
 	assert_memory_equal(out.trace.bytes, grant, 6);
-	assert_int_equal(reduced_of(&out, BC_CAN_CYCLE), 1);
-	assert_int_equal(reduced_of(&out, BC_HAS_SIZE), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_CYCLE), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_SIZE), 1);
 	printed_free(&out);
 }
 
@@ -547,7 +548,7 @@ TEST(without_a_clock_each_sample_takes_one_tick)
 
 	for (unsigned i = 0; i < 2; i++) {
 		bc_entry_reference(&entries[i], BC_REQ_FETCH, 0x1004, i + 1);
-		entries[i].has = BC_HAS_SIZE;
+		entries[i].traits = BC_TRAIT_SIZE;
 		entries[i].size = 16;
 	}
 	struct printed out = print_entries(entries, 2, BC_FORMAT_XDIN, BC_FORMAT_BCP1, NULL);
@@ -565,7 +566,7 @@ TEST(with_a_clock_all_samples_of_an_access_have_its_tick)
 	size_t count;
 
 	bc_entry_reference(&entry, BC_REQ_FETCH, 0x1004, 0);
-	entry.has = BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_PROC;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_TIME | BC_TRAIT_PROC;
 	entry.size = 16;
 	entry.proc = 11;
 	entry.tick = 500;
@@ -611,21 +612,21 @@ TEST(an_access_beyond_32_bits_is_an_error)
 			"address 0x123456789 doesn't fit in the 32 bits of the bus; try "
 			"map=pages");
 		entry.addr = 0xFFFFFFFC;
-		entry.has = BC_HAS_SIZE;
+		entry.traits = BC_TRAIT_SIZE;
 		entry.size = 5;
 		assert_refused(entry, to, false, "end address 0x100000000 ");
 		bc_entry_reference(&entry, BC_REQ_IOREAD, 0x100000000, 0);
 		assert_refused(entry, to, true, "address 0x100000000 doesn't fit");
 		bc_entry_reference(&entry, BC_REQ_MEMREAD, UINT64_MAX, 0);
-		entry.has = BC_HAS_SIZE;
+		entry.traits = BC_TRAIT_SIZE;
 		entry.size = 2;
 		assert_refused(entry, to, true, "extend beyond 64 bits");
 	}
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0, 0);
-	entry.has = BC_HAS_PROC;
+	entry.traits = BC_TRAIT_PROC;
 	entry.proc = 256;
 	assert_refused(entry, BC_FORMAT_BCP1, false, "processor 0x100 ");
-	entry.has = BC_HAS_TIME;
+	entry.traits = BC_TRAIT_TIME;
 	entry.proc = 0;
 	entry.tick = BC_TICK_END;
 	assert_refused(entry, BC_FORMAT_BCP1, false, "time 0x8000000000000000 ");
@@ -637,7 +638,7 @@ TEST(the_last_byte_of_32_bits_is_accepted)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0xFFFFFFFC, 0);
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	entry.size = 4;
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_XDIN, BC_FORMAT_RAW6, NULL);
 	assert_nothing_lost(&out);
@@ -653,7 +654,7 @@ TEST(a_huge_access_is_split_over_several_calls)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMWRITE, 0x10000003, 0);
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	entry.size = 300000; /* more than one call can write */
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_XDIN, BC_FORMAT_RAW6, NULL);
 	assert_nothing_lost(&out);
@@ -677,7 +678,7 @@ TEST(pages_get_frames_in_the_order_of_first_touch)
 	bc_entry_reference(&entries[0], BC_REQ_MEMREAD, UINT64_C(0x7FFE12345FFE), 1);
 	bc_entry_reference(&entries[1], BC_REQ_FETCH, UINT64_C(0x7FFE12346123), 2);
 	bc_entry_reference(&entries[2], BC_REQ_MEMWRITE, 0, 3);
-	entries[0].has = entries[1].has = entries[2].has = BC_HAS_SIZE;
+	entries[0].traits = entries[1].traits = entries[2].traits = BC_TRAIT_SIZE;
 	entries[0].size = 4;
 	entries[1].size = entries[2].size = 1;
 	options.map_pages = true;
@@ -699,7 +700,7 @@ TEST(more_pages_than_32_bits_have_is_an_error)
 	struct bc_format_options options = bc_format_options_default();
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, UINT64_C(0x100000000001), 0);
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	entry.size = UINT32_MAX; /* 2^20 pages, plus one that is in use */
 	assert_refused(entry, BC_FORMAT_RAW6, true,
 		"address 0x100000000001 needs a page, and all 1048576 pages of 32 bits are "

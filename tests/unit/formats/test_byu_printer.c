@@ -102,7 +102,7 @@ static struct bc_entry full_entry(void)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMWRITE, 0x12345678, 0);
-	entry.has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
 	entry.size = 0xA1;
 	entry.attr = 0xB2;
 	entry.proc = 0xC3;
@@ -255,7 +255,7 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 	assert_true(n <= 16);
 	for (size_t i = 0; i < n; i++) {
 		bc_entry_reference(&entries[i], BC_REQ_FETCH, i, i);
-		entries[i].has = moments[i].has_time ? BC_HAS_TIME : 0;
+		entries[i].traits = moments[i].has_time ? BC_TRAIT_TIME : 0;
 		entries[i].tick = moments[i].tick;
 		entries[i].epoch = moments[i].epoch;
 		entries[i].delta = moments[i].delta;
@@ -263,7 +263,7 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 	}
 	struct printed out = print_entries(entries, n, from, to, NULL);
 	assert_int_equal(out.rc, 0);
-	assert_int_equal(reduced_of(&out, BC_HAS_TIME), lost);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_TIME), lost);
 	for (size_t i = 0; i < n; i++) {
 		bc_dialect_fields(out.trace.bytes + i * bc_dialect_bytes(to), to, &addr, &time);
 		assert_int_equal(addr, i);
@@ -378,11 +378,11 @@ TEST(an_invalid_sample_is_left_out_but_takes_a_tick)
 
 	struct printed out = convert_trace(&raw6, BC_FORMAT_RAW6, BC_FORMAT_BYU, NULL);
 	assert_bytes(&out, dropped, sizeof(dropped));
-	assert_int_equal(out.left_out[__builtin_ctz(BC_CAN_INVALID)], 2);
+	assert_int_equal(out.left_out[__builtin_ctz(BC_TRAIT_INVALID)], 2);
 	printed_free(&out);
 	options.keep_invalid = true;
 	out = convert_trace(&raw6, BC_FORMAT_RAW6, BC_FORMAT_BYU, &options);
 	assert_bytes(&out, kept, sizeof(kept));
-	assert_int_equal(out.left_out[__builtin_ctz(BC_CAN_INVALID)], 0);
+	assert_int_equal(out.left_out[__builtin_ctz(BC_TRAIT_INVALID)], 0);
 	printed_free(&out);
 }

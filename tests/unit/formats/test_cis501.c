@@ -61,7 +61,7 @@ TEST(the_documented_example_is_read_and_printed_in_columns)
 	assert_int_equal(parsed.fault_count, 0);
 	assert_int_equal(parsed.count, 15);
 	assert_int_equal(e->kind, BC_ENTRY_UOP);
-	assert_int_equal(e->has, 0);
+	assert_int_equal(e->traits, 0);
 	assert_true(e->number == 3);
 	assert_true(e->addr == 0x48d1e2);
 	assert_int_equal(e->uop.step, 1);
@@ -131,7 +131,7 @@ TEST(only_loads_and_stores_have_the_size_of_the_option)
 
 	for (size_t i = 0; i < parsed.count; i++) {
 		bool is_access = parsed.entries[i].uop.access != '-';
-		assert_int_equal(parsed.entries[i].has, is_access ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[i].traits, is_access ? BC_TRAIT_SIZE : 0);
 		assert_int_equal(parsed.entries[i].size, is_access ? 4 : 0);
 	}
 	parsed_free(&parsed);

@@ -25,7 +25,7 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 	memset(e, 0, sizeof(*e));
 	bc_entry_reference(e, dice_below(dice, 2), dice_below(dice, 2), 0);
 	e->kind = (uint8_t)dice_below(dice, BC_ENTRY_KINDS);
-	e->has = dice_below(dice, 4) != 0 ? BC_FIELDS : dice_below(dice, BC_FIELDS + 1);
+	e->traits = dice_below(dice, 4) != 0 ? BC_FIELDS : dice_below(dice, BC_FIELDS + 1);
 	e->size = dice_below(dice, 2);
 	e->attr = (uint8_t)dice_below(dice, 2);
 	e->proc = (uint16_t)dice_below(dice, 2);
@@ -35,7 +35,7 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 	e->space = dice_below(dice, 2);
 	e->sample[4] = (uint8_t)dice_below(dice, 2);
 	if (e->kind != BC_ENTRY_REFERENCE)
-		e->has &= ~(uint32_t)(BC_HAS_ATTRIB | BC_HAS_SECURITY);
+		e->traits &= ~(uint32_t)(BC_TRAIT_ATTRIB | BC_TRAIT_SECURITY);
 	switch (e->kind) {
 	case BC_ENTRY_REFERENCE:
 		e->access.attrib = roll_text(dice);

@@ -84,14 +84,14 @@ TEST_WITH(bc_tally, tally, missing_fields_are_counted_as_unknown)
 
 	bc_entry_reference(&entry, BC_REF_MODIFY, 0x1000, 1);
 	bc_tally_reference(tally, &entry);
-	entry.has = BC_HAS_SIZE | BC_HAS_PROC;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_PROC;
 	entry.size = 4096;
 	entry.proc = 65535;
 	bc_tally_reference(tally, &entry);
 	bc_tally_reference(tally, &entry);
 	entry.type = BC_REF_LETTER;
 	entry.letter = 'q';
-	entry.has = BC_HAS_ATTR;
+	entry.traits = BC_TRAIT_ATTR;
 	entry.attr = 6;
 	bc_tally_reference(tally, &entry);
 	assert_int_equal(tally->references, 4);
@@ -114,7 +114,7 @@ TEST_WITH(bc_tally, tally, large_sizes_beyond_the_limit_are_counted_together)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0, 1);
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	for (uint32_t i = 0; i < BC_TALLY_LARGE + 7; i++) {
 		entry.size = 256 + i;
 		bc_tally_reference(tally, &entry);

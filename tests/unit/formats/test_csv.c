@@ -12,14 +12,14 @@
 #include "tests/support/sample_entries.h"
 #include "tests/support/test.h"
 
-#define BYU_HOLDS                                                                      \
-	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
-		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define BYU_TRAITS                                                                               \
+	(BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_CYCLE | BC_TRAIT_P6 | BC_TRAIT_INVALID | \
+		BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
 
 static void check(
-	uint32_t holds, const struct bc_entry *entries, size_t count, const char *expected)
+	bc_traits traits, const struct bc_entry *entries, size_t count, const char *expected)
 {
-	char *text = print_text(BC_FORMAT_CSV, holds, entries, count);
+	char *text = print_text(BC_FORMAT_CSV, traits, entries, count);
 
 	assert_string_equal(text, expected);
 	free(text);
@@ -28,30 +28,33 @@ static void check(
 TEST(a_trace_has_the_columns_it_may_fill)
 {
 	static const struct {
-		uint32_t holds;
+		bc_traits traits;
 		const char *header;
 	} cases[] = {
-		{BC_CAN_REFERENCE, "number,type,addr\n"},
-		{BC_CAN_REFERENCE | BC_HAS_SIZE, "number,type,addr,size\n"},
-		{BYU_HOLDS, "number,tick,type,addr,size,attr,proc,delta\n"},
-		{BYU_HOLDS | BC_CAN_EVENT,
+		{BC_TRAIT_REFERENCE, "number,type,addr\n"},
+		{BC_TRAIT_REFERENCE | BC_TRAIT_SIZE, "number,type,addr,size\n"},
+		{BYU_TRAITS, "number,tick,type,addr,size,attr,proc,delta\n"},
+		{BYU_TRAITS | BC_TRAIT_EVENT,
 			"kind,number,tick,epoch,type,addr,size,attr,proc,delta,cause,lost,exact,"
 			"duration_ns,text\n"},
-		{BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_SAMPLE,
+		{BC_TRAIT_REFERENCE | BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_SAMPLE,
 			"number,type,addr,size,attr,bus_addr,byte_enables,control\n"},
-		{BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_SPACE | BC_HAS_LETTER,
+		{BC_TRAIT_REFERENCE | BC_TRAIT_SIZE | BC_TRAIT_TIME | BC_TRAIT_SPACE |
+				BC_TRAIT_LETTER,
 			"number,tick,type,addr,size,letter,space\n"},
-		{BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER, "number,tick,tag,rest\n"},
-		{BC_CAN_UOP, "number,step,pc,src1,src2,dest,flags,branch,access,immediate,mem_addr,"
-			     "fallthrough,target,macro,micro\n"},
-		{BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE | BC_CAN_REFERENCE |
-				BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_DATA | BC_HAS_PHYS,
+		{BC_TRAIT_KERNEL | BC_TRAIT_TIME | BC_TRAIT_LETTER, "number,tick,tag,rest\n"},
+		{BC_TRAIT_UOP,
+			"number,step,pc,src1,src2,dest,flags,branch,access,immediate,mem_addr,"
+			"fallthrough,target,macro,micro\n"},
+		{BC_TRAIT_INSTRUCTION | BC_TRAIT_REGISTER | BC_TRAIT_LINE | BC_TRAIT_REFERENCE |
+				BC_TRAIT_SIZE | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_DATA |
+				BC_TRAIT_PHYS,
 			"kind,number,tick,unit,type,addr,size,proc,phys,data,effect,id,set,mode,"
 			"opcode,disassembly,register,value,line\n"},
 	};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++)
-		check(cases[i].holds, NULL, 0, cases[i].header);
+		check(cases[i].traits, NULL, 0, cases[i].header);
 }
 
 TEST(each_kind_has_its_cells)
@@ -61,7 +64,7 @@ TEST(each_kind_has_its_cells)
 		whole_event(BC_EVENT_GAP, ""), whole_event(BC_EVENT_MARK, "a \"b\""),
 		whole_event(BC_EVENT_TRIGGER, ""), whole_line("BR x, y")};
 
-	check(ALL_HOLDS, entries, COUNT_OF(entries),
+	check(ALL_TRAITS, entries, COUNT_OF(entries),
 		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,data,"
 		"attrib,security,bus_addr,byte_enables,control,effect,id,set,mode,opcode,"
 		"disassembly,register,value,step,pc,src1,src2,dest,flags,branch,access,immediate,"
@@ -94,13 +97,13 @@ TEST(a_time_of_day_is_that_of_the_tick)
 
 	for (unsigned i = 1; i < 4; i++) {
 		bc_entry_reference(&entries[i], BC_REQ_MEMREAD, 0x1e5, i);
-		entries[i].has = BC_HAS_TIME;
+		entries[i].traits = BC_TRAIT_TIME;
 		entries[i].tick = 99 + i;
 		entries[i].epoch = 2;
 	}
 	entries[2].epoch = 3;
-	entries[3].has = 0;
-	options.source_holds = BC_CAN_REFERENCE | BC_CAN_EVENT | BC_HAS_TIME;
+	entries[3].traits = 0;
+	options.source_traits = BC_TRAIT_REFERENCE | BC_TRAIT_EVENT | BC_TRAIT_TIME;
 	options.source_has_wall = true;
 	struct printed csv = print_all_at(
 		BC_FORMAT_CSV, &options, &moment, entries, COUNT_OF(entries));
@@ -226,7 +229,7 @@ static void check_text(const char *text, uint32_t bytes)
 	char got[64];
 	size_t got_bytes;
 
-	options.source_holds = BC_CAN_KERNEL;
+	options.source_traits = BC_TRAIT_KERNEL;
 	entry.kernel.rest = (struct bc_text){.at = text, .bytes = bytes};
 	struct printed all = print_all(BC_FORMAT_CSV, &options, &entry, 1);
 	assert_memory_equal(all.text, "number,tag,rest\n2,M,", 20);
@@ -257,7 +260,8 @@ TEST(every_letter_round_trips)
 	for (unsigned letter = 1; letter < 256; letter++) {
 		struct bc_entry entry = whole_reference();
 		entry.letter = (char)letter;
-		char *text = print_text(BC_FORMAT_CSV, BC_CAN_REFERENCE | BC_HAS_LETTER, &entry, 1);
+		char *text = print_text(
+			BC_FORMAT_CSV, BC_TRAIT_REFERENCE | BC_TRAIT_LETTER, &entry, 1);
 		const char *row = strstr(text, "7,MEMREAD,0x1e5,");
 		assert_non_null(row);
 		const char *end = read_cell(row + 16, got, &bytes);
@@ -277,7 +281,7 @@ TEST(the_longest_line_of_quotes_fits)
 
 	assert_non_null(quotes);
 	memset(quotes, '"', 8 * BC_LINE_MAX);
-	options.source_holds = ALL_HOLDS;
+	options.source_traits = ALL_TRAITS;
 	entries[1].line = (struct bc_text){.at = quotes, .bytes = BC_LINE_MAX - 1};
 	entries[1].instruction.disassembly = entries[1].line;
 	entries[1].instruction.set.bytes = 0;

@@ -32,7 +32,7 @@ TEST(every_label_round_trips)
 		assert_int_equal(parsed.count, 1);
 		assert_int_equal(parsed.entries[0].type, labels[i].type);
 		assert_true(parsed.entries[0].addr == 0x7fff12);
-		assert_int_equal(parsed.entries[0].has, has_size ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[0].traits, has_size ? BC_TRAIT_SIZE : 0);
 		assert_int_equal(parsed.entries[0].size, has_size ? 0x1f : 0);
 		assert_true(parsed.entries[0].number == 1);
 		parsed_free(&parsed);
@@ -54,7 +54,7 @@ TEST(an_access_of_din_has_the_size_of_the_option)
 	struct parsed parsed = parse_text(BC_FORMAT_DIN, "size=8", "0 1\n1 1\n2 1\n3 1\n4 1\n");
 
 	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(parsed.entries[i].has, i < 4 ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[i].traits, i < 4 ? BC_TRAIT_SIZE : 0);
 		assert_int_equal(parsed.entries[i].size, i < 4 ? 8 : 0);
 	}
 	parsed_free(&parsed);
@@ -128,7 +128,7 @@ TEST(random_references_round_trip)
 			bc_entry_reference(&entries[i], type,
 				dice_roll(&dice) >> dice_below(&dice, 64), i + 1);
 			if (is_extended) {
-				entries[i].has = BC_HAS_SIZE;
+				entries[i].traits = BC_TRAIT_SIZE;
 				entries[i].size = 1 + dice_below(&dice, 64);
 			}
 		}
@@ -138,7 +138,7 @@ TEST(random_references_round_trip)
 		for (size_t i = 0; i < 300; i++) {
 			assert_int_equal(parsed.entries[i].type, entries[i].type);
 			assert_true(parsed.entries[i].addr == entries[i].addr);
-			assert_int_equal(parsed.entries[i].has, entries[i].has);
+			assert_int_equal(parsed.entries[i].traits, entries[i].traits);
 			assert_int_equal(parsed.entries[i].size, entries[i].size);
 			assert_true(parsed.entries[i].number == i + 1);
 		}

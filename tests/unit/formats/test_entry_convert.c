@@ -34,7 +34,7 @@ static struct converted convert(
 
 static uint64_t reduced(const struct converted *converted, uint32_t trait)
 {
-	return converted->converter.reduced[__builtin_ctz(trait)];
+	return converted->converter.trait_losses[__builtin_ctz(trait)];
 }
 
 static uint64_t left_out(const struct converted *converted, uint32_t trait)
@@ -47,7 +47,7 @@ static void assert_lost(const struct converted *converted, uint32_t reduced_trai
 	uint32_t left_out_traits, uint64_t times)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
-		assert_int_equal(converted->converter.reduced[i],
+		assert_int_equal(converted->converter.trait_losses[i],
 			(reduced_traits >> i & 1) != 0 ? times : 0);
 		assert_int_equal(converted->converter.left_out[i],
 			(left_out_traits >> i & 1) != 0 ? times : 0);
@@ -56,13 +56,13 @@ static void assert_lost(const struct converted *converted, uint32_t reduced_trai
 		converted->converter.lost != NULL, (reduced_traits | left_out_traits) != 0);
 }
 
-static struct bc_entry reference(unsigned type, uint32_t has)
+static struct bc_entry reference(unsigned type, bc_traits traits)
 {
 	struct bc_entry entry;
 
 	memset(&entry, 0, sizeof(entry));
 	bc_entry_reference(&entry, type, 0x1000, 7);
-	entry.has = has;
+	entry.traits = traits;
 	return entry;
 }
 
@@ -84,8 +84,8 @@ TEST(entries_that_fit_pass_in_one_run_without_loss)
 TEST(a_missing_field_is_counted_and_the_entry_passes)
 {
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
-		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
-		if ((holds & BC_CAN_REFERENCE) == 0)
+		bc_traits traits = bc_format_info((enum bc_format)format)->traits;
+		if ((traits & BC_TRAIT_REFERENCE) == 0)
 			continue;
 		for (uint32_t field = 1; field <= BC_FIELDS; field <<= 1) {
 			struct bc_entry entries[3] = {reference(BC_REQ_MEMWRITE, 0),
@@ -96,8 +96,8 @@ TEST(a_missing_field_is_counted_and_the_entry_passes)
 			struct converted converted = convert(
 				(enum bc_format)format, false, entries, 3);
 			assert_int_equal(converted.count, 3);
-			assert_lost(&converted, field & ~holds, 0, 2);
-			if ((field & ~holds) != 0) {
+			assert_lost(&converted, field & ~traits, 0, 2);
+			if ((field & ~traits) != 0) {
 				assert_ptr_equal(converted.converter.lost, &entries[1]);
 				assert_int_equal(converted.converter.lost_traits, field);
 			}
@@ -112,23 +112,23 @@ TEST(missing_types_are_reduced_or_left_out)
 		int becomes; /* in a target with only reads, writes and fetches; -1: left out */
 		uint32_t trait;
 	} cases[] = {
-		{BC_REQ_MEMREADINV, BC_REQ_MEMREAD, BC_CAN_P6},
-		{BC_REQ_DEFERREPLY, -1, BC_CAN_P6},
-		{BC_REQ_IOREAD, -1, BC_CAN_CYCLE},
-		{BC_REQ_HALT, -1, BC_CAN_CYCLE},
-		{BC_REQ_INVALID + 0xA, -1, BC_CAN_INVALID},
-		{BC_REQ_INVALID + 3, -1, BC_CAN_P6}, /* there is no such cycle */
-		{0x77, -1, BC_CAN_P6},
-		{BC_REF_MISC, -1, BC_CAN_MISC},
-		{BC_REF_FLUSH, -1, BC_CAN_FLUSH},
-		{BC_REF_COPYBACK, BC_REQ_MEMWRITE, BC_CAN_CACHE},
-		{BC_REF_INVALIDATE, -1, BC_CAN_CACHE},
+		{BC_REQ_MEMREADINV, BC_REQ_MEMREAD, BC_TRAIT_P6},
+		{BC_REQ_DEFERREPLY, -1, BC_TRAIT_P6},
+		{BC_REQ_IOREAD, -1, BC_TRAIT_CYCLE},
+		{BC_REQ_HALT, -1, BC_TRAIT_CYCLE},
+		{BC_REQ_INVALID + 0xA, -1, BC_TRAIT_INVALID},
+		{BC_REQ_INVALID + 3, -1, BC_TRAIT_P6}, /* there is no such cycle */
+		{0x77, -1, BC_TRAIT_P6},
+		{BC_REF_MISC, -1, BC_TRAIT_MISC},
+		{BC_REF_FLUSH, -1, BC_TRAIT_FLUSH},
+		{BC_REF_COPYBACK, BC_REQ_MEMWRITE, BC_TRAIT_CACHE},
+		{BC_REF_INVALIDATE, -1, BC_TRAIT_CACHE},
 	};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
-		struct bc_entry entries[3] = {reference(BC_REQ_FETCH, BC_HAS_SIZE),
-			reference(cases[i].type, BC_HAS_SIZE),
-			reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
+		struct bc_entry entries[3] = {reference(BC_REQ_FETCH, BC_TRAIT_SIZE),
+			reference(cases[i].type, BC_TRAIT_SIZE),
+			reference(BC_REQ_MEMREAD, BC_TRAIT_SIZE)};
 		struct converted converted = convert(BC_FORMAT_LAPLACE_TEXT, false, entries, 3);
 		bool is_left_out = cases[i].becomes < 0;
 		assert_int_equal(converted.count, is_left_out ? 2 : 3);
@@ -146,7 +146,7 @@ TEST(missing_types_are_reduced_or_left_out)
 
 TEST(a_modify_becomes_a_read_and_a_write)
 {
-	struct bc_entry entry = reference(BC_REF_MODIFY, BC_HAS_SIZE);
+	struct bc_entry entry = reference(BC_REF_MODIFY, BC_TRAIT_SIZE);
 
 	entry.size = 4;
 	struct converted converted = convert(BC_FORMAT_XDIN, false, &entry, 1);
@@ -157,13 +157,13 @@ TEST(a_modify_becomes_a_read_and_a_write)
 	assert_true(converted.entries[1].is_continued);
 	assert_true(converted.entries[1].addr == 0x1000);
 	assert_int_equal(converted.entries[1].size, 4);
-	assert_lost(&converted, BC_CAN_MODIFY, 0, 1);
+	assert_lost(&converted, BC_TRAIT_MODIFY, 0, 1);
 }
 
 TEST(a_type_with_only_a_letter_needs_a_target_with_letters)
 {
-	struct bc_entry entries[2] = {reference(BC_REF_LETTER, BC_HAS_LETTER | BC_HAS_TIME),
-		reference(BC_REQ_FETCH, BC_HAS_LETTER | BC_HAS_TIME)};
+	struct bc_entry entries[2] = {reference(BC_REF_LETTER, BC_TRAIT_LETTER | BC_TRAIT_TIME),
+		reference(BC_REQ_FETCH, BC_TRAIT_LETTER | BC_TRAIT_TIME)};
 
 	struct converted converted = convert(BC_FORMAT_LAPLACE, false, entries, 2);
 	assert_int_equal(converted.count, 2);
@@ -171,26 +171,26 @@ TEST(a_type_with_only_a_letter_needs_a_target_with_letters)
 	converted = convert(BC_FORMAT_DIN, false, entries, 2);
 	assert_int_equal(converted.count, 1);
 	assert_int_equal(converted.entries[0].type, BC_REQ_FETCH);
-	assert_int_equal(left_out(&converted, BC_HAS_LETTER), 1);
-	assert_int_equal(reduced(&converted, BC_HAS_LETTER), 1);
-	assert_int_equal(reduced(&converted, BC_HAS_TIME), 1);
+	assert_int_equal(left_out(&converted, BC_TRAIT_LETTER), 1);
+	assert_int_equal(reduced(&converted, BC_TRAIT_LETTER), 1);
+	assert_int_equal(reduced(&converted, BC_TRAIT_TIME), 1);
 }
 
 TEST(invalid_cycles_are_kept_only_on_request_or_as_samples)
 {
-	struct bc_entry entry = reference(BC_REQ_INVALID + 2, BC_HAS_SAMPLE);
+	struct bc_entry entry = reference(BC_REQ_INVALID + 2, BC_TRAIT_SAMPLE);
 
 	struct converted converted = convert(BC_FORMAT_BYU, false, &entry, 1);
 	assert_int_equal(converted.count, 0);
-	assert_lost(&converted, 0, BC_CAN_INVALID, 1);
+	assert_lost(&converted, 0, BC_TRAIT_INVALID, 1);
 	converted = convert(BC_FORMAT_BYU, true, &entry, 1);
 	assert_int_equal(converted.count, 1);
-	assert_lost(&converted, BC_HAS_SAMPLE, 0, 1);
+	assert_lost(&converted, BC_TRAIT_SAMPLE, 0, 1);
 	converted = convert(BC_FORMAT_RAW6, false, &entry, 1);
 	assert_int_equal(converted.count, 1);
 	assert_lost(&converted, 0, 0, 0);
 	/* A BYU record with such a type is an ordinary record. */
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	converted = convert(BC_FORMAT_BYU, false, &entry, 1);
 	assert_int_equal(converted.count, 1);
 	assert_lost(&converted, 0, 0, 0);
@@ -198,7 +198,7 @@ TEST(invalid_cycles_are_kept_only_on_request_or_as_samples)
 
 static struct bc_entry uop(int32_t step, char access, uint32_t size)
 {
-	struct bc_entry entry = reference(0, size != 0 ? BC_HAS_SIZE : 0);
+	struct bc_entry entry = reference(0, size != 0 ? BC_TRAIT_SIZE : 0);
 
 	entry.kind = BC_ENTRY_UOP;
 	entry.size = size;
@@ -224,17 +224,17 @@ TEST(micro_ops_become_fetches_loads_and_stores)
 	assert_int_equal(converted.entries[1].size, 4);
 	assert_int_equal(converted.entries[2].type, BC_REQ_MEMWRITE);
 	assert_int_equal(converted.entries[3].type, BC_REQ_FETCH);
-	assert_lost(&converted, BC_CAN_UOP, 0, 4);
+	assert_lost(&converted, BC_TRAIT_UOP, 0, 4);
 	/* A target without fetches and sizes. */
 	converted = convert(BC_FORMAT_DIN, false, entries, 4);
 	assert_int_equal(converted.count, 4);
-	assert_int_equal(reduced(&converted, BC_CAN_UOP), 4);
-	assert_int_equal(reduced(&converted, BC_HAS_SIZE), 4);
+	assert_int_equal(reduced(&converted, BC_TRAIT_UOP), 4);
+	assert_int_equal(reduced(&converted, BC_TRAIT_SIZE), 4);
 }
 
 TEST(an_instruction_becomes_its_fetch)
 {
-	struct bc_entry entry = reference(0, BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SIZE);
+	struct bc_entry entry = reference(0, BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_SIZE);
 
 	entry.kind = BC_ENTRY_INSTRUCTION;
 	entry.size = 4;
@@ -245,7 +245,7 @@ TEST(an_instruction_becomes_its_fetch)
 	assert_int_equal(converted.entries[0].type, BC_REQ_FETCH);
 	assert_true(converted.entries[0].tick == 99);
 	assert_int_equal(converted.entries[0].size, 4);
-	assert_lost(&converted, BC_CAN_INSTRUCTION | BC_HAS_PROC, 0, 1);
+	assert_lost(&converted, BC_TRAIT_INSTRUCTION | BC_TRAIT_PROC, 0, 1);
 }
 
 /* One entry of each kind for each target: it is kept, becomes references or is left out, and is
@@ -253,10 +253,10 @@ TEST(an_instruction_becomes_its_fetch)
 TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 {
 	for (unsigned format = 1; format < BC_FORMATS; format++) {
-		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
+		bc_traits traits = bc_format_info((enum bc_format)format)->traits;
 		for (uint8_t kind = 0; kind < BC_ENTRY_KINDS; kind++) {
 			struct bc_entry entry = uop(1, '-', 0);
-			uint32_t trait = (uint32_t)BC_CAN_REFERENCE << kind;
+			uint32_t trait = (uint32_t)BC_TRAIT_REFERENCE << kind;
 			bool is_fetch = kind == BC_ENTRY_UOP || kind == BC_ENTRY_INSTRUCTION;
 			entry.kind = kind;
 			entry.type = BC_REQ_MEMREAD;
@@ -265,15 +265,15 @@ TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 			assert_int_equal(bc_entry_traits(&entry), trait);
 			struct converted converted = convert(
 				(enum bc_format)format, false, &entry, 1);
-			bool is_kept = (holds & trait) != 0;
-			if (is_fetch && !is_kept && (holds & BC_CAN_FETCH) == 0 &&
-				(holds & BC_CAN_REFERENCE) != 0) {
+			bool is_kept = (traits & trait) != 0;
+			if (is_fetch && !is_kept && (traits & BC_TRAIT_FETCH) == 0 &&
+				(traits & BC_TRAIT_REFERENCE) != 0) {
 				/* It has loads and stores, but no fetches. */
 				assert_int_equal(converted.count, 0);
-				assert_lost(&converted, trait, BC_CAN_FETCH, 1);
+				assert_lost(&converted, trait, BC_TRAIT_FETCH, 1);
 				continue;
 			}
-			bool becomes = !is_kept && is_fetch && (holds & BC_CAN_REFERENCE) != 0;
+			bool becomes = !is_kept && is_fetch && (traits & BC_TRAIT_REFERENCE) != 0;
 			assert_int_equal(converted.count, is_kept || becomes);
 			assert_lost(
 				&converted, becomes ? trait : 0, is_kept || becomes ? 0 : trait, 1);
@@ -284,20 +284,20 @@ TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 TEST(a_reference_without_a_size_is_left_out_if_one_is_required)
 {
 	struct bc_entry entries[3] = {reference(BC_REQ_MEMREAD, 0),
-		reference(BC_REQ_MEMREAD, BC_HAS_SIZE), reference(BC_REQ_MEMREAD, BC_HAS_SIZE)};
+		reference(BC_REQ_MEMREAD, BC_TRAIT_SIZE), reference(BC_REQ_MEMREAD, BC_TRAIT_SIZE)};
 
-	assert_int_equal(bc_format_info(BC_FORMAT_TARMAC)->needs, BC_HAS_SIZE);
+	assert_int_equal(bc_format_info(BC_FORMAT_TARMAC)->needed_traits, BC_TRAIT_SIZE);
 	entries[1].size = 4;
 	struct converted converted = convert(BC_FORMAT_TARMAC, false, entries, 3);
 	assert_int_equal(converted.count, 1);
 	assert_int_equal(converted.entries[0].size, 4);
-	assert_lost(&converted, 0, BC_HAS_SIZE, 2);
+	assert_lost(&converted, 0, BC_TRAIT_SIZE, 2);
 }
 
 TEST(counts_continue_from_batch_to_batch)
 {
 	struct bc_format_options options = bc_format_options_default();
-	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_HAS_TIME);
+	struct bc_entry entry = reference(BC_REQ_MEMREAD, BC_TRAIT_TIME);
 	const struct bc_entry *run;
 	struct bc_entry_converter fitting;
 
@@ -308,5 +308,5 @@ TEST(counts_continue_from_batch_to_batch)
 		assert_ptr_equal(run, &entry);
 		assert_int_equal(bc_entry_converter_next(&fitting, &run), 0);
 	}
-	assert_int_equal(fitting.reduced[__builtin_ctz(BC_HAS_TIME)], 5);
+	assert_int_equal(fitting.trait_losses[__builtin_ctz(BC_TRAIT_TIME)], 5);
 }

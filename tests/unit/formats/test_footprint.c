@@ -23,7 +23,7 @@ static void add_reference(struct bc_footprint *f, unsigned type, uint64_t addr, 
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, type, addr, 0);
-	entry.has = size != 0 ? BC_HAS_SIZE : 0;
+	entry.traits = size != 0 ? BC_TRAIT_SIZE : 0;
 	entry.size = size;
 	bc_footprint_reference(f, &entry);
 }
@@ -129,7 +129,7 @@ TEST(address_spaces_up_to_the_limit_are_counted_separately)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 1);
-	entry.has = BC_HAS_SPACE;
+	entry.traits = BC_TRAIT_SPACE;
 	for (unsigned i = 0; i < 2 * BC_LINE_SPACES; i++) {
 		entry.space = i % BC_LINE_SPACES << 16 | i % BC_LINE_SPACES >> 4;
 		bc_footprint_reference(&f, &entry);

@@ -34,7 +34,7 @@ TEST(loads_stores_modifies_and_fetches_are_read)
 	assert_int_equal(parsed.count, 4);
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(parsed.entries[i].kind, BC_ENTRY_REFERENCE);
-		assert_int_equal(parsed.entries[i].has, BC_HAS_SIZE);
+		assert_int_equal(parsed.entries[i].traits, BC_TRAIT_SIZE);
 		assert_int_equal(parsed.entries[i].type, expected[i].type);
 		assert_true(parsed.entries[i].addr == expected[i].addr);
 		assert_int_equal(parsed.entries[i].size, expected[i].size);
@@ -77,7 +77,7 @@ TEST(addresses_have_64_bits_and_sizes_32)
 		assert_int_equal(parsed.count, 1);
 		assert_true(parsed.entries[0].addr == formatted_edges[i]);
 		assert_int_equal(parsed.entries[0].size, size);
-		assert_int_equal(parsed.entries[0].has, size != 0 ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[0].traits, size != 0 ? BC_TRAIT_SIZE : 0);
 		parsed_free(&parsed);
 	}
 	assert_malformed(

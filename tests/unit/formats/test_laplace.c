@@ -37,7 +37,7 @@ TEST(a_record_is_read_in_either_byte_order)
 		assert_int_equal(parsed.count, 1);
 		assert_int_equal(e->kind, BC_ENTRY_REFERENCE);
 		assert_int_equal(e->type, BC_REQ_MEMREAD);
-		assert_int_equal(e->has, BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_SPACE);
+		assert_int_equal(e->traits, BC_TRAIT_TIME | BC_TRAIT_SIZE | BC_TRAIT_SPACE);
 		assert_true(e->number == 0);
 		assert_true(e->tick == UINT64_C(0x123456789abcdef0));
 		assert_int_equal(e->size, 4);
@@ -75,7 +75,7 @@ TEST(every_printable_letter_is_kept_and_no_other_byte_is_a_type)
 		}
 		const struct bc_entry *e = &parsed.entries[0];
 		bool is_named = c == 'r' || c == 'w' || c == 'f';
-		assert_int_equal((e->has & BC_HAS_LETTER) != 0, !is_named);
+		assert_int_equal((e->traits & BC_TRAIT_LETTER) != 0, !is_named);
 		assert_int_equal(e->letter, is_named ? 0 : c);
 		assert_int_equal(e->type, c == 'r'               ? (unsigned)BC_REQ_MEMREAD
 					  : c == 'w'             ? (unsigned)BC_REQ_MEMWRITE
@@ -102,7 +102,7 @@ TEST(length_zero_means_unknown_in_both_directions)
 {
 	struct parsed parsed = parse_text(BC_FORMAT_LAPLACE_TEXT, "", "r 5 0 0 10\n");
 
-	assert_int_equal(parsed.entries[0].has, BC_HAS_TIME | BC_HAS_SPACE);
+	assert_int_equal(parsed.entries[0].traits, BC_TRAIT_TIME | BC_TRAIT_SPACE);
 	struct printed printed = print_entries(BC_FORMAT_LAPLACE_TEXT, "", parsed.entries, 1);
 	assert_string_equal(printed.text, "r 5 0 0 10\n");
 	free(printed.text);
@@ -164,11 +164,11 @@ TEST(references_without_times_get_one_tick_each)
 
 	for (unsigned i = 0; i < 5; i++)
 		bc_entry_reference(&entries[i], BC_REQ_MEMWRITE, 0x10 + i, i);
-	entries[2].has = BC_HAS_TIME;
+	entries[2].traits = BC_TRAIT_TIME;
 	entries[2].tick = 0x100;
 	entries[3].space = 7; /* ignored: the entry has no address space */
 	entries[4].type = BC_REQ_FETCH;
-	entries[4].has = BC_HAS_SIZE | BC_HAS_SPACE;
+	entries[4].traits = BC_TRAIT_SIZE | BC_TRAIT_SPACE;
 	entries[4].size = 0xABCD;
 	entries[4].space = 7;
 	struct printed printed = print_entries(BC_FORMAT_LAPLACE_TEXT, "", entries, 5);
@@ -176,7 +176,7 @@ TEST(references_without_times_get_one_tick_each)
 					  "f 102 abcd 7 14\n");
 	free(printed.text);
 
-	entries[0].has = BC_HAS_TIME;
+	entries[0].traits = BC_TRAIT_TIME;
 	entries[0].tick = UINT64_MAX;
 	for (int is_text = 0; is_text < 2; is_text++) {
 		printed = print_entries(
@@ -202,7 +202,7 @@ TEST(a_value_too_large_for_a_record_is_an_error)
 	entry.addr = UINT64_C(0x8888ffff3e456a21);
 	assert_refused(BC_FORMAT_LAPLACE, "", &entry, "address 0x8888ffff3e456a21 doesn't fit");
 	entry.addr = UINT32_MAX;
-	entry.has = BC_HAS_SIZE;
+	entry.traits = BC_TRAIT_SIZE;
 	for (uint32_t size = 254; size < 258; size++) {
 		entry.size = size;
 		struct printed printed = print_entries(BC_FORMAT_LAPLACE, "", &entry, 1);
@@ -247,7 +247,7 @@ TEST(kernel_events_have_tag_time_and_rest_and_are_kept_verbatim)
 
 	assert_int_equal(parsed.count, 2);
 	assert_int_equal(parsed.entries[0].kind, BC_ENTRY_KERNEL);
-	assert_int_equal(parsed.entries[0].has, BC_HAS_TIME | BC_HAS_LETTER);
+	assert_int_equal(parsed.entries[0].traits, BC_TRAIT_TIME | BC_TRAIT_LETTER);
 	assert_int_equal(parsed.entries[0].letter, 'F');
 	assert_true(parsed.entries[0].tick == UINT64_C(0x123456789abcdef7));
 	assert_true(bc_text_is(parsed.entries[0].kernel.rest, "100 77"));

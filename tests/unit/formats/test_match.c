@@ -207,7 +207,7 @@ static void make_a(struct rows *r, size_t count, bool has_time)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t addr = i % 50 < 40 ? i % 10 * 4 : dice_below(&dice, 100000);
 		bc_entry_reference(&r->a[i], dice_below(&dice, 2), addr, i);
-		r->a[i].has = BC_HAS_SIZE | (has_time ? BC_HAS_TIME : 0);
+		r->a[i].traits = BC_TRAIT_SIZE | (has_time ? BC_TRAIT_TIME : 0);
 		r->a[i].size = 4;
 		tick += 5 + dice_below(&dice, 10);
 		r->a[i].tick = has_time ? tick : 0;

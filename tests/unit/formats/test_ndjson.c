@@ -8,13 +8,13 @@
 #include "tests/support/sample_entries.h"
 #include "tests/support/test.h"
 
-#define BYU_HOLDS                                                                      \
-	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
-		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
+#define BYU_TRAITS                                                                               \
+	(BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_CYCLE | BC_TRAIT_P6 | BC_TRAIT_INVALID | \
+		BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
 
-static void check(uint32_t holds, const struct bc_entry *entry, const char *expected)
+static void check(bc_traits traits, const struct bc_entry *entry, const char *expected)
 {
-	char *text = print_text(BC_FORMAT_NDJSON, holds, entry, 1);
+	char *text = print_text(BC_FORMAT_NDJSON, traits, entry, 1);
 
 	assert_string_equal(text, expected);
 	free(text);
@@ -25,7 +25,7 @@ TEST(each_kind_has_its_keys)
 	struct bc_entry entry;
 
 	entry = whole_reference();
-	check(ALL_HOLDS, &entry,
+	check(ALL_TRAITS, &entry,
 		"{\"kind\":\"reference\",\"number\":7,\"tick\":99,\"unit\":\"clk\",\"epoch\":1,"
 		"\"type\":\"MEMREAD\",\"addr\":\"0x1e5\",\"size\":4,\"attr\":3,\"proc\":2,"
 		"\"delta\":12,\"letter\":\"x\",\"space\":\"0x9f8e7\",\"phys\":\"0x8000001e5\","
@@ -33,51 +33,51 @@ TEST(each_kind_has_its_keys)
 		"\"0x1e0\",\"byte_enables\":\"0xf0\","
 		"\"control\":\"0xd5\",\"line\":\"the line\"}\n");
 	entry = whole_instruction();
-	check(ALL_HOLDS & ~(uint32_t)BC_CAN_EVENT, &entry,
+	check(ALL_TRAITS & ~(uint32_t)BC_TRAIT_EVENT, &entry,
 		"{\"kind\":\"instruction\",\"number\":3,\"tick\":271,\"unit\":\"ns\","
 		"\"addr\":\"0xffffffc000080000\",\"size\":4,\"proc\":1,\"phys\":\"0x80000\","
 		"\"effect\":\"skipped\",\"id\":12,\"set\":\"O\",\"mode\":\"EL3h_s\","
 		"\"opcode\":\"0x0000001f\",\"disassembly\":\"add  x0, x1, \\\"#1\\\"\","
 		"\"line\":\"271 ns IT ...\"}\n");
 	entry = whole_uop();
-	check(BC_CAN_UOP, &entry,
+	check(BC_TRAIT_UOP, &entry,
 		"{\"kind\":\"uop\",\"number\":5,\"step\":1,\"pc\":\"0x440d7e\",\"src1\":4,"
 		"\"src2\":-1,\"dest\":49,\"flags\":\"W\",\"branch\":\"-\",\"access\":\"L\","
 		"\"immediate\":-24,\"mem_addr\":\"0x7fffffffe588\",\"fallthrough\":\"0x440d82\","
 		"\"target\":\"0x0\",\"macro\":\"MOVS_L,X\",\"micro\":\"LOAD\"}\n");
 	entry = whole_register();
-	check(BC_CAN_REGISTER | BC_HAS_TIME | BC_CAN_LINE, &entry,
+	check(BC_TRAIT_REGISTER | BC_TRAIT_TIME | BC_TRAIT_LINE, &entry,
 		"{\"kind\":\"register\",\"number\":4,\"tick\":271,\"unit\":\"ns\","
 		"\"register\":\"cpsr\",\"value\":\"0000_00d3\"}\n");
 	entry = whole_kernel_event();
-	check(BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER, &entry,
+	check(BC_TRAIT_KERNEL | BC_TRAIT_TIME | BC_TRAIT_LETTER, &entry,
 		"{\"kind\":\"kernel\",\"number\":2,\"tick\":1311768467463790334,\"tag\":\"M\","
 		"\"rest\":\"100 1a2b3c4d foobar.so\"}\n");
 	entry = whole_line("BR\tx");
-	check(BC_CAN_LINE, &entry, "{\"kind\":\"line\",\"number\":6,\"line\":\"BR\\tx\"}\n");
+	check(BC_TRAIT_LINE, &entry, "{\"kind\":\"line\",\"number\":6,\"line\":\"BR\\tx\"}\n");
 }
 
 TEST(each_event_has_its_keys)
 {
-	const uint32_t holds = BYU_HOLDS | BC_CAN_EVENT;
+	const bc_traits traits = BYU_TRAITS | BC_TRAIT_EVENT;
 	struct bc_entry entry;
 
 	entry = whole_event(0, "");
-	check(holds, &entry, "{\"kind\":\"epoch\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
+	check(traits, &entry, "{\"kind\":\"epoch\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
 	entry = whole_event(BC_EVENT_GAP, "");
-	check(holds, &entry,
+	check(traits, &entry,
 		"{\"kind\":\"gap\",\"number\":40,\"tick\":1000,\"epoch\":2,\"cause\":\"disk\","
 		"\"lost\":250,\"exact\":true,\"duration_ns\":17}\n");
 	entry.note.event.exact = false;
 	entry.note.event.duration_ns = 0;
-	check(holds, &entry,
+	check(traits, &entry,
 		"{\"kind\":\"gap\",\"number\":40,\"tick\":1000,\"epoch\":2,\"cause\":\"disk\","
 		"\"lost\":250,\"exact\":false}\n");
 	entry = whole_event(BC_EVENT_MARK, "here");
-	check(holds, &entry,
+	check(traits, &entry,
 		"{\"kind\":\"mark\",\"number\":40,\"tick\":1000,\"epoch\":2,\"text\":\"here\"}\n");
 	entry = whole_event(BC_EVENT_TRIGGER, "");
-	check(holds, &entry, "{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
+	check(traits, &entry, "{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
 }
 
 /* Decodes the UTF-8 character at `at` arithmetically and checks that encoding it in the fewest
@@ -148,7 +148,7 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 			expected[count] = text[i];
 		i += (uint32_t)(length != 0 ? length : 1);
 	}
-	options.source_holds = BC_CAN_KERNEL;
+	options.source_traits = BC_TRAIT_KERNEL;
 	entry.kernel.rest = (struct bc_text){.at = (const char *)text, .bytes = bytes};
 	struct printed all = print_all(BC_FORMAT_NDJSON, &options, &entry, 1);
 	assert_memory_equal(all.text, before, strlen(before));
@@ -201,7 +201,7 @@ TEST(the_longest_line_of_controls_fits)
 
 	assert_non_null(bytes);
 	memset(bytes, 1, BC_LINE_MAX);
-	options.source_holds = ALL_HOLDS;
+	options.source_traits = ALL_TRAITS;
 	entries[1].line = (struct bc_text){.at = bytes, .bytes = BC_LINE_MAX - 1};
 	entries[1].instruction.disassembly = entries[1].line;
 	entries[1].instruction.set.bytes = 0;

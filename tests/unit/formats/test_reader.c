@@ -34,7 +34,7 @@ static void show_entry(FILE *out, const struct bc_entry *e)
 {
 	fprintf(out,
 		"%" PRIu64 ": kind %u type %x addr %" PRIx64 " has %x size %u attr %u proc %u ",
-		e->number, e->kind, e->type, e->addr, e->has, e->size, e->attr, e->proc);
+		e->number, e->kind, e->type, e->addr, e->traits, e->size, e->attr, e->proc);
 	fprintf(out, "tick %" PRIu64 " delta %" PRIx64 " epoch %u%s", e->tick, e->delta, e->epoch,
 		e->is_inexact ? " inexact" : "");
 	if (e->kind == BC_ENTRY_UOP) {
@@ -79,7 +79,7 @@ static void skip_some(
 	if (!bc_reader_run(reader, &batch->entries[at], &run) || run.count <= rest)
 		return;
 	const struct bc_entry *entry = &batch->entries[at];
-	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
+	bool is_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
 	assert_int_equal(run.each, is_sample ? BC_BCP1_SAMPLE_BYTES : BC_RECORD_BYTES);
 	if (is_sample)
 		assert_memory_equal(run.bytes, entry->sample, BC_SAMPLE_BYTES);
@@ -451,7 +451,7 @@ TEST(a_board_stream_is_read_completely)
 			assert_int_equal(e->size, r.size);
 			assert_int_equal(e->attr, r.attr);
 			assert_int_equal(e->proc, r.proc);
-			assert_true((e->has & BC_HAS_SAMPLE) != 0);
+			assert_true((e->traits & BC_TRAIT_SAMPLE) != 0);
 			if (n != 0)
 				assert_true(e->tick - tick == r.time);
 			tick = e->tick;

@@ -117,7 +117,7 @@ static struct printed print_parts(const struct parts *parts, enum bc_format form
 	struct printed printed;
 	size_t left = first;
 
-	options.source_holds = bc_format_info(BC_FORMAT_SEGMENT)->holds;
+	options.source_traits = bc_format_info(BC_FORMAT_SEGMENT)->traits;
 	print_run_start(&run, &printed, format, &options, 100);
 	*taken = 0;
 	for (size_t i = 0; i < parts->count && printed.rc == 0; i++) {
@@ -154,7 +154,8 @@ static size_t assert_prints_like_entries(
 	assert_int_equal(printed.refused, expected.refused);
 	assert_string_equal(printed.err, expected.err);
 	assert_int_equal(printed.splits, expected.splits);
-	assert_memory_equal(printed.reduced, expected.reduced, sizeof(expected.reduced));
+	assert_memory_equal(
+		printed.trait_losses, expected.trait_losses, sizeof(expected.trait_losses));
 	assert_memory_equal(printed.left_out, expected.left_out, sizeof(expected.left_out));
 	assert_int_equal(printed.trace.n, expected.trace.n);
 	if (expected.trace.n != 0)

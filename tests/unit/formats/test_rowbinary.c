@@ -13,7 +13,7 @@ static struct bc_entry entry_at(uint64_t tick)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMWRITE, 0x12345678, tick);
-	entry.has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME;
+	entry.traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
 	entry.size = 0xA1;
 	entry.attr = 0xB2;
 	entry.proc = 0xC3;
@@ -103,7 +103,7 @@ TEST(t_is_the_absolute_tick_of_a_boards_samples)
 	entries[4].epoch = 1;
 	struct printed out = print_entries(entries, 5, BC_FORMAT_BCP1, BC_FORMAT_ROWBINARY, NULL);
 	assert_int_equal(out.rc, 0);
-	assert_int_equal(reduced_of(&out, BC_HAS_TIME), 1);
+	assert_int_equal(reduced_of(&out, BC_TRAIT_TIME), 1);
 	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(bc_le64(out.trace.bytes + i * 32 + 12), ticks[i]);
 		assert_int_equal(bc_le32(out.trace.bytes + i * 32 + 28), times[i]);

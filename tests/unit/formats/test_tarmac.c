@@ -126,15 +126,15 @@ static int describe(char *out, size_t room, const struct bc_entry *e)
 	char phys[24] = "";
 	char id[32] = "";
 
-	if (e->has & BC_HAS_PROC)
+	if (e->traits & BC_TRAIT_PROC)
 		snprintf(cpu, sizeof(cpu), " cpu%u", e->proc);
-	if (e->has & BC_HAS_TIME)
+	if (e->traits & BC_TRAIT_TIME)
 		snprintf(time, sizeof(time), "%" PRIu64 " %s", e->tick, bc_unit_name(e->unit));
-	if (e->has & BC_HAS_PHYS)
+	if (e->traits & BC_TRAIT_PHYS)
 		snprintf(phys, sizeof(phys), ":%" PRIx64, e->phys);
 	switch (e->kind) {
 	case BC_ENTRY_INSTRUCTION:
-		assert_true(((e->has & BC_HAS_SIZE) != 0) == (e->size != 0));
+		assert_true(((e->traits & BC_TRAIT_SIZE) != 0) == (e->size != 0));
 		if (i->has_id)
 			snprintf(id, sizeof(id), " #%" PRIu64, i->id);
 		return snprintf(out, room,
@@ -143,8 +143,8 @@ static int describe(char *out, size_t room, const struct bc_entry *e)
 			(int)i->set.bytes, i->set.at, (int)i->mode.bytes, i->mode.at,
 			(int)i->disassembly.bytes, i->disassembly.at);
 	case BC_ENTRY_REFERENCE:
-		assert_true(e->has & BC_HAS_SIZE);
-		if (!(e->has & BC_HAS_DATA))
+		assert_true(e->traits & BC_TRAIT_SIZE);
+		if (!(e->traits & BC_TRAIT_DATA))
 			return snprintf(out, room, "%s%s %s %" PRIx64 "%s %u unknown", time, cpu,
 				bc_ref_type_name(e->type), e->addr, phys, e->size);
 		return snprintf(out, room, "%s%s %s %" PRIx64 "%s %u %" PRIx64, time, cpu,
@@ -401,7 +401,7 @@ TEST(a_time_may_have_a_fraction_or_no_unit)
 		struct lines l = line_read(times[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
 		assert_int_not_equal(l.entries[0].kind, BC_ENTRY_LINE);
-		assert_true((l.entries[0].has & BC_HAS_TIME) != 0);
+		assert_true((l.entries[0].traits & BC_TRAIT_TIME) != 0);
 		assert_int_equal(l.entries[0].tick, times[i].tick);
 		assert_int_equal(l.entries[0].unit, times[i].unit);
 		lines_free(&l);
@@ -580,7 +580,7 @@ TEST(a_continuation_line_has_the_kind_of_its_access)
 static char *print_all(
 	const struct bc_entry *entries, size_t count, size_t *n, int wanted, char err[160])
 {
-	uint64_t reduced[BC_TRAIT_BITS] = {0};
+	uint64_t trait_losses[BC_TRAIT_BITS] = {0};
 	struct bc_format_options options = bc_format_options_default();
 	void *state = bc_printer_start(&bc_tarmac_printer, &options);
 	char *text = NULL;
@@ -594,7 +594,7 @@ static char *print_all(
 			.count = count,
 			.out = text + *n,
 			.capacity = BC_PRINT_MAX,
-			.reduced = reduced};
+			.trait_losses = trait_losses};
 		int rc = bc_tarmac_printer.print(state, &p);
 		*n += p.used;
 		if (rc != 0) {
@@ -690,18 +690,18 @@ TEST(references_of_other_formats_are_printed)
 	size_t n;
 
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
-	e[0].has = BC_HAS_SIZE | BC_HAS_PROC;
+	e[0].traits = BC_TRAIT_SIZE | BC_TRAIT_PROC;
 	e[0].size = 4;
 	e[0].proc = 2;
 	/* A modify is split into a read and a write, which is_continued. */
 	bc_entry_reference(&e[1], BC_REQ_MEMREAD, 0x1FFFFFFFF, 1);
-	e[1].has = BC_HAS_SIZE;
+	e[1].traits = BC_TRAIT_SIZE;
 	e[1].size = 1;
 	e[2] = e[1];
 	e[2].type = BC_REQ_MEMWRITE;
 	e[2].is_continued = true;
 	bc_entry_reference(&e[3], BC_REQ_MEMWRITE, UINT64_MAX, 2);
-	e[3].has = BC_HAS_SIZE | BC_HAS_TIME | BC_HAS_DATA;
+	e[3].traits = BC_TRAIT_SIZE | BC_TRAIT_TIME | BC_TRAIT_DATA;
 	e[3].size = 2;
 	e[3].tick = UINT64_MAX;
 	e[3].data = 0xFFFF1234; /* 2 of the bytes are valid */
@@ -725,7 +725,7 @@ TEST(a_reference_without_a_size_is_refused)
 	size_t n;
 
 	bc_entry_reference(&e[0], BC_REQ_MEMREAD, 0x8034, 0);
-	e[0].has = BC_HAS_SIZE;
+	e[0].traits = BC_TRAIT_SIZE;
 	e[0].size = BC_TARMAC_ACCESS_MAX;
 	e[1] = e[0];
 	e[1].size = 0;
@@ -878,7 +878,7 @@ TEST(more_names_than_fit_have_no_number)
 	assert_int_equal(count, 300);
 	assert_int_equal(notes.unnumbered, 300 - 256);
 	for (size_t i = 0; i < 300; i++) {
-		assert_int_equal((entries[i].has & BC_HAS_PROC) != 0, i < 256);
+		assert_int_equal((entries[i].traits & BC_TRAIT_PROC) != 0, i < 256);
 		assert_int_equal(entries[i].proc, i < 256 ? i : 0);
 	}
 	free(text);

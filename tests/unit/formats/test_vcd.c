@@ -8,8 +8,8 @@
 #include "tests/support/printed.h"
 #include "tests/support/test.h"
 
-#define TIMED (BC_CAN_REFERENCE | BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_ATTR)
-#define UNITS (TIMED | BC_CAN_INSTRUCTION | BC_CAN_REGISTER)
+#define TIMED (BC_TRAIT_REFERENCE | BC_TRAIT_TIME | BC_TRAIT_SIZE | BC_TRAIT_ATTR)
+#define UNITS (TIMED | BC_TRAIT_INSTRUCTION | BC_TRAIT_REGISTER)
 
 #define VARIABLES                           \
 	" $end\n"                           \
@@ -25,11 +25,11 @@
 	"$enddefinitions $end\n"
 
 static struct printed print_vcd(
-	uint32_t holds, uint64_t clock_hz, const struct bc_entry *entries, size_t count)
+	bc_traits traits, uint64_t clock_hz, const struct bc_entry *entries, size_t count)
 {
 	struct bc_format_options options = bc_format_options_default();
 
-	options.source_holds = holds;
+	options.source_traits = traits;
 	options.clock_hz = clock_hz;
 	return print_all(BC_FORMAT_VCD, &options, entries, count);
 }
@@ -48,7 +48,7 @@ static struct bc_entry at_tick(uint64_t tick)
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x10, 0);
-	entry.has = BC_HAS_TIME;
+	entry.traits = BC_TRAIT_TIME;
 	entry.tick = tick;
 	return entry;
 }
@@ -76,7 +76,7 @@ static void check_times(
 	assert_int_equal(times_of(all, times, 16), count);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(times[i], expected[i]);
-	assert_int_equal(all->reduced[__builtin_ctz(BC_HAS_TIME)], lost);
+	assert_int_equal(all->trait_losses[__builtin_ctz(BC_TRAIT_TIME)], lost);
 }
 
 #define CHECK_TIMES(all, lost, ...)                       \
@@ -88,18 +88,18 @@ TEST(only_changes_are_written)
 	struct bc_entry entries[4] = {at_tick(5), at_tick(7), at_tick(8), at_tick(1000)};
 
 	for (int i = 0; i < 4; i++) {
-		entries[i].has |= BC_HAS_SIZE | BC_HAS_ATTR;
+		entries[i].traits |= BC_TRAIT_SIZE | BC_TRAIT_ATTR;
 		entries[i].size = 8;
 		entries[i].attr = 3;
 	}
 	entries[1].type = BC_REQ_MEMWRITE;
 	entries[2].type = 0xF2;
 	entries[2].addr = UINT64_MAX;
-	entries[2].has &= ~(uint32_t)BC_HAS_SIZE;
+	entries[2].traits &= ~(uint32_t)BC_TRAIT_SIZE;
 	entries[3].type = BC_REF_INVALIDATE;
 	entries[3].size = UINT32_MAX;
 	entries[3].proc = 0xFFFF;
-	entries[3].has |= BC_HAS_PROC;
+	entries[3].traits |= BC_TRAIT_PROC;
 	entries[3].addr = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
 	assert_string_equal(all.text,
@@ -113,7 +113,7 @@ TEST(only_changes_are_written)
 		"b11111111111111111111111111111111 @\nb1111111111111111 B\n"
 		"#996\n");
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
-		assert_int_equal(all.reduced[i], 0);
+		assert_int_equal(all.trait_losses[i], 0);
 	printed_free(&all);
 }
 
@@ -131,12 +131,12 @@ TEST(without_times_each_reference_takes_one_tick)
 	struct bc_entry entries[3] = {at_tick(0), at_tick(0), at_tick(0)};
 
 	for (int i = 0; i < 3; i++)
-		entries[i].has = 0;
-	struct printed all = print_vcd(BC_CAN_REFERENCE, 0, entries, 3);
+		entries[i].traits = 0;
+	struct printed all = print_vcd(BC_TRAIT_REFERENCE, 0, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1, 2, 3);
 	assert_non_null(strstr(all.text, "the trace has no times: each reference is one tick "));
 	printed_free(&all);
-	all = print_vcd(BC_CAN_REFERENCE, 1000000, entries, 3);
+	all = print_vcd(BC_TRAIT_REFERENCE, 1000000, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1000000, 2000000, 3000000);
 	printed_free(&all);
 }
@@ -145,10 +145,10 @@ TEST(an_entry_without_a_time_has_that_of_the_previous_one)
 {
 	struct bc_entry entries[3] = {at_tick(6), at_tick(0), at_tick(9)};
 
-	entries[1].has = 0;
+	entries[1].traits = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 3, 4);
-	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 1);
+	assert_int_equal(all.trait_losses[__builtin_ctz(BC_TRAIT_REFERENCE)], 1);
 	printed_free(&all);
 }
 
@@ -158,7 +158,7 @@ TEST(simultaneous_references_are_counted)
 
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
 	CHECK_TIMES(&all, 0, 0, 1, 2);
-	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 2);
+	assert_int_equal(all.trait_losses[__builtin_ctz(BC_TRAIT_REFERENCE)], 2);
 	assert_non_null(strstr(all.text, "#1\nb11 =\n"));
 	printed_free(&all);
 }
@@ -259,7 +259,7 @@ static struct bc_entry event_at(uint64_t tick, unsigned kind, const char *text)
 	struct bc_entry entry = at_tick(tick);
 
 	entry.kind = BC_ENTRY_EVENT;
-	entry.has = 0;
+	entry.traits = 0;
 	entry.note.event = (struct bc_event){.kind = (uint8_t)kind,
 		.cause = BC_GAP_BOARD,
 		.exact = true,
@@ -275,10 +275,10 @@ TEST(each_processor_has_a_scope_and_a_gap_makes_all_unknown)
 	static const uint16_t procs[] = {0, 1, 300, 0, 0, 1};
 
 	for (int i = 0; i < 6; i++) {
-		entries[i].has |= entries[i].kind == BC_ENTRY_REFERENCE ? BC_HAS_PROC : 0;
+		entries[i].traits |= entries[i].kind == BC_ENTRY_REFERENCE ? BC_TRAIT_PROC : 0;
 		entries[i].proc = procs[i];
 	}
-	struct printed all = print_vcd(TIMED | BC_HAS_PROC | BC_CAN_EVENT, 0, entries, 6);
+	struct printed all = print_vcd(TIMED | BC_TRAIT_PROC | BC_TRAIT_EVENT, 0, entries, 6);
 	assert_non_null(strstr(all.text, "$scope module processor1 $end\n"
 					 "$var wire 64 ( seq [63:0] $end\n"));
 	assert_non_null(strstr(all.text, "$scope module others $end\n"
@@ -291,7 +291,7 @@ TEST(each_processor_has_a_scope_and_a_gap_makes_all_unknown)
 					"bx =\nbx >\ns C\nbx ?\nbx B\n1x\nb10100 w\nsboard v\n"
 					"#15\n1y\nsa\\040b v\n"
 					"b11 (\nb10000 )\nb1 *\nsMEMREAD .\n#16\n");
-	assert_int_equal(all.reduced[__builtin_ctz(BC_CAN_REFERENCE)], 0);
+	assert_int_equal(all.trait_losses[__builtin_ctz(BC_TRAIT_REFERENCE)], 0);
 	printed_free(&all);
 }
 
@@ -304,13 +304,13 @@ TEST(each_event_toggles_its_bit_and_losses_add_up)
 
 	for (size_t i = 4; i < COUNT_OF(entries); i++)
 		entries[i].epoch = 1;
-	struct printed all = print_vcd(TIMED | BC_CAN_EVENT, 0, entries, COUNT_OF(entries));
+	struct printed all = print_vcd(TIMED | BC_TRAIT_EVENT, 0, entries, COUNT_OF(entries));
 	assert_string_equal(body(&all), "$comment time 0 is tick 5 $end\n#0\n0x\n0y\n0z\nb0 w\n"
 					"b0 =\nb10000 >\nb1 ?\nsMEMREAD C\n"
 					"#1\nbx =\nbx >\ns C\nbx ?\n1x\nb10100 w\nsboard v\n"
 					"#2\n0x\nb101000 w\nsboard v\n"
 					"#7\n1y\nsa\\134b v\n#8\n0y\nsc v\n"
 					"#9\nb1 =\nb10000 >\nb1 ?\nsMEMREAD C\n#12\nb10 =\n#13\n");
-	assert_int_equal(all.reduced[__builtin_ctz(BC_HAS_TIME)], 1);
+	assert_int_equal(all.trait_losses[__builtin_ctz(BC_TRAIT_TIME)], 1);
 	printed_free(&all);
 }
