@@ -5,7 +5,7 @@
  * fits in a hole, which it then shrinks or splits, and otherwise a duplicate. Chunks without
  * records are ordered by their numbers.
  *
- * Segments are followed in the same way: those between two that are here are absent, and are named
+ * Segments are followed in the same way: those between two that are here are a hole, which is named
  * with the records that are missing. Where nothing of a segment could be read, how many records it
  * had is unknown. */
 #include "formats/segment/sequence_check.h"
@@ -96,7 +96,7 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->has_number = false;
 	c->has_last = false;
 	c->has_segment = false;
-	c->absent_count = 0;
+	c->hole.count = 0;
 	c->is_unread = false;
 	c->is_start_unknown = false;
 }
@@ -112,16 +112,16 @@ static void start_recording(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 }
 
 /* Adds a segment that is here, with its first record. Segments between it and the previous one are
- * absent. */
+ * a hole. */
 static void note_segment(struct bc_sequence_check *c, uint32_t segment, uint64_t first)
 {
 	if (c->has_segment && segment <= c->latest_segment)
 		return;
 	if (c->has_segment && segment - c->latest_segment > 1) {
-		if (c->absent_count == 0)
-			c->absent_first = c->latest_segment + 1;
-		c->absent_count = segment - c->absent_first;
-		c->absent_end = first;
+		if (c->hole.count == 0)
+			c->hole.first = c->latest_segment + 1;
+		c->hole.count = segment - c->hole.first;
+		c->hole_end = first;
 	}
 	c->has_segment = true;
 	c->latest_segment = segment;
@@ -221,8 +221,8 @@ bool bc_sequence_check_named(
 		return false;
 	}
 	note_segment(c, name.segment, 0);
-	*missing = (struct bc_missing_segments){.first = c->absent_first, .count = c->absent_count};
-	c->absent_count = 0;
+	*missing = c->hole;
+	c->hole.count = 0;
 	c->is_unread = true;
 	return missing->count != 0;
 }
@@ -343,15 +343,15 @@ static void set_place(
 {
 	struct bc_missing_segments *place = &missing->place;
 
-	*place = (struct bc_missing_segments){.first = c->absent_first,
-		.count = c->absent_count,
+	*place = (struct bc_missing_segments){.first = c->hole.first,
+		.count = c->hole.count,
 		.records = missing->records,
 		.from = info->first_record - missing->records};
 	if (place->count != 0 && c->is_unread)
 		place->records = 0;
-	else if (place->count != 0 && c->absent_end - c->next < place->records)
-		place->records = c->absent_end - c->next;
-	c->absent_count = 0;
+	else if (place->count != 0 && c->hole_end - c->next < place->records)
+		place->records = c->hole_end - c->next;
+	c->hole.count = 0;
 	c->is_unread = false;
 }
 

@@ -86,12 +86,11 @@ struct bc_sequence_check {
 	 * to be here since the latest chunk. */
 	bool has_segment;
 	uint32_t latest_segment;
-	uint32_t absent_first;
-	uint32_t absent_count;
-	uint64_t absent_end;   /* number of the first record after these */
-	bool is_unread;        /* nothing of the highest one could be read */
-	bool is_start_unknown; /* nor of the recording so far */
-	bool has_last;         /* `last` is the header of the chunk that ends before `next` */
+	struct bc_missing_segments hole; /* only its segments */
+	uint64_t hole_end;               /* number of the first record after these */
+	bool is_unread;                  /* nothing of the highest one could be read */
+	bool is_start_unknown;           /* nor of the recording so far */
+	bool has_last; /* `last` is the header of the chunk that ends before `next` */
 	struct bc_chunk_info last;
 	struct bc_hole *holes; /* sorted */
 	size_t hole_count;
