@@ -209,6 +209,15 @@ static void add_file(
 		s->records += r->newest.table.rows[i].info.records;
 }
 
+/* Its end is missing and nobody is writing it: it was killed, and is not recovered yet. What its
+ * end lost is not known: the gap that recovery adds. A recording without a sequence number was not
+ * made by buscapd, and has no end. */
+static bool is_left_open(const struct bc_recording_summary *s)
+{
+	return !s->is_written && !s->has_end &&
+	       (bc_segment_path_is_partial(s->path) || s->header.sequence != 0);
+}
+
 /* Adds what the newest segment says. */
 static void add_newest(struct reader *r)
 {
@@ -221,6 +230,8 @@ static void add_newest(struct reader *r)
 		add_newest_rows(r);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
+	else if (is_left_open(s))
+		bc_loss_add(&s->loss, (struct bc_loss){.gaps = 1, .inexact = 1});
 }
 
 static void add_listed(struct reader *r, const struct bc_recording_list *list,
@@ -281,13 +292,12 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 }
 
 /* "recording": it is being written; "open": a segment is not sealed, or the end is missing;
- * "recovered": it was killed, or the power failed, and its end was added; or "sealed".
- * A recording without a sequence number was not made by buscapd, and has no end. */
+ * "recovered": it was killed, or the power failed, and its end was added; or "sealed". */
 static const char *state_name(const struct bc_recording_summary *s)
 {
 	if (s->is_written)
 		return "recording";
-	if (s->is_open || (!s->has_end && s->header.sequence != 0))
+	if (s->is_open || is_left_open(s))
 		return "open";
 	return s->has_end && bc_recording_end_is_recovered(&s->end) ? "recovered" : "sealed";
 }

@@ -30,11 +30,13 @@ struct bc_recording_summary {
 	uint64_t missing;          /* records in these, as far as known */
 	uint64_t bytes;            /* of the files */
 	uint64_t records;          /* by the indexes */
-	struct bc_loss loss; /* by gaps, or by the counts in the last chunk if these are more */
-	bool has_loss;       /* by those counts, even if not everything is counted */
-	bool is_counted;     /* `records` and the gaps are complete */
-	bool is_open;        /* a segment is not sealed */
-	bool is_written;     /* a process is writing its newest segment */
+	/* By gaps, or by the counts in the last chunk if these are more. If it was killed and is
+	 * not recovered yet, with the gap that its recovery adds. */
+	struct bc_loss loss;
+	bool has_loss;                    /* by those counts, even if not everything is counted */
+	bool is_counted;                  /* `records` and the gaps are complete */
+	bool is_open;                     /* a segment is not sealed */
+	bool is_written;                  /* a process is writing its newest segment */
 	char path[BC_RECORDING_PATH_MAX]; /* of the newest segment, relative to the directory */
 };
 

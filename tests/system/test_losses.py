@@ -25,12 +25,16 @@ def endless(rate):
 # ---- what happens; each returns the last status, or None
 
 
-def killed(out):
+def kill(out):
     with Daemon("--source", "sim:rate=20k", "-o", out, socket=out.parent / "s") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         daemon.process.kill()
         daemon.wait()
+
+
+def killed(out):
+    kill(out)
     equal(run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1", "-o", out, *SMALL).returncode, 0)
     for path in harness.segments(out)[1:]:
         path.unlink()
@@ -135,6 +139,35 @@ def test_everything_says_the_same(tmp, case):
     if missing:
         assert 0 < lossy < len(paths) - 3 and not gaps[lossy + 1], gaps
     check(tmp, out, [gap for some in gaps for gap in some], missing, status)
+
+
+def test_what_the_end_of_a_killed_recording_lost_is_unknown_before_and_after_its_recovery(tmp):
+    out = tmp / "out"
+    kill(out)
+    (path,) = out.glob("*.partial")
+
+    def summary():
+        first = run(BUSCAP, "info", "-j", out).stdout.splitlines()[0]
+        return json.loads(first), run(BUSCAP, "info", out).stdout.decode().splitlines()[1]
+
+    row, line = summary()
+    equal((row["state"], row["gaps"], row["lost"], row["inexact_gaps"]), ("open", 1, 0, 1), "killed")
+    assert "  unknown  " in line, line
+    # The daemon does not read the whole file: it says nothing, rather than that nothing was lost.
+    with Daemon("--source", "sim:rate=1", "--set", "recording.record=on-demand", "-o", tmp / "live", socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        (tmp / "live" / path.name).write_bytes(path.read_bytes())
+
+        def listed():
+            return json.loads(harness.http(daemon.socket, "/v1/recordings")[1])["recordings"]
+
+        harness.wait_until(lambda: len(listed()) == 1, "the recording is listed")
+        (one,) = listed()
+        equal((one["state"], one["lost"], one["gaps"], one["inexact_gaps"]), ("open", None, None, None), "API")
+    equal(run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1", "-o", out, *SMALL).returncode, 0)
+    recovered, line = summary()
+    equal((recovered["state"], recovered["gaps"], recovered["inexact_gaps"]), ("recovered", 1, 1), "recovered")
+    assert "  unknown  " in line or "  >= " in line, line
 
 
 def check(tmp, out, gaps, missing, status):
