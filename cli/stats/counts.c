@@ -146,21 +146,12 @@ void bc_string_counter_free(struct bc_string_counter *n)
 
 /* ---- entry counts */
 
-static void count_gap(struct bc_gap_count *count, const struct bc_event *gap)
-{
-	count->gaps++;
-	count->lost += gap->value;
-	count->inexact += !gap->exact;
-}
-
 void bc_entry_counts_event(struct bc_entry_counts *c, const struct bc_event *event)
 {
 	c->marks += event->kind == BC_EVENT_MARK;
 	c->triggers += event->kind == BC_EVENT_TRIGGER;
-	if (event->kind != BC_EVENT_GAP)
-		return;
-	count_gap(&c->gaps, event);
-	count_gap(&c->causes[event->cause < BC_GAP_CAUSES ? event->cause : 0], event);
+	if (event->kind == BC_EVENT_GAP)
+		bc_losses_add_gap(&c->losses, event);
 }
 
 static int count_uop(struct bc_entry_counts *c, const struct bc_uop *uop)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
+#include "formats/bus/loss.h"
 #include "formats/trace/entry.h"
 
 #define BC_STRING_COUNTER_MAX      (1u << 16)
@@ -49,18 +50,11 @@ void bc_string_counter_free(struct bc_string_counter *names);
 /* Counts everything in a trace other than references: gaps, marks, triggers and epochs;
  * instructions and micro-ops; register writes, kernel events and verbatim lines. */
 
-struct bc_gap_count {
-	uint64_t gaps;
-	uint64_t lost;    /* samples, a lower bound */
-	uint64_t inexact; /* gaps whose number of lost samples is only a lower bound or unknown */
-};
-
 /* An empty one is all zero. */
 struct bc_entry_counts {
 	uint64_t kinds[BC_ENTRY_KINDS]; /* entries by kind */
 
-	struct bc_gap_count gaps; /* with any cause */
-	struct bc_gap_count causes[BC_GAP_CAUSES];
+	struct bc_losses losses;
 	uint64_t marks;
 	uint64_t triggers;
 

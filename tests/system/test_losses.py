@@ -192,9 +192,10 @@ def check(tmp, out, gaps, missing, status):
     equal({"gaps": len(marks), "lost": sum(one["lost"] for one in marks), "inexact_gaps": sum(not one["exact"] for one in marks),
            "away_ns": sum(one["duration_ns"] for one in marks)}, wanted, "marks")
     (stats,) = lines("stats", "-j", out)
-    in_stats = {"gaps": stats["events"]["gaps"], "lost": stats["events"]["lost"], "inexact_gaps": stats["events"]["inexact"]}
+    in_stats = {"gaps": stats["events"]["gaps"], "lost": stats["events"]["lost"], "inexact_gaps": stats["events"]["inexact"],
+                "away_ns": stats["events"]["away_ns"]}
     # To it, missing segments are one more gap.
-    equal(in_stats, {**counts, "gaps": counts["gaps"] + bool(missing), "lost": counts["lost"] + missing}, "stats")
+    equal(in_stats, {**wanted, "gaps": counts["gaps"] + bool(missing), "lost": counts["lost"] + missing}, "stats")
     # Recordings.
     (row,) = lines("info", "-j", out)
     equal(losses(row), wanted, "info DIR")

@@ -303,11 +303,10 @@ TEST(gaps_marks_registers_and_kernel_events_are_counted)
 	count_entry(&h, &entry);
 	entry.kind = BC_ENTRY_LINE;
 	count_entry(&h, &entry);
-	assert_int_equal(h.gaps.gaps, 2);
-	assert_int_equal(h.gaps.lost, 34);
-	assert_int_equal(h.gaps.inexact, 1);
-	assert_int_equal(h.causes[BC_GAP_CRC].lost, 30);
-	assert_int_equal(h.causes[0].lost, 4);
+	assert_int_equal(bc_losses_sum(&h.losses).gaps, 2);
+	assert_int_equal(bc_losses_sum(&h.losses).inexact, 1);
+	assert_int_equal(h.losses.lost[BC_GAP_CRC], 30);
+	assert_int_equal(h.losses.lost[0], 4);
 	assert_int_equal(h.marks, 1);
 	assert_int_equal(h.triggers, 1);
 	assert_int_equal(h.registers.total, 1);
