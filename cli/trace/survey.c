@@ -24,13 +24,6 @@
 
 /* ---- gathering */
 
-static void add_gap(struct bc_gap_totals *sum, const struct bc_event *gap)
-{
-	sum->count++;
-	sum->lost += gap->value;
-	sum->is_inexact |= !gap->exact;
-}
-
 /* Stores an annotation. Returns 0 or -ENOMEM. */
 static int keep_annotation(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
@@ -83,9 +76,7 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 		const struct bc_event *event = &chunk->events[i];
 		switch (event->kind) {
 		case BC_EVENT_GAP:
-			add_gap(&info->gaps, event);
-			add_gap(&info->causes[event->cause < BC_GAP_CAUSES ? event->cause : 0],
-				event);
+			bc_losses_add_gap(&info->losses, event);
 			continue;
 		case BC_EVENT_MARK:
 			info->marks++;
@@ -396,21 +387,24 @@ static void print_header(struct bc_output *output, const struct bc_segment_info 
 
 static void print_gaps(struct bc_output *output, const struct bc_segment_info *info)
 {
+	const struct bc_loss sum = bc_losses_sum(&info->losses);
 	char causes[512] = "";
 	char lost[BC_LOST_TEXT_MAX];
+	char away[32] = "";
 	size_t at = 0;
 
-	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
-		const struct bc_gap_totals *sum = &info->causes[i];
-		if (sum->count != 0)
+	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
+		if (info->losses.gaps[i] != 0)
 			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%s %s",
-				at != 0 ? ", " : "", BC_GROUPED(sum->count), bc_gap_cause_name(i));
-	}
-	if (info->gaps.count == 0)
+				at != 0 ? ", " : "", BC_GROUPED(info->losses.gaps[i]),
+				bc_gap_cause_name(i));
+	if (sum.away_ns != 0)
+		snprintf(away, sizeof(away), ", %.6f s", (double)sum.away_ns * 1e-9);
+	if (sum.gaps == 0)
 		bc_status_line(output, "gaps", "0");
 	else
-		bc_status_line(output, "gaps", "%s (%s), %s", BC_GROUPED(info->gaps.count), causes,
-			bc_lost_text(lost, info->gaps.lost, !info->gaps.is_inexact));
+		bc_status_line(output, "gaps", "%s (%s), %s%s", BC_GROUPED(sum.gaps), causes,
+			bc_lost_text(lost, sum.lost, sum.inexact == 0), away);
 	if (info->unreported != 0)
 		bc_status_line(output, "unreported", "%s sample%s lost without a gap",
 			BC_GROUPED(info->unreported), bc_plural(info->unreported));
@@ -524,27 +518,30 @@ static json_t *header_json(const struct bc_segment_header *h)
 		}));
 }
 
-static json_t *gap_sum_json(const struct bc_gap_totals *sum)
+static json_t *gap_sum_json(uint64_t count, uint64_t lost, uint64_t inexact)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"count", bc_json_u64(sum->count)},
-		{"lost", bc_json_u64(sum->lost)},
-		{"exact", json_boolean(!sum->is_inexact)},
+		{"count", bc_json_u64(count)},
+		{"lost", bc_json_u64(lost)},
+		{"exact", json_boolean(inexact == 0)},
 		{NULL, NULL},
 	});
 }
 
 static json_t *gaps_json(const struct bc_segment_info *info)
 {
-	json_t *gaps = gap_sum_json(&info->gaps);
+	const struct bc_losses *l = &info->losses;
+	const struct bc_loss sum = bc_losses_sum(l);
+	json_t *gaps = gap_sum_json(sum.gaps, sum.lost, sum.inexact);
 	json_t *causes = json_object();
 	int rc = 0;
 
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
-		if (info->causes[i].count != 0)
-			rc |= json_object_set_new(
-				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
+		if (l->gaps[i] != 0)
+			rc |= json_object_set_new(causes, bc_gap_cause_name(i),
+				gap_sum_json(l->gaps[i], l->lost[i], l->inexact[i]));
 	rc |= json_object_set_new(gaps, "causes", causes);
+	rc |= json_object_set_new(gaps, "away_ns", bc_json_u64(sum.away_ns));
 	rc |= json_object_set_new(gaps, "unreported", bc_json_u64(info->unreported));
 	if (rc == 0)
 		return gaps;

@@ -11,17 +11,12 @@
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
+#include "formats/bus/loss.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
-
-struct bc_gap_totals {
-	uint64_t count;
-	uint64_t lost; /* at least */
-	bool is_inexact;
-};
 
 /* A mark, trigger or note, and its position. */
 struct bc_segment_annotation {
@@ -55,8 +50,7 @@ struct bc_segment_info {
 	uint64_t duration_ticks; /* sum over all epochs */
 	bool has_wall;
 	int64_t wall_ns; /* time of day of the first record */
-	struct bc_gap_totals gaps;
-	struct bc_gap_totals causes[BC_GAP_CAUSES];
+	struct bc_losses losses;
 	struct bc_missing_segments hole; /* the first in the file */
 	uint64_t unreported; /* samples lost according to the chunks' counts, but not in a gap */
 	uint64_t marks;

@@ -186,8 +186,12 @@ def check(tmp, out, gaps, missing, status):
 
     # Files, and what they add up to.
     infos = [one["gaps"] for one in lines("info", "-j", *paths)]
-    equal((sum(one["count"] for one in infos), sum(one["lost"] for one in infos), all(one["exact"] for one in infos)),
-          (wanted["gaps"], wanted["lost"], not wanted["inexact_gaps"]), "info FILE")
+    equal((sum(one["count"] for one in infos), sum(one["lost"] for one in infos), all(one["exact"] for one in infos),
+           sum(one["away_ns"] for one in infos)), (wanted["gaps"], wanted["lost"], not wanted["inexact_gaps"], wanted["away_ns"]), "info FILE")
+    if wanted["away_ns"] and len(paths) == 1:
+        away = f", {wanted['away_ns'] * 1e-9:.6f} s\n"
+        for command in ("info", "stats"):
+            assert away in run(BUSCAP, command, *paths).stdout.decode(), (command, away)
     marks = lines("marks", "-j", "--kind", "gap", out)
     equal({"gaps": len(marks), "lost": sum(one["lost"] for one in marks), "inexact_gaps": sum(not one["exact"] for one in marks),
            "away_ns": sum(one["duration_ns"] for one in marks)}, wanted, "marks")
