@@ -245,18 +245,20 @@ static enum outcome copy_original(struct recovery *r, struct leftover *l, int in
 
 /* What the headers say about a recording. */
 struct origin {
-	bool is_ours; /* a file of it is */
+	bool is_ours;   /* a file of it is */
+	bool is_unread; /* a header can't be read now */
 	uint64_t sequence;
 	uint64_t order; /* that, or the highest of the recordings with lower ids */
 };
 
-static bool is_own(const struct recovery *r, struct bc_segment_header *header,
+/* Returns as bc_segment_owner_check(). */
+static int check_owner(const struct recovery *r, struct bc_segment_header *header,
 	const struct bc_segment_name *name)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, name);
-	return bc_segment_owner_check(header, r->dir_fd, file, name) == 0;
+	return bc_segment_owner_check(header, r->dir_fd, file, name);
 }
 
 static const struct bc_recording_file *file_of(
@@ -274,7 +276,9 @@ static struct origin read_origin(const struct recovery *r, const struct bc_recor
 	for (uint32_t i = 0; i < recording->count && i < HEADERS && origin.sequence == 0; i++) {
 		struct bc_segment_name name = bc_recording_file_name(
 			recording, file_of(r, recording, i));
-		if (!is_own(r, &header, &name))
+		int rc = check_owner(r, &header, &name);
+		origin.is_unread = origin.is_unread || !(rc == 0 || bc_segment_is_foreign(rc));
+		if (rc != 0)
 			continue;
 		origin.is_ours = true;
 		origin.sequence = header.sequence;
@@ -336,7 +340,7 @@ static enum outcome recover_file(struct recovery *r, const struct bc_segment_nam
 		close(in);
 		return IS_LEFT;
 	}
-	bool is_ours = origin->is_ours || is_own(r, &header, partial);
+	bool is_ours = origin->is_ours || check_owner(r, &header, partial) == 0;
 	if (is_ours) {
 		remove_unfinished(r, l.to);
 		other = openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
@@ -359,7 +363,8 @@ static bool is_last_segment(
 		const struct bc_recording_file *file = file_of(r, recording, i);
 		struct bc_segment_name name = bc_recording_file_name(recording, file);
 		if (file->damaged == 0 && file->number != file_of(r, recording, of)->number &&
-			(file->is_partial || is_own(r, &header, &name)))
+			(file->is_partial ||
+				!bc_segment_is_foreign(check_owner(r, &header, &name))))
 			return false;
 	}
 	return true;
@@ -379,9 +384,10 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 
 	for (uint32_t i = recording != NULL ? recording->count : 0; fd < 0 && i-- != 0;) {
 		name = bc_recording_file_name(recording, file_of(r, recording, i));
-		if (name.damaged != 0 || !is_own(r, &header, &name))
+		int owner = name.damaged != 0 ? -EXDEV : check_owner(r, &header, &name);
+		if (bc_segment_is_foreign(owner))
 			continue;
-		if (name.is_partial || header.sequence == 0)
+		if (owner != 0 || name.is_partial || header.sequence == 0)
 			return;
 		bc_segment_name_write(last, &name);
 		fd = openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC);
@@ -458,7 +464,7 @@ static bool recover_all(struct recovery *r, struct bc_startup_found *found)
 		if (origin.sequence > highest && origin.sequence < NUMBER_END)
 			highest = origin.sequence;
 		/* An unknown number may be any: leave one for each. */
-		unknown += origin.sequence == 0 && (origin.is_ours || is_open);
+		unknown += origin.sequence == 0 && (origin.is_ours || origin.is_unread || is_open);
 		has_open = has_open || is_open;
 		if (recover_recording(r, found, recording, &origin) && origin.order >= newest) {
 			newest = origin.order;

@@ -396,16 +396,13 @@ static void log_foreign(int dir_fd, const struct bc_segment_name *name, const ch
 	struct bc_log_limits *limits)
 {
 	if (!is_output(name, file, dir_fd))
-		bc_log_limited(limits, BC_LOG_WARNING,
-			"%s: ignored: %s; delete it if it is of no use", file, foreign_text(rc));
+		bc_log_limited(limits, BC_LOG_WARNING, "%s: ignored: %s", file, foreign_text(rc));
 }
 
-/* Returns whether a file is as it was when its header was read. After any error but these, each
- * listing tries again. */
+/* Returns whether a file is as it was when its header was read. */
 static bool is_unchanged(const struct file *file, const struct stat *status)
 {
-	bool is_settled = file->error == 0 || file->error == EUCLEAN || file->error == EXDEV ||
-			  file->error == EBADMSG || file->error == EACCES || file->error == EPERM;
+	bool is_settled = file->error == 0 || bc_segment_is_foreign(-file->error);
 
 	return is_settled && file->bytes == (uint64_t)status->st_size &&
 	       file->changed_ns == changed_ns_of(status);
@@ -451,7 +448,13 @@ static int ask(struct answer *answer, int dir_fd, const char *file,
 	} else {
 		answer->is_assumed = known->can_assume;
 	}
-	answer->error = -rc;
+	/* A header that can't be read for the moment (a lease, a timeout) says nothing new. */
+	if (rc == 0 || bc_segment_is_foreign(rc)) {
+		answer->error = -rc;
+	} else {
+		answer->error = known->file.error != EIO ? known->file.error : 0;
+		answer->is_assumed = answer->error == 0;
+	}
 	return rc;
 }
 

@@ -6,8 +6,9 @@
  *
  * daemon/store/catalogue_listing.h makes a catalogue, and enters the changes of others.
  *
- * A file is ours if its header says so (formats/segment/segment_header.h). A file that only has the
- * name of a segment is foreign: it is logged once, and neither counted nor deleted.
+ * A file is ours if its header says so (formats/segment/segment_header.h), and by its name until
+ * the header can be read. A file that only has the name of a segment is foreign: it is logged once,
+ * and neither counted nor deleted.
  *
  * Any thread may call any function. The lock is never held during a call that may block on the
  * disk, so only the functions that say so block. */
@@ -53,7 +54,8 @@ enum bc_look {
 };
 
 /* Asks the disk about a file and enters the answer. Returns 0 if it is ours, and then sets *status,
- * which may be NULL; -ENOENT if it is gone; -ENOMEM; or else why it is foreign. `limits` are the
+ * which may be NULL; -ENOENT if it is gone; -ENOMEM; or else why it is foreign or
+ * can't be read now. `limits` are the
  * calling thread's. Blocks on the disk. */
 int bc_catalogue_look(struct bc_catalogue *catalogue, int dir_fd,
 	const struct bc_segment_name *name, enum bc_look mode, struct stat *status,

@@ -3,7 +3,8 @@
  * Invariants:
  *   - The oldest recording first, by sequence number. A file that can't be deleted is refused: it
  * is logged, passed over, and tried again after a minute. If the directory accepts no change, or
- *     too many files are refused, that ends the check.
+ *     too many files are refused, that ends the check. If a header can't be read for the moment
+ *     (a lease, a timeout), the rules wait for it, up to a minute; then the file is refused.
  *   - Never an open, torn, damaged or foreign file. The catalogue may be wrong about files of
  *     others, so a file's header is read before it is deleted.
  *   - Nothing for files that are gone: before each deletion, the catalogue enters what others have
@@ -31,6 +32,7 @@
 #include "formats/base/host.h"
 #include "formats/base/quantity.h"
 #include "formats/base/text.h"
+#include "formats/segment/segment_header.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -266,6 +268,7 @@ struct usage {
 	uint64_t linked;  /* files passed over because they have other links */
 	uint64_t refused; /* and because they can't be deleted */
 	unsigned failed;  /* deletions */
+	bool is_untried;  /* not all files were: the check ends, and no rule is broken yet */
 	bool has_old;     /* files up to `old` are too old */
 	struct bc_catalogue_place old;
 };
@@ -351,49 +354,61 @@ static void log_deletion(const struct bc_retention_check *check, const char *fil
 	bc_log(BC_LOG_INFO, "%s: deleted: %s", file, why);
 }
 
-/* Deletes a file. Returns false if that failed; with state->error, so would all others. */
-static bool delete_file(struct bc_retention_state *state, const struct bc_retention_check *check,
-	const struct bc_segment_name *name, const char *rule, bool was_refused)
+/* Passes over a file that can't be read or deleted. */
+static void refuse(struct bc_retention *r, struct usage *usage,
+	const struct bc_retention_check *check, const struct bc_segment_name *name,
+	bool was_refused, const char *what, const char *rule, int error)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	bc_segment_name_write(file, name);
+	bc_catalogue_refuse(check->catalogue, name);
+	if (!was_refused)
+		bc_log_limited(check->limits, BC_LOG_WARNING,
+			"%s: can't %s (rule %s): %s; passing over it", file, what, rule,
+			strerror(error));
+	r->refused_at_ns = check->boot_ns;
+	usage->refused++;
+	usage->is_untried = ++usage->failed == REFUSED_MAX;
+}
+
+/* Deletes a file. Returns 0 or an errno. */
+static int delete_file(struct bc_retention_state *state, const struct bc_retention_check *check,
+	const struct bc_segment_name *name, const char *rule)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
 	bc_segment_name_write(file, name);
 	if (check->health != NULL)
 		bc_thread_health_start(check->health, "deleting", file);
-	int rc = unlinkat(check->dir_fd, file, 0) != 0 ? errno : 0;
+	int error = unlinkat(check->dir_fd, file, 0) != 0 ? errno : 0;
 	(void)!bc_catalogue_look(
 		check->catalogue, check->dir_fd, name, BC_LOOK, NULL, check->limits);
-	if (rc == ENOENT)
-		return true;
-	if (rc != 0 && faccessat(check->dir_fd, ".", W_OK, 0) == 0) {
-		bc_catalogue_refuse(check->catalogue, name);
-		if (!was_refused)
-			bc_log_limited(check->limits, BC_LOG_WARNING,
-				"%s: can't delete (rule %s): %s; passing over it", file, rule,
-				strerror(rc));
-		return false;
-	}
-	if (rc != 0) {
+	if (error == ENOENT)
+		return 0;
+	if (error != 0 && faccessat(check->dir_fd, ".", W_OK, 0) != 0)
 		snprintf(state->error, sizeof(state->error), "%s: can't delete (rule %s): %s", file,
-			rule, strerror(rc));
-		return false;
-	}
+			rule, strerror(error));
+	if (error != 0)
+		return error;
 	log_deletion(check, file, rule);
 	state->deleted++;
-	return true;
+	return 0;
 }
 
 /* Looks at everything again before a deletion. Returns the rule for which the file must still be
- * deleted; NULL if it is not ours or has other links, or if others have deleted enough. */
+ * deleted; NULL if it is not ours or has other links, or if others have deleted enough. *error: why
+ * its header can't be read now, or 0. */
 static const char *confirmed_rule(struct bc_retention *r, struct stat *status, struct usage *usage,
-	const struct bc_retention_check *check, const struct bc_catalogue_place *place)
+	const struct bc_retention_check *check, const struct bc_catalogue_place *place, int *error)
 {
 	if (check->health != NULL)
 		bc_thread_health_start(check->health, "looking at", place->name.recording);
 	int rc = bc_catalogue_look(check->catalogue, check->dir_fd, &place->name, BC_LOOK_INSIDE,
 		status, check->limits);
+	*error = rc == -ENOENT || bc_segment_is_foreign(rc) ? 0 : -rc;
 	count_usage(r, usage, check);
-	return rc == 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
+	return rc == 0 || *error != 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
 }
 
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
@@ -403,9 +418,11 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 	struct bc_catalogue_traits traits;
 	struct stat status;
 	bool retries = check->boot_ns - r->refused_at_ns >= REFUSED_NS;
+	uint64_t unread_ns = r->unread_since_ns;
+	int error;
 
-	while (usage->failed < REFUSED_MAX &&
-		bc_catalogue_next(check->catalogue, &place, &traits)) {
+	r->unread_since_ns = 0;
+	while (!usage->is_untried && bc_catalogue_next(check->catalogue, &place, &traits)) {
 		if (traits.is_refused && !retries) {
 			usage->refused++;
 			continue;
@@ -415,15 +432,24 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 			continue; /* passed over */
 		if (rule == NULL)
 			break;
-		rule = confirmed_rule(r, &status, usage, check, &place);
+		rule = confirmed_rule(r, &status, usage, check, &place, &error);
 		if (rule == NULL)
 			continue;
-		if (!delete_file(state, check, &place.name, rule, traits.is_refused)) {
-			if (state->error[0] != '\0')
-				break;
-			r->refused_at_ns = check->boot_ns;
-			usage->refused++;
-			usage->failed++;
+		if (error != 0) {
+			r->unread_since_ns = unread_ns != 0 ? unread_ns : check->boot_ns;
+			usage->is_untried = !traits.is_refused &&
+					    check->boot_ns - r->unread_since_ns < REFUSED_NS;
+			if (!usage->is_untried)
+				refuse(r, usage, check, &place.name, traits.is_refused, "read",
+					rule, error);
+			continue;
+		}
+		error = delete_file(state, check, &place.name, rule);
+		if (state->error[0] != '\0')
+			break;
+		if (error != 0) {
+			refuse(r, usage, check, &place.name, traits.is_refused, "delete", rule,
+				error);
 			continue;
 		}
 		count_usage(r, usage, check);
@@ -503,6 +529,8 @@ static uint64_t left_bytes(const struct bc_retention *r, const struct usage *usa
 /* Returns the rule that stops the recording because nothing is left to delete, or NULL. */
 static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules)
 {
+	if (usage->is_untried)
+		return NULL;
 	if (uses_too_much(usage, rules))
 		return "max_use";
 	if (lacks_free(usage, rules) && !usage->has_more)

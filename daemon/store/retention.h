@@ -37,18 +37,19 @@ struct bc_retention {
 	unsigned unshown_count;
 	uint64_t free_bytes; /* at the last check, after deleting; with has_free */
 	bool has_free;
-	uint64_t written_bytes;  /* by this process, then */
-	bool has_shown;          /* since the last check: deletions of some seconds */
-	bool is_slow;            /* what was deleted did not show in time: one segment a minute */
-	uint64_t slow_at_ns;     /* bc_boot_ns() of the last deletion by keep_free */
-	uint64_t inodes_at_ns;   /* bc_boot_ns() of a deletion that freed no inode; 0: none */
-	uint64_t refused_at_ns;  /* bc_boot_ns() when a file could last not be deleted */
-	bool is_free_unknown;    /* logged: keep_free is suspended */
-	bool has_offset;         /* there has been a check */
-	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
-	int64_t jump_ns;         /* of the clock, during this run; 0: none */
-	int clock;               /* the state of the clock that was logged last */
-	uint64_t aged_at_ns;     /* bc_boot_ns() of the last look at the ages; 0: none */
+	uint64_t written_bytes;   /* by this process, then */
+	bool has_shown;           /* since the last check: deletions of some seconds */
+	bool is_slow;             /* what was deleted did not show in time: one segment a minute */
+	uint64_t slow_at_ns;      /* bc_boot_ns() of the last deletion by keep_free */
+	uint64_t inodes_at_ns;    /* bc_boot_ns() of a deletion that freed no inode; 0: none */
+	uint64_t refused_at_ns;   /* bc_boot_ns() when a file could last not be deleted */
+	uint64_t unread_since_ns; /* bc_boot_ns() since a header can't be read; 0: it can */
+	bool is_free_unknown;     /* logged: keep_free is suspended */
+	bool has_offset;          /* there has been a check */
+	int64_t clock_offset_ns;  /* wall_ns - boot_ns at the last check */
+	int64_t jump_ns;          /* of the clock, during this run; 0: none */
+	int clock;                /* the state of the clock that was logged last */
+	uint64_t aged_at_ns;      /* bc_boot_ns() of the last look at the ages; 0: none */
 	uint64_t
 		behind_since_ns; /* bc_boot_ns() when the catalogue fell behind; 0: it is current */
 };

@@ -347,6 +347,11 @@ int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const c
 	return rc;
 }
 
+bool bc_segment_is_foreign(int rc)
+{
+	return rc == -EBADMSG || rc == -EUCLEAN || rc == -EXDEV || rc == -EACCES || rc == -EPERM;
+}
+
 /* ---- metadata */
 
 static bool check_member(const char *key, const char *value, char *err, size_t errlen)

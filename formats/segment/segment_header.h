@@ -149,4 +149,8 @@ bool bc_recording_end_is_recovered(const struct bc_recording_end *end);
 int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const char *file,
 	const struct bc_segment_name *name) BC_MUST_CHECK;
 
+/* True if this result of bc_segment_owner_check() says that the file is foreign, or may not be
+ * read. After any other error, ask again: until then, its name says whose it is. */
+bool bc_segment_is_foreign(int rc);
+
 #endif

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,7 +318,7 @@ TEST_F(each_foreign_file_is_logged_once)
 		if (strstr(log, foreign[i]) == NULL)
 			fail_msg("%s is not in %s", foreign[i], log);
 	assert_non_null(strstr(log, "notes-20260.byu.lz4: ignored: no "
-				    "intact header of buscapd; delete it if it is of no use"));
+				    "intact header of buscapd"));
 	assert_non_null(strstr(log, "zzz-00000.byu.lz4: ignored: "));
 	assert_string_equal(enforce(f, 0), "");
 }
@@ -415,6 +416,24 @@ int fstatvfs(int fd, struct statvfs *out)
 	*out = fs.says;
 	errno = fs.error;
 	return fs.error != 0 ? -1 : 0;
+}
+
+/* The headers of these files can't be read now. */
+static const char *unreadable = "none";
+static int unreadable_error;
+
+int openat(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = (flags & O_CREAT) != 0 ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (strncmp(name, unreadable, strlen(unreadable)) == 0) {
+		errno = unreadable_error;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
 }
 
 /* These files can't be deleted. */
@@ -686,6 +705,53 @@ TEST_F(a_file_that_cannot_be_deleted_is_passed_over_with_one_warning)
 		assert_false(f->state.is_over);
 		f->rules.max_use_bytes = 0;
 		f->check.boot_ns = 1000;
+	}
+}
+
+#define LATER_THIRD  "20261103T000000Z-000003"
+#define LATER_FOURTH "20261104T000000Z-000004"
+
+TEST_F(no_newer_segment_is_deleted_for_one_that_cannot_be_read_for_a_moment)
+{
+	static const int errors[] = {EWOULDBLOCK, ETIMEDOUT, EIO, ESTALE, EMFILE};
+
+	for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+		f->retention = (struct bc_retention){0};
+		f->check.boot_ns = 1000;
+		make(f, FILE_OF(FIRST), 1, 9);
+		make(f, FILE_OF(SECOND), 2, 8);
+		make(f, FILE_OF(LATER_THIRD), 3, 7);
+		make(f, FILE_OF(LATER_FOURTH), 4, 6);
+		unreadable = FIRST;
+		unreadable_error = errors[i];
+		f->check.files = 3;
+		f->rules.max_use_bytes = 1;
+		assert_string_equal(enforce(f, 0), "");
+		assert_int_equal(f->state.segments, 4);
+		assert_false(f->state.is_over);
+		/* It can be read again. */
+		f->rules.max_use_bytes = 0;
+		unreadable = "none";
+		enforce(f, 1);
+		assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
+		/* What can't be read for a minute is passed over. */
+		unreadable = SECOND;
+		f->check.files = 2;
+		enforce(f, 0);
+		f->check.boot_ns += UINT64_C(59000000000);
+		enforce(f, 0);
+		f->check.boot_ns += UINT64_C(1000000000);
+		assert_non_null(strstr(enforce(f, 1), ": can't read (rule files): "));
+		assert_true(temp_exists(&f->dir, FILE_OF(SECOND)));
+		assert_false(temp_exists(&f->dir, FILE_OF(LATER_THIRD)));
+		f->check.boot_ns += UINT64_C(60000000000);
+		f->check.files = 1;
+		assert_string_equal(enforce(f, 1), "");
+		assert_false(temp_exists(&f->dir, FILE_OF(LATER_FOURTH)));
+		unreadable = "none";
+		f->check.files = 0;
+		assert_int_equal(unlinkat(f->dir.fd, FILE_OF(SECOND), 0), 0);
+		enforce(f, 0);
 	}
 }
 
