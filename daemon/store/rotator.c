@@ -115,27 +115,9 @@ static bool is_at_path(const struct stat *held, const char *path, struct stat *s
 	return stat(path, st) == 0 && held->st_dev == st->st_dev && held->st_ino == st->st_ino;
 }
 
-/* Opens the directory again if it was removed and created again. Returns true if so. */
-static bool reopen_dir(struct bc_rotator *r)
+static bool is_dir_usable(const struct bc_rotator *r)
 {
-	struct stat held;
-	struct stat named;
-	char err[256];
-
-	if (fstat(r->dir_fd, &held) != 0 || is_at_path(&held, r->dir, &named))
-		return false;
-	int fd = bc_dir_open(r->dir, err, sizeof(err));
-	if (fd < 0)
-		return false;
-	if (bc_catalogue_set_dir(r->catalogue, fd) != 0) {
-		close(fd);
-		return false;
-	}
-	if (r->owns_dir_fd)
-		close(r->dir_fd);
-	r->dir_fd = fd;
-	r->owns_dir_fd = true;
-	return true;
+	return faccessat(r->dir_fd, ".", W_OK, 0) == 0;
 }
 
 /* Returns whether the directory exists, but not under its name. Sets `to` to its new name, or to ""
@@ -171,7 +153,7 @@ static void check_dir(struct bc_rotator *r)
 	char to[DIR_BYTES];
 	bool is_moved = is_dir_moved(r, to);
 
-	if (is_moved == r->is_dir_moved)
+	if (is_moved == r->is_dir_moved || !is_dir_usable(r))
 		return;
 	r->is_dir_moved = is_moved;
 	if (!is_moved) {
@@ -442,6 +424,49 @@ static bool create_failed(struct bc_rotator *r, int rc)
 		r, "", "can't create a segment", lacks_inodes ? "no free inodes" : strerror(-rc));
 }
 
+static bool is_mount_point(const char *dir)
+{
+	struct stat st;
+	struct stat parent;
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool is = fd >= 0 && fstat(fd, &st) == 0 && fstatat(fd, "..", &parent, 0) == 0 &&
+		  st.st_dev != parent.st_dev;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* Opens the directory again if another one has its path: it was removed and created again, or its
+ * file system was lost and mounted again. The directory below a mount point does not replace that.
+ * Returns true if so. */
+static bool reopen_dir(struct bc_rotator *r)
+{
+	struct stat held;
+	struct stat named;
+	char err[256];
+
+	if (fstat(r->dir_fd, &held) == 0 && is_at_path(&held, r->dir, &named))
+		return false;
+	if (r->is_mounted && !is_mount_point(r->dir))
+		return false;
+	int fd = bc_dir_open(r->dir, err, sizeof(err));
+	if (fd < 0)
+		return false;
+	abandon_failed(r);
+	if (bc_catalogue_set_dir(r->catalogue, fd) != 0) {
+		close(fd);
+		return false;
+	}
+	bc_log_limited(
+		&r->limits, BC_LOG_NOTICE, "%s: opened again; recordings continue there", r->dir);
+	if (r->owns_dir_fd)
+		close(r->dir_fd);
+	r->dir_fd = fd;
+	r->owns_dir_fd = true;
+	return true;
+}
+
 static int create_in_dir(
 	struct bc_rotator *r, const char *file, const struct bc_segment_header *header)
 {
@@ -460,7 +485,7 @@ static int create_file(struct bc_rotator *r, const struct bc_segment_header *hea
 	bc_segment_name_write(file, &name);
 	bc_thread_health_start(&r->health, "creating", file);
 	int rc = create_in_dir(r, file, header);
-	if (rc == -ENOENT && reopen_dir(r))
+	if (rc != 0 && rc != -EEXIST && !is_out_of_space(-rc) && reopen_dir(r))
 		rc = create_in_dir(r, file, header);
 	/* On a failing disk, a file may remain that could not be deleted. */
 	if (rc == -EEXIST)
@@ -855,6 +880,8 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	if (now < r->check_at_ns)
 		return;
 	bc_thread_health_start(&r->health, "checking the files in", ".");
+	if (!is_dir_usable(r))
+		(void)reopen_dir(r);
 	check_deleted(r);
 	if (!r->stats.is_stuck)
 		fill_reserve(r);
@@ -877,6 +904,7 @@ int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
 	bc_thread_health_init(&r->health);
 	r->dir = dir;
 	r->dir_fd = dir_fd;
+	r->is_mounted = is_mount_point(dir);
 	r->catalogue = catalogue;
 	r->rules = *rules;
 	r->segment.file.fd = -1;

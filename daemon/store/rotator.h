@@ -26,10 +26,11 @@
 #include "formats/segment/segment_writer.h"
 
 struct bc_rotator {
-	const char *dir; /* for messages, and to open it again if it was replaced */
+	const char *dir; /* for messages, and to open it again */
 	int dir_fd;
 	struct bc_catalogue *catalogue; /* of the directory */
 	bool owns_dir_fd;
+	bool is_mounted;                /* the directory is a mount point */
 	bool is_dir_moved;              /* `dir` no longer names the directory */
 	struct bc_thread_health health; /* the current operation; read by the loop */
 	struct bc_writer_stats stats;

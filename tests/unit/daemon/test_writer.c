@@ -1,8 +1,13 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -599,6 +604,73 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 	r.rules.space.keep_free_bytes = 0;
 	assert_true(bc_rotator_write(&r, e));
 	end_rotator(&r);
+}
+
+/* The file system of this directory was lost. */
+static atomic_int lost_fd = -1;
+static atomic_int lost_error;
+
+int openat(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = (flags & O_CREAT) != 0 ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (dir_fd != lost_fd)
+		return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
+	errno = lost_error;
+	return -1;
+}
+
+int faccessat(int dir_fd, const char *name, int mode, int flags)
+{
+	(void)flags;
+	if (dir_fd != lost_fd)
+		return (int)syscall(SYS_faccessat, dir_fd, name, mode);
+	errno = lost_error;
+	return -1;
+}
+
+TEST_F(a_lost_directory_is_opened_again_by_its_path)
+{
+	static const int errors[] = {ENOTCONN, ESTALE, EIO, EROFS, ENXIO, EACCES};
+	const struct bc_writer_rules rules = {.sync_ns = UINT64_MAX / 2};
+
+	for (unsigned i = 0; i < 2 * COUNT_OF(errors); i++) {
+		bool is_idle = i % 2 == 1; /* nothing is created in it */
+		struct temp_dir lost;
+		struct temp_dir back;
+		struct bc_rotator r;
+		temp_dir_make(&lost);
+		temp_dir_make(&back);
+		assert_int_equal(bc_rotator_init(&r, lost.path, lost.fd, f->catalogue, &rules), 0);
+		bc_rotator_start(&r, &f->recordings[0]);
+		bc_rotator_maintain(&r, false);
+		f->next_record[0] = 0;
+		struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
+		lost_error = errors[i / 2];
+		lost_fd = lost.fd;
+		assert_false(bc_rotator_write(&r, e)); /* it still has its path */
+		assert_int_equal(
+			renameat2(AT_FDCWD, lost.path, AT_FDCWD, back.path, RENAME_EXCHANGE), 0);
+		r.check_at_ns = 0;
+		if (is_idle)
+			bc_rotator_maintain(&r, false);
+		assert_true(is_idle == (r.dir_fd != lost.fd));
+		assert_true(bc_rotator_write(&r, e));
+		assert_false(r.stats.is_stuck);
+		assert_true(bc_is_being_written(back.fd)); /* it is locked, too */
+		lost_fd = -1;
+		bc_queue_push(&f->outputs, e);
+		end_rotator(&r);
+		assert_int_equal(bc_catalogue_set_dir(f->catalogue, f->dir.fd), 0);
+		assert_int_equal(
+			renameat2(AT_FDCWD, lost.path, AT_FDCWD, back.path, RENAME_EXCHANGE), 0);
+		assert_true(temp_dir_empty(&back) >= 1);
+		temp_dir_remove(&lost);
+		temp_dir_remove(&back);
+	}
 }
 
 TEST_F(only_what_was_written_ends_being_stuck)
