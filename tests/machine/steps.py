@@ -244,6 +244,23 @@ def the_sandbox_refuses_everything_not_allowed(c):
     c.run("systemctl reload buscapd.service", timeout=60)
 
 
+def a_sealed_command_killed_for_its_memory_does_not_end_the_service(c):
+    recording, pid = c.recordings[-1][0], c.pid()
+    c.run("printf '#!/usr/bin/perl\\nmy $x = \"x\" x 1_000_000_000;\\n' >/usr/local/lib/machine/hog; "
+          "chmod 755 /usr/local/lib/machine/hog; "
+          "systemctl set-property --runtime buscapd.service MemoryMax=256M MemorySwapMax=0")
+    c.configure("[rotation]\nduration = 1s\n[output]\nsealed_command = /usr/local/lib/machine/hog")
+    c.run("systemctl reload buscapd.service", timeout=60)
+    # systemd logs this and then applies the policy.
+    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'killed by the OOM killer'", "a command is killed", 60)
+    c.configure("")
+    c.run("systemctl reload buscapd.service; "
+          "systemctl set-property --runtime buscapd.service MemoryMax= MemorySwapMax=", timeout=60)
+    status = c.is_recording()
+    equal((c.show("ActiveState", "OOMPolicy", "NRestarts"), c.pid(), status["recording"]["id"]),
+          (["active", "continue", "0"], pid, recording))
+
+
 def after_a_kill_the_service_restarts_and_recovers_its_files(c):
     equal(c.show("WatchdogUSec", "Restart", "RestartUSec", "NRestarts"), ["30s", "on-failure", "5s", "0"])
     # Only to shorten the run.
@@ -410,6 +427,7 @@ STEPS = [
     a_unit_passes_events_to_a_program_as_in_install_md,
     a_loss_reported_by_the_board_is_recorded, a_replugged_board_continues_the_recording,
     a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing, the_sandbox_refuses_everything_not_allowed,
+    a_sealed_command_killed_for_its_memory_does_not_end_the_service,
     after_a_kill_the_service_restarts_and_recovers_its_files,
     the_watchdog_restarts_a_service_that_hangs, an_upgrade_seals_the_recording_and_starts_the_next,
     the_metrics_drop_in_allows_only_loopback,
