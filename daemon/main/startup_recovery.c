@@ -223,12 +223,28 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	close(fd);
 }
 
+/* Returns whether a file has nothing but zeros, as a power cut may leave it. */
+static bool is_blank(int fd)
+{
+	static const uint8_t zeros[65536];
+	uint8_t bytes[sizeof(zeros)];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, bytes, sizeof(bytes), at)) > 0 &&
+		memcmp(bytes, zeros, (size_t)n) == 0)
+		at += n;
+	return n == 0;
+}
+
 /* Copies what is whole. Without a header of ours, or a file of its recording that has one, a file
- * is ours only if a chunk in it proves it; otherwise it stays as it is, and retention reports it.
+ * is ours only if a chunk in it proves it, or if it is blank and has the id of a recording;
+ * otherwise it stays as it is, and retention reports it.
  */
 static enum outcome copy_original(struct recovery *r, struct leftover *l, int in,
 	const struct bc_recover_options *options, bool is_ours)
 {
+	int64_t start_ns;
 	int rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
 
 	/* It is ours, and an earlier run was killed while it copied it. */
@@ -238,7 +254,14 @@ static enum outcome copy_original(struct recovery *r, struct leftover *l, int in
 	}
 	if (rc != 0)
 		log_failure(r, l->from, "recover", rc);
-	if (rc != 0 || (!is_ours && !l->found.is_written))
+	if (rc != 0)
+		return IS_LEFT;
+	if (!l->found.is_written && is_blank(in))
+		l->found.has_content = false;
+	else if (!l->found.is_written && !is_ours)
+		return IS_LEFT;
+	if (!l->found.has_content && !is_ours &&
+		!bc_recording_id_start(&start_ns, l->name->recording))
 		return IS_LEFT;
 	return finish_original(r, l);
 }

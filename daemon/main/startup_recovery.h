@@ -5,8 +5,8 @@
  *
  * A power cut may leave a file without its header, or with another file's old data. Such a file is
  * treated like the others if another file of its recording is ours (segment_header.h), or if a
- * chunk in it names its recording. Otherwise nothing proves that it is ours, and it is left alone,
- * even if it is empty. */
+ * chunk in it names its recording. If it has the id of a recording and nothing but zeros, or
+ * nothing at all, it is deleted. Otherwise nothing proves that it is ours, and it is left alone. */
 #ifndef BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 #define BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 
