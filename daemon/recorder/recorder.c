@@ -921,7 +921,7 @@ static void log_files(const struct bc_writer_stats *stats)
 {
 	if (stats->unsealed != 0)
 		bc_log(BC_LOG_ERROR,
-			"unsealed files: %u; the next start recovers their .partial files",
+			"unsealed files: %u; the next start recovers those that are still .partial",
 			stats->unsealed);
 	if (stats->deleted != 0)
 		bc_log(BC_LOG_ERROR,

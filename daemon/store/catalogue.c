@@ -34,11 +34,12 @@
 #define SEQUENCE_END (UINT64_C(1) << 63)
 
 struct file {
-	uint64_t bytes : 60;
+	uint64_t bytes : 59;
 	uint64_t is_assumed : 1; /* to be ours: its header was not read */
 	uint64_t is_partial : 1;
 	uint64_t has_links : 1;
 	uint64_t is_refused : 1; /* it could not be deleted */
+	uint64_t is_left : 1;    /* it could not be sealed */
 	int64_t changed_ns;
 	uint32_t number;
 	uint16_t damaged;
@@ -324,7 +325,7 @@ static int put_file(
 	bool is_changed = e.file == NULL || file->error != answer->error;
 	count_file(c, r, file, false);
 	*file = (struct file){
-		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 4),
+		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 5),
 		.is_assumed = answer->is_assumed,
 		.changed_ns = changed_ns_of(&answer->status),
 		.number = name->segment,
@@ -334,6 +335,7 @@ static int put_file(
 		.is_partial = name->is_partial,
 		.has_links = answer->status.st_nlink > 1,
 		.is_refused = file->is_refused,
+		.is_left = file->is_left,
 	};
 	count_file(c, r, file, true);
 	c->serial += is_changed;
@@ -506,7 +508,7 @@ bool bc_catalogue_find(struct bc_catalogue *c, const struct bc_segment_name *nam
 	return file != NULL;
 }
 
-bool bc_catalogue_find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
+static bool find_before(struct bc_catalogue *c, struct bc_segment_name *name, bool is_left)
 {
 	bool is_found = false;
 
@@ -515,13 +517,24 @@ bool bc_catalogue_find_unseen(struct bc_catalogue *c, struct bc_segment_name *na
 	for (size_t i = e.at + (e.recording != NULL); !is_found && i-- != 0;) {
 		const struct bc_catalogue_recording *r = c->by_id[i];
 		for (uint32_t n = i == e.at ? e.file_at : r->count; !is_found && n-- != 0;) {
-			is_found = r->files[n].listing != c->listing;
+			is_found = is_left ? r->files[n].is_left
+					   : r->files[n].listing != c->listing;
 			if (is_found)
 				*name = name_of(r, &r->files[n]);
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
 	return is_found;
+}
+
+bool bc_catalogue_find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
+{
+	return find_before(c, name, false);
+}
+
+bool bc_catalogue_find_left(struct bc_catalogue *c, struct bc_segment_name *name)
+{
+	return find_before(c, name, true);
 }
 
 void bc_catalogue_set_complete(struct bc_catalogue *c, bool is_complete)
@@ -563,17 +576,27 @@ bool bc_catalogue_is_after(
 		       : bc_segment_name_compare(&place->name, &other->name) > 0;
 }
 
-/* Returns whether a file is sealed, and none with its number is open or torn. */
+/* Returns whether a file is sealed, and none with its number is open or torn; or left open after an
+ * error of this run. */
 static bool is_deletable(const struct bc_catalogue_recording *r, uint32_t at)
 {
 	const struct file *file = &r->files[at];
 
-	if (file->error != 0 || file->is_partial || file->damaged != 0)
+	if (file->error != 0 || (file->is_partial && !file->is_left) || file->damaged != 0)
 		return false;
 	for (uint32_t i = at + 1; i < r->count && r->files[i].number == file->number; i++)
-		if (r->files[i].is_partial && r->files[i].error == 0)
+		if (r->files[i].is_partial && !r->files[i].is_left && r->files[i].error == 0)
 			return false;
 	return true;
+}
+
+void bc_catalogue_leave(struct bc_catalogue *c, const struct bc_segment_name *name)
+{
+	pthread_mutex_lock(&c->lock);
+	struct file *file = find_file(c, name).file;
+	if (file != NULL)
+		file->is_left = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void bc_catalogue_refuse(struct bc_catalogue *c, const struct bc_segment_name *name)

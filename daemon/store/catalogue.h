@@ -79,10 +79,15 @@ struct bc_catalogue_traits {
 	bool is_refused; /* bc_catalogue_refuse() */
 };
 
-/* Moves to the next sealed segment, skipping any that has an open or torn twin. Returns false at
+/* Moves to the next segment that is sealed, or that this run has left open (bc_catalogue_leave()),
+ * skipping any that has an open or torn twin. Returns false at
  * the end. */
 bool bc_catalogue_next(struct bc_catalogue *catalogue, struct bc_catalogue_place *place,
 	struct bc_catalogue_traits *traits);
+
+/* Remembers that an open segment could not be sealed, and was closed. The catalogue's thread seals
+ * a copy of it when the disk works again. */
+void bc_catalogue_leave(struct bc_catalogue *catalogue, const struct bc_segment_name *name);
 
 /* Remembers that a file could not be deleted. */
 void bc_catalogue_refuse(struct bc_catalogue *catalogue, const struct bc_segment_name *name);
@@ -128,5 +133,8 @@ bool bc_catalogue_find(
 
 /* Finds the last file before *name that this listing has not seen, and sets *name. */
 bool bc_catalogue_find_unseen(struct bc_catalogue *catalogue, struct bc_segment_name *name);
+
+/* The same for a file that is bc_catalogue_leave(). */
+bool bc_catalogue_find_left(struct bc_catalogue *catalogue, struct bc_segment_name *name);
 
 #endif

@@ -26,6 +26,9 @@
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
 #include "formats/base/grow.h"
+#include "formats/base/host.h"
+#include "formats/base/text.h"
+#include "formats/segment/recover.h"
 
 /* The thread rests this many times as long as a listing takes, within these limits. */
 #define REST_RATIO  200u
@@ -34,6 +37,10 @@
 
 /* After a failed listing, it rests this long. */
 #define RETRY_NS UINT64_C(5000000000)
+
+/* After a failed attempt to seal what was left open, that, and this many times as long as it took.
+ */
+#define SEAL_RATIO 20u
 
 /* bc_catalogue_notice() stops after this long and leaves the rest for the next call. A new file is
  * looked at when its writer closes it: until then, its header may be incomplete. */
@@ -62,6 +69,7 @@ struct watch {
 	pthread_mutex_t listing_lock; /* held during a listing; for the members up to `lock` */
 	int dir_fd;
 	int last_error;
+	uint64_t seal_at_ns; /* not before, because it failed */
 	struct bc_log_limits limits;
 
 	pthread_mutex_t lock; /* for the members up to has_ended */
@@ -98,6 +106,14 @@ struct listing {
 	size_t capacity;
 };
 
+static bool is_stopping(struct watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	bool is = w->is_stopping;
+	pthread_mutex_unlock(&w->lock);
+	return is;
+}
+
 /* Rests if it is time to. Returns false to stop. */
 static bool has_turn(struct listing *l)
 {
@@ -105,10 +121,7 @@ static bool has_turn(struct listing *l)
 
 	if (now - l->turn_ns < TURN_NS)
 		return true;
-	pthread_mutex_lock(&l->w->lock);
-	bool is_stopping = l->w->is_stopping;
-	pthread_mutex_unlock(&l->w->lock);
-	if (is_stopping)
+	if (is_stopping(l->w))
 		return false;
 	nanosleep(&(struct timespec){.tv_nsec = (long)TURN_NS}, NULL);
 	l->turn_ns = bc_now_ns();
@@ -260,6 +273,54 @@ void bc_catalogue_refresh_small(struct bc_catalogue *catalogue)
 		(void)!bc_catalogue_refresh(catalogue);
 }
 
+/* Seals a copy of what the writer left open after an error. What can't be copied in whole waits for
+ * the next start. Returns false if it can't be copied now. */
+static bool seal_left(struct watch *w, const struct bc_segment_name *left)
+{
+	struct bc_segment_name sealed = *left;
+	const struct bc_recover_options options = {.fallback = left, .must_be_fallback = true};
+	struct bc_recovered found = {.is_written = false};
+	char from[BC_SEGMENT_NAME_MAX];
+	char to[BC_SEGMENT_NAME_MAX];
+	struct stat st;
+
+	sealed.is_partial = false;
+	bc_segment_name_write(from, left);
+	bc_segment_name_write(to, &sealed);
+	int in = openat(w->dir_fd, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (in < 0)
+		return false;
+	/* The recording needs the space more. */
+	struct bc_free_space space = bc_free_space(w->dir_fd);
+	bool has_room = faccessat(w->dir_fd, to, F_OK, 0) != 0 && fstat(in, &st) == 0 &&
+			(!space.is_known || space.bytes / 2 > (uint64_t)st.st_size);
+	int rc = has_room ? bc_recover(&found, in, w->dir_fd, to, &options) : -ENOSPC;
+	close(in);
+	if (rc != 0 || !found.is_written)
+		return false;
+	if (found.damages == 0 || found.is_only_torn)
+		unlinkat(w->dir_fd, from, 0);
+	bc_log_limited(&w->limits, BC_LOG_NOTICE, "%s/%s: sealed after an error, %s record%s",
+		w->dir, to, BC_GROUPED(found.records), bc_plural(found.records));
+	(void)!bc_catalogue_look(&w->catalogue, w->dir_fd, left, BC_LOOK, NULL, &w->limits);
+	(void)!bc_catalogue_look(&w->catalogue, w->dir_fd, &sealed, BC_LOOK, NULL, &w->limits);
+	return true;
+}
+
+static void seal_all_left(struct watch *w)
+{
+	struct bc_segment_name name = {.recording = "\xff"}; /* after all ids */
+	uint64_t began_ns = bc_now_ns();
+	bool is_done = true;
+
+	if (began_ns < w->seal_at_ns)
+		return;
+	while (!is_stopping(w) && bc_catalogue_find_left(&w->catalogue, &name))
+		is_done = seal_left(w, &name) && is_done;
+	uint64_t now = bc_now_ns();
+	w->seal_at_ns = is_done ? 0 : now + RETRY_NS + SEAL_RATIO * (now - began_ns);
+}
+
 /* The thread */
 
 static struct timespec time_at(uint64_t ns)
@@ -322,7 +383,10 @@ static void *catalogue_thread(void *context)
 
 	do {
 		was_complete = bc_catalogue_sums(&w->catalogue).is_complete;
-		log_listing(w, bc_catalogue_refresh(&w->catalogue), was_complete);
+		int rc = bc_catalogue_refresh(&w->catalogue);
+		log_listing(w, rc, was_complete);
+		if (rc == 0)
+			seal_all_left(w);
 	} while (rest(w));
 	pthread_mutex_lock(&w->lock);
 	w->has_ended = true;

@@ -4,7 +4,8 @@
  *     none     segment.file.fd < 0
  *     empty    created, without a chunk. It is deleted if it must be closed, and its number reused.
  *     open     has chunks. Ends sealed (bc_rotator_cut()), or is left .partial after an error or
- *              because others deleted it; the next chunk then goes into a new segment.
+ *              because others deleted it; the next chunk then goes into a new segment. The
+ *              catalogue's thread seals a copy of what was left when the disk works again.
  *
  * Each chunk needs space by the rules (enforce_space()), and room below the limit of the segment's
  * length; without room the segment is sealed, and the chunk is the first of the next one. Any step
@@ -297,6 +298,7 @@ static void check_deleted(struct bc_rotator *r)
 static void abandon_segment(struct bc_rotator *r)
 {
 	const struct bc_segment_writer *writer = &r->segment;
+	struct bc_segment_name name;
 
 	if (writer->file.fd < 0)
 		return;
@@ -310,7 +312,10 @@ static void abandon_segment(struct bc_rotator *r)
 		r->total.left_open++;
 		r->stats.unsealed++;
 	}
+	bool is_left = writer->chunks != 0 && bc_segment_name_read(&name, writer->file.open_name);
 	forget_file(r);
+	if (is_left)
+		bc_catalogue_leave(r->catalogue, &name);
 }
 
 static void abandon_failed(struct bc_rotator *r)
@@ -319,7 +324,7 @@ static void abandon_failed(struct bc_rotator *r)
 
 	if (writer->chunks != 0)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: not sealed, %s records; the next start recovers it", r->dir,
+			"%s/%s: not sealed, %s records; sealed later, or by the next start", r->dir,
 			writer->file.open_name, BC_GROUPED(writer->records));
 	abandon_segment(r);
 }
@@ -384,7 +389,7 @@ static bool cut(struct bc_rotator *r)
 		return true;
 	set_error(r, notice.file, "can't seal", strerror(-rc));
 	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
-		"%s; left as %s; the next start recovers it", r->stats.error,
+		"%s; left as %s; sealed later, or by the next start", r->stats.error,
 		writer->file.open_name);
 	abandon_segment(r);
 	return true;

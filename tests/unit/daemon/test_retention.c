@@ -755,6 +755,24 @@ TEST_F(no_newer_segment_is_deleted_for_one_that_cannot_be_read_for_a_moment)
 	}
 }
 
+TEST_F(what_this_run_left_open_is_deleted_in_its_turn)
+{
+	struct bc_segment_name left;
+
+	make(f, FILE_OF(FIRST), 1, 9);
+	make(f, FILE_OF(SECOND) ".partial", 2, 8);
+	make(f, FILE_OF(LATER_THIRD), 3, 7);
+	f->check.files = 1;
+	enforce(f, 2); /* not the open one */
+	assert_true(temp_exists(&f->dir, FILE_OF(SECOND) ".partial"));
+	make(f, FILE_OF(LATER_THIRD), 3, 7);
+	assert_true(bc_segment_name_read(&left, FILE_OF(SECOND) ".partial"));
+	bc_catalogue_leave(f->check.catalogue, &left);
+	enforce(f, 1);
+	assert_false(temp_exists(&f->dir, FILE_OF(SECOND) ".partial"));
+	assert_true(temp_exists(&f->dir, FILE_OF(LATER_THIRD)));
+}
+
 TEST_F(a_check_tries_a_few_files_and_the_next_one_others)
 {
 	char file[BC_SEGMENT_NAME_MAX];

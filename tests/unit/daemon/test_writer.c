@@ -606,6 +606,16 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 	end_rotator(&r);
 }
 
+static atomic_int sync_error;
+
+int fdatasync(int fd)
+{
+	if (sync_error == 0)
+		return (int)syscall(SYS_fdatasync, fd);
+	errno = sync_error;
+	return -1;
+}
+
 /* The file system of this directory was lost. */
 static atomic_int lost_fd = -1;
 static atomic_int lost_error;
@@ -671,6 +681,28 @@ TEST_F(a_lost_directory_is_opened_again_by_its_path)
 		temp_dir_remove(&lost);
 		temp_dir_remove(&back);
 	}
+}
+
+TEST_F(what_an_error_left_open_is_sealed_when_the_disk_works_again)
+{
+	static const char first[] = "20261120T091500Z-3f9a2c-00000.byu.lz4";
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	r.rules.sync_ns = 1;
+	sync_error = EIO;
+	assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 3)));
+	r.sync_at_ns = 0;
+	bc_rotator_maintain(&r, false);
+	assert_int_equal(r.stats.unsealed, 1);
+	assert_false(temp_exists(&f->dir, first));
+	sync_error = 0;
+	assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
+	while (temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial"))
+		usleep(1000);
+	assert_true(temp_exists(&f->dir, first));
+	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4.partial"));
+	end_rotator(&r);
 }
 
 TEST_F(only_what_was_written_ends_being_stuck)
