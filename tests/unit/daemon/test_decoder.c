@@ -545,7 +545,17 @@ TEST_F(segments_cut_at_any_tick_contain_the_same_records)
 	f->limit_step = 0;
 }
 
-/* Replaces the directory by one that cannot be written to, until restore_dir(). */
+static void move_dir(const char *from, const char *from_suffix, const char *to_suffix)
+{
+	char paths[2][256];
+
+	snprintf(paths[0], sizeof(paths[0]), "%s%s", from, from_suffix);
+	snprintf(paths[1], sizeof(paths[1]), "%s%s", from, to_suffix);
+	assert_int_equal(rename(paths[0], paths[1]), 0);
+}
+
+/* Replaces the directory by one that cannot be written to, until restore_dir(); nothing is at its
+ * path. */
 static int replace_dir(struct fixture *f)
 {
 	int dir = dup(f->dir.fd);
@@ -554,11 +564,13 @@ static int replace_dir(struct fixture *f)
 	assert_true(dir >= 0 && nothing >= 0);
 	assert_int_equal(dup2(nothing, f->dir.fd), f->dir.fd);
 	close(nothing);
+	move_dir(f->dir.path, "", ".away");
 	return dir;
 }
 
 static void restore_dir(struct fixture *f, int dir)
 {
+	move_dir(f->dir.path, ".away", "");
 	assert_int_equal(dup2(dir, f->dir.fd), f->dir.fd);
 	close(dir);
 }
