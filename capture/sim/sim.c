@@ -151,26 +151,45 @@ static bool sim_fetch_cycle(struct bc_sim *sim)
 	return true;
 }
 
+/* True if all that is to be sent is sent. */
+static bool sim_is_over(struct bc_sim *sim)
+{
+	return sim->is_stopped || !sim_fetch_cycle(sim) ||
+	       (sim->options.count != 0 && sim->sent.samples == sim->options.count);
+}
+
+uint64_t bc_sim_next_tick(struct bc_sim *sim)
+{
+	return sim_is_over(sim) ? UINT64_MAX : sim->cycle_tick;
+}
+
+/* Fetches the next cycle if its tick is at most `until`. */
+static bool sim_fetch_due(struct bc_sim *sim, uint64_t until)
+{
+	return sim_fetch_cycle(sim) && sim->cycle_tick <= until;
+}
+
 /* Skips the samples that are lost before a frame, if any. Returns their number. */
-static uint32_t sim_lose_samples(struct bc_sim *sim)
+static uint32_t sim_lose_samples(struct bc_sim *sim, uint64_t until)
 {
 	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm ||
 		sim->sent.samples == 0)
 		return 0;
 	uint32_t most = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
 	uint32_t lost = 0;
-	for (; lost < most && sim_fetch_cycle(sim); lost++)
+	for (; lost < most && sim_fetch_due(sim, until); lost++)
 		sim->has_cycle = false;
 	return lost;
 }
 
 /* Writes samples until the frame is full or a delta is too long. Returns their number. */
-static uint32_t sim_write_samples(struct bc_sim *sim, uint32_t samples_max, uint8_t *out)
+static uint32_t sim_write_samples(
+	struct bc_sim *sim, uint32_t samples_max, uint64_t until, uint8_t *out)
 {
 	uint32_t n = 0;
 
 	for (; n < samples_max; n++, out += BC_BCP1_SAMPLE_BYTES) {
-		if (!sim_fetch_cycle(sim))
+		if (!sim_fetch_due(sim, until))
 			break;
 		uint64_t delta = n == 0 ? 0 : sim->cycle_tick - sim->tick;
 		if (delta > UINT16_MAX)
@@ -209,7 +228,8 @@ static uint32_t sim_limit_samples(const struct bc_sim *sim, uint32_t samples_max
 	return sim->options.count != 0 && left < samples_max ? (uint32_t)left : samples_max;
 }
 
-size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SIM_FRAME_MAX])
+size_t bc_sim_next(
+	struct bc_sim *sim, uint32_t samples_max, uint64_t until, uint8_t frame[BC_SIM_FRAME_MAX])
 {
 	if (sim->is_over)
 		return 0;
@@ -219,17 +239,16 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 		.sequence = sim->sequence++,
 		.tick = sim->tick,
 	};
-	if (sim->is_stopped || !sim_fetch_cycle(sim) ||
-		(sim->options.count != 0 && sim->sent.samples == sim->options.count)) {
+	if (sim_is_over(sim)) {
 		header.flags |= BC_BCP1_LAST;
 		sim->is_over = true;
 	} else if (samples_max != 0) {
-		header.lost = sim_lose_samples(sim);
+		header.lost = sim_lose_samples(sim, until);
 		if (header.lost != 0)
 			header.flags |= BC_BCP1_LOSS;
-		header.tick = sim_fetch_cycle(sim) ? sim->cycle_tick : sim->tick;
-		header.samples = sim_write_samples(
-			sim, sim_limit_samples(sim, samples_max), frame + BC_BCP1_HEADER_BYTES);
+		header.tick = sim_fetch_due(sim, until) ? sim->cycle_tick : sim->tick;
+		header.samples = sim_write_samples(sim, sim_limit_samples(sim, samples_max), until,
+			frame + BC_BCP1_HEADER_BYTES);
 	}
 	size_t bytes = bc_bcp1_write_frame(frame, &header);
 	sim->sent.frames++;

@@ -78,12 +78,16 @@ struct bc_sim;
  * above a million; -ENOMEM. On failure *sim is NULL. */
 int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options) BC_MUST_CHECK;
 
-/* Writes the next whole frame, with at most `samples_max` and at most BC_SIM_FRAME_SAMPLES samples.
- * It may have fewer: a delta above 65,535 ticks starts a new frame. If samples_max is 0, the frame
- * is a heartbeat: no samples, and the tick of the last sample. When `count` samples have been sent,
- * or after bc_sim_stop(), it is the last frame: no samples, BC_BCP1_LAST set. Returns the size of
- * the frame, or 0 after the last frame. */
-size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SIM_FRAME_MAX]);
+/* Returns the tick of the next sample; UINT64_MAX if there is none: the next frame is the last. */
+uint64_t bc_sim_next_tick(struct bc_sim *sim);
+
+/* Writes the next whole frame, with at most `samples_max` and at most BC_SIM_FRAME_SAMPLES samples,
+ * whose ticks are at most `until`. It may have fewer: a delta above 65,535 ticks starts a new
+ * frame. If samples_max is 0, the frame is a heartbeat: no samples, and the tick of the last
+ * sample. When `count` samples have been sent, or after bc_sim_stop(), it is the last frame: no
+ * samples, BC_BCP1_LAST set. Returns the size of the frame, or 0 after the last frame. */
+size_t bc_sim_next(
+	struct bc_sim *sim, uint32_t samples_max, uint64_t until, uint8_t frame[BC_SIM_FRAME_MAX]);
 
 /* Ends the stream: the next frame is the last. */
 void bc_sim_stop(struct bc_sim *sim);

@@ -1,6 +1,6 @@
-/* Sends the frames of a simulated board. Paced (rate > 0): a timer sends what is due, and at most a
- * tenth of a second of what it has missed. Not paced: an idle handle sends as long as the sink
- * accepts.
+/* Sends the frames of a simulated board. Paced (rate > 0): a timer sends what is due by the ticks
+ * of the bus, as a board does, and at most half a second of what it has missed. Not paced: an idle
+ * handle sends as long as the sink accepts.
  *
  * Invariant: a frame that the sink has not consumed completely is held and offered again before the
  * next is made. */
@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "formats/bus/tick_time.h"
+
 /* Interval at which a paced source sends the samples that are due. */
 #define PACE_MS 5
 
-/* A paced source catches up by at most a tenth of a second, and sends for at most TURN_NS before
- * other handles of the loop get their turn. */
-#define BACKLOGS_PER_SECOND 10
-#define TURN_NS             20000000
+/* A paced source catches up by at most half a second, and sends for at most TURN_NS before other
+ * handles of the loop get their turn. */
+#define BACKLOG_NS 500000000
+#define TURN_NS    20000000
 
 /* Frames that an unpaced source sends per turn of the loop. */
 #define FRAMES_PER_TURN 64
@@ -28,24 +30,22 @@ struct sim_source {
 	unsigned open_handles;
 	struct bc_sim *sim;
 	uint64_t rate;
-	uint64_t start_ns;
-	uint64_t sent; /* samples */
+	uint64_t start_ns;   /* uv_hrtime() of start_tick */
+	uint64_t start_tick; /* of the first sample */
 	bool is_over;
 	bool is_sending; /* inside sink.data() */
 	size_t held;     /* bytes of a frame that the sink has not consumed yet */
 	uint8_t frame[BC_SIM_FRAME_MAX];
 };
 
-/* Sends the held frame or a new one of at most `samples_max` samples. Returns false if the sink is
- * full or the stream is over. */
-static bool send_frame(struct sim_source *s, uint32_t samples_max)
+/* Sends the held frame or a new one of at most `samples_max` samples until a tick. Returns false if
+ * the sink is full or the stream is over. */
+static bool send_frame(struct sim_source *s, uint32_t samples_max, uint64_t until)
 {
 	const struct bc_source_sink *sink = &s->source.sink;
 
-	if (s->held == 0) {
-		s->held = bc_sim_next(s->sim, samples_max, s->frame);
-		s->sent = bc_sim_sent(s->sim).samples;
-	}
+	if (s->held == 0)
+		s->held = bc_sim_next(s->sim, samples_max, until, s->frame);
 	if (s->held == 0) {
 		s->is_over = true;
 		uv_timer_stop(&s->timer);
@@ -71,23 +71,23 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct sim_source *s = container_of(timer, struct sim_source, timer);
 	uint64_t now_ns = uv_hrtime();
-	uint64_t elapsed_ns = now_ns - s->start_ns;
-	uint64_t due = elapsed_ns / 1000000000 * s->rate +
-		       elapsed_ns % 1000000000 * s->rate / 1000000000;
+	uint64_t next = bc_sim_next_tick(s->sim);
 
-	uint64_t backlog_max = s->rate / BACKLOGS_PER_SECOND + 1;
+	uint64_t due = s->start_tick + bc_ticks_of_ns(now_ns - s->start_ns, s->source.clock_hz);
+	uint64_t most = bc_ticks_of_ns(BACKLOG_NS, s->source.clock_hz);
 
-	/* A machine that is too slow for the rate gets fewer samples, and the loop keeps running.
-	 */
-	if (due - s->sent > backlog_max) {
-		s->start_ns += (due - s->sent - backlog_max) * 1000000000 / s->rate;
-		due = s->sent + backlog_max;
+	/* On a machine that is too slow for the rate, the bus stands still, and the loop keeps
+	 * running. */
+	if (next < due && due - next > most) {
+		s->start_ns = now_ns - BACKLOG_NS;
+		s->start_tick = next;
+		due = next + most;
 	}
-	while (!s->is_over && s->sent < due && uv_hrtime() - now_ns < TURN_NS) {
-		uint64_t wanted = due - s->sent;
-		if (!send_frame(s, wanted < BC_SIM_FRAME_SAMPLES ? (uint32_t)wanted
-								 : BC_SIM_FRAME_SAMPLES))
+	while (!s->is_over && (s->held != 0 || next <= due || next == UINT64_MAX) &&
+		uv_hrtime() - now_ns < TURN_NS) {
+		if (!send_frame(s, BC_SIM_FRAME_SAMPLES, due))
 			return;
+		next = bc_sim_next_tick(s->sim);
 	}
 }
 
@@ -96,7 +96,7 @@ static void on_idle(uv_idle_t *idle)
 	struct sim_source *s = container_of(idle, struct sim_source, idle);
 
 	for (int i = 0; i < FRAMES_PER_TURN; i++) {
-		if (!send_frame(s, BC_SIM_FRAME_SAMPLES)) {
+		if (!send_frame(s, BC_SIM_FRAME_SAMPLES, UINT64_MAX)) {
 			uv_idle_stop(&s->idle); /* until resumed */
 			return;
 		}
@@ -108,6 +108,7 @@ static int sim_start(struct bc_source *source)
 	struct sim_source *s = container_of(source, struct sim_source, source);
 
 	s->start_ns = uv_hrtime();
+	s->start_tick = bc_sim_next_tick(s->sim);
 	if (s->rate != 0)
 		return uv_timer_start(&s->timer, on_timer, PACE_MS, PACE_MS);
 	return uv_idle_start(&s->idle, on_idle);
@@ -130,7 +131,7 @@ static void sim_stop(struct bc_source *source)
 		return;
 	bc_sim_stop(s->sim);
 	/* If called by the sink during a frame, the last frame follows that one. */
-	while (!s->is_sending && send_frame(s, 0))
+	while (!s->is_sending && send_frame(s, 0, UINT64_MAX))
 		continue;
 }
 

@@ -415,7 +415,7 @@ static int write_stream(
 	bc_mapping_init(&mapping, &mapping_options);
 	bc_stamper_init(&stamper, &mapping);
 	bc_chunk_reset(chunk, 0, 0);
-	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, bytes)) != 0 &&
+	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, UINT64_MAX, bytes)) != 0 &&
 		!bc_output_failed(output)) {
 		struct bc_bcp1_frame frame = {.samples = bytes + BC_BCP1_HEADER_BYTES};
 		if (sim_args->format == BC_FORMAT_BCP1)

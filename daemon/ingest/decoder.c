@@ -34,6 +34,7 @@
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/bus/stamp.h"
+#include "formats/bus/tick_time.h"
 
 /* Records of a dialect are converted to BYU this many at a time. */
 #define SLICE_RECORDS 2048u

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "formats/base/text.h"
+#include "formats/bus/tick_time.h"
 #include "formats/trace/filter_parse.h"
 
 /* A pass over the new records. */

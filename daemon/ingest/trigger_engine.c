@@ -21,6 +21,7 @@
 #include "formats/base/clock.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/stamp.h"
+#include "formats/bus/tick_time.h"
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)
 {

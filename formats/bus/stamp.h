@@ -73,14 +73,6 @@ enum bc_stamp_result {
 
 #define BC_NO_TICK_LIMIT UINT64_MAX
 
-/* Returns a time in ticks, rounded down; BC_TICK_END if it is longer. */
-static inline uint64_t bc_ticks_of_ns(uint64_t ns, uint64_t clock_hz)
-{
-	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / 1000000000;
-
-	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END;
-}
-
 /* Starts a timeline at tick 0 of epoch 0. `mapping` must stay valid; NULL if only records are
  * stamped. */
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping);

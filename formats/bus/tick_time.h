@@ -13,6 +13,14 @@
 
 #include "formats/bus/chunk.h"
 
+/* Returns a time in ticks, rounded down; BC_TICK_END if it is longer. */
+static inline uint64_t bc_ticks_of_ns(uint64_t ns, uint64_t clock_hz)
+{
+	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / 1000000000;
+
+	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END;
+}
+
 /* The clock was at `tick` at wall_ns, in ns since 1970 UTC. */
 struct bc_clock_point {
 	int64_t wall_ns;

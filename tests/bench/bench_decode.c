@@ -28,7 +28,8 @@ static void make_stream(struct bench *b)
 		exit(1);
 	b->stream = malloc((size_t)FRAMES * BC_SIM_FRAME_MAX);
 	for (unsigned i = 0; i < FRAMES; i++)
-		b->bytes += bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, b->stream + b->bytes);
+		b->bytes += bc_sim_next(
+			sim, BC_SIM_FRAME_SAMPLES, UINT64_MAX, b->stream + b->bytes);
 	bc_sim_close(sim);
 }
 

@@ -89,7 +89,7 @@ static struct board_loop *make_loop(uint64_t seed, unsigned agents)
 		drop_loop(loop);
 		return NULL;
 	}
-	while (bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame) != 0)
+	while (bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, UINT64_MAX, frame) != 0)
 		keep_frame(loop, frame, &n);
 	bc_sim_close(sim);
 	free(frame);

@@ -34,7 +34,7 @@ static inline struct trace trace_of_sim(uint64_t seed, uint64_t samples, unsigne
 
 	assert_non_null(trace.bytes);
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
-	for (size_t n; (n = bc_sim_next(sim, 1000, trace.bytes + trace.n)) != 0;)
+	for (size_t n; (n = bc_sim_next(sim, 1000, UINT64_MAX, trace.bytes + trace.n)) != 0;)
 		trace.n += n;
 	bc_sim_close(sim);
 	return trace;

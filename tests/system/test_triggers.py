@@ -244,7 +244,7 @@ def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
     """The chunks are longer than the time that is kept."""
     out = tmp / "out"
     pre = 0.4
-    with Daemon("--source", "sim:rate=20000", "-o", out, "--set", "recording.record=flight", "--set",
+    with Daemon("--source", "sim:rate=100k", "-o", out, "--set", "recording.record=flight", "--set",
                 "recording.flight_time=5m", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         for path in ("/v1/snapshot", "/v1/recordings"):

@@ -103,7 +103,7 @@ static struct got run(
 	for (uint64_t i = 0; !is_last; i++) {
 		if (stop_at != 0 && i == stop_at)
 			bc_sim_stop(sim);
-		size_t n = bc_sim_next(sim, cuts[i % n_cuts], bytes);
+		size_t n = bc_sim_next(sim, cuts[i % n_cuts], UINT64_MAX, bytes);
 		assert_true(n <= BC_SIM_FRAME_MAX);
 		is_last = n == 0;
 		got.bytes += n;
@@ -117,7 +117,7 @@ static struct got run(
 	got.sent = bc_sim_sent(sim);
 	if (options->corrupt_ppm == 0 && got.n != 0)
 		assert_int_equal(reader->skipped_bytes, 0);
-	assert_int_equal(bc_sim_next(sim, 1, bytes), 0);
+	assert_int_equal(bc_sim_next(sim, 1, UINT64_MAX, bytes), 0);
 	bc_sim_close(sim);
 	free(reader);
 	return got;
@@ -145,11 +145,11 @@ TEST(a_stop_before_the_first_frame_gives_only_the_last_frame)
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	bc_sim_stop(sim);
-	assert_int_equal(bc_sim_next(sim, 100, bytes), BC_BCP1_HEADER_BYTES);
+	assert_int_equal(bc_sim_next(sim, 100, UINT64_MAX, bytes), BC_BCP1_HEADER_BYTES);
 	assert_true(bc_bcp1_read_header(&header, bytes));
 	assert_int_equal(header.flags, BC_BCP1_LAST);
 	assert_int_equal(header.sequence, 0);
-	assert_int_equal(bc_sim_next(sim, 100, bytes), 0);
+	assert_int_equal(bc_sim_next(sim, 100, UINT64_MAX, bytes), 0);
 	bc_sim_close(sim);
 }
 
@@ -165,7 +165,7 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t asked = i % 5 == 0 ? UINT32_MAX : i % 7;
-		size_t n = bc_sim_next(sim, asked, bytes);
+		size_t n = bc_sim_next(sim, asked, UINT64_MAX, bytes);
 		assert_true(bc_bcp1_read_header(&header, bytes));
 		assert_int_equal(n, bc_bcp1_frame_bytes(header.samples));
 		assert_int_equal(header.sequence, i);

@@ -26,8 +26,8 @@ static void set_up(struct stream *stream)
 	stream->bytes = malloc(options.count * 16);
 	assert_non_null(stream->bytes);
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
-	for (size_t n;
-		(n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, stream->bytes + stream->n)) != 0;) {
+	for (size_t n; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, UINT64_MAX,
+				stream->bytes + stream->n)) != 0;) {
 		stream->n += n;
 		stream->frames++;
 	}

@@ -371,7 +371,7 @@ static size_t make_bcp1(uint8_t *out, uint64_t samples, uint32_t frame_samples, 
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	while (bytes + BC_SIM_FRAME_MAX <= STREAM_MAX &&
-		(n = bc_sim_next(sim, frame_samples, out + bytes)) != 0)
+		(n = bc_sim_next(sim, frame_samples, UINT64_MAX, out + bytes)) != 0)
 		bytes += n;
 	bc_sim_close(sim);
 	return bytes;
