@@ -264,6 +264,13 @@ static void print_disk_low(struct bc_output *o, const json_t *event)
 		bc_output_format(o, "no longer nearly full");
 }
 
+static void print_clock(struct bc_output *o, const json_t *event)
+{
+	bc_output_format(o, "times of day move by %+.3f s",
+		json_number_value(bc_json_path(event, "moved_seconds")));
+	bc_template_print(o, " ({reason})", event);
+}
+
 static void print_hang(struct bc_output *o, const json_t *event)
 {
 	bool hangs = bc_json_path_text(event, "error") != NULL;
@@ -307,6 +314,7 @@ static const struct {
 	{"disk-low", NULL, print_disk_low},
 	{"hang", NULL, print_hang},
 	{"board", "{state}[: {error}]", NULL},
+	{"clock", NULL, print_clock},
 	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
 	{"reload", "configuration reloaded", NULL},
 	{"missed", "{count event} (this program was too slow)", NULL},

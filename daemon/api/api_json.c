@@ -144,6 +144,7 @@ static const char *event_name(const struct bc_live_event *e)
 		[BC_LIVE_DISK_LOW] = "disk-low",
 		[BC_LIVE_HANG] = "hang",
 		[BC_LIVE_BOARD] = "board",
+		[BC_LIVE_CLOCK] = "clock",
 		[BC_LIVE_COMMAND_FAILED] = "command-failed",
 		[BC_LIVE_RELOAD] = "reload",
 		[BC_LIVE_STOPPING] = "stopping",
@@ -193,6 +194,9 @@ json_t *bc_live_event_json(const struct bc_live_event *e, const char **name)
 		return json_pack("{s:s, s:o, s:o}", "state", e->board.state, "error",
 			bc_json_text_or_null(e->board.last_error), "unplugs",
 			bc_json_u64(e->board.unplugs));
+	case BC_LIVE_CLOCK:
+		return json_pack("{s:s, s:f}", "reason", e->clock.reason, "moved_seconds",
+			(double)e->clock.moved_ns * 1e-9);
 	case BC_LIVE_COMMAND_FAILED:
 		return json_pack("{s:o, s:o, s:o}", "path", bc_json_text(e->command_failed.path),
 			"exit_code",

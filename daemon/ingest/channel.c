@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "capture/source/source.h"
+#include "daemon/ingest/clock_map.h"
 #include "daemon/ingest/pending_gaps.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/record_filter.h"
@@ -53,7 +54,8 @@ struct bc_channel {
 	struct bc_pending_gaps gaps;   /* they precede the next record */
 	struct bc_overwrite_ring ring; /* empty unless in flight */
 	uint64_t clock_hz;
-	bool has_wall; /* the time of day is that of the source, not the host's: */
+	struct bc_clock_map clock; /* of this epoch; used if the clock rate is known: */
+	bool has_wall;             /* the time of day is that of the source, not the host's: */
 	struct bc_clock_point wall;
 	bool is_filtering; /* the records being stamped will be filtered */
 	struct bc_record_filter_state filter_state;
@@ -104,7 +106,34 @@ static uint32_t full_position(const struct bc_channel *ch)
 
 /* Chunks and slots */
 
-/* Returns the wall time of a chunk that starts at `tick`. */
+/* The time of day minus the monotonic time: of some readings, the one that took the least time. */
+static int64_t real_ns(void)
+{
+	uint64_t least_ns = UINT64_MAX;
+	int64_t ns = 0;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t before = uv_hrtime();
+		int64_t wall_ns = bc_wall_ns();
+		uint64_t took_ns = uv_hrtime() - before;
+		ns = took_ns < least_ns ? wall_ns - (int64_t)(before + took_ns / 2) : ns;
+		least_ns = took_ns < least_ns ? took_ns : least_ns;
+	}
+	return ns;
+}
+
+static void begin_clock(struct bc_channel *ch)
+{
+	bc_clock_map_begin(&ch->clock, ch->clock_hz, real_ns());
+}
+
+/* True if the clock map gives chunks their time of day. */
+static bool has_clock(const struct bc_channel *ch)
+{
+	return !ch->has_wall && ch->clock_hz != 0;
+}
+
+/* Returns the time of day of a tick by the source's clock, or what it is now. */
 static int64_t start_wall_ns(const struct bc_channel *ch, uint64_t tick)
 {
 	int64_t ns;
@@ -113,6 +142,32 @@ static int64_t start_wall_ns(const struct bc_channel *ch, uint64_t tick)
 		return bc_wall_ns();
 	(void)bc_tick_time(&ns, ch->wall, tick);
 	return ns;
+}
+
+/* Gives a chunk its time of day by the clock map: when its first records have arrived, or if too
+ * little is known then, when it is complete. */
+static void settle_wall(struct bc_channel *ch, struct bc_chunk_info *info, bool is_complete)
+{
+	if (!has_clock(ch) || info->records == 0 || (is_complete && ch->clock.has_offset))
+		return;
+	enum bc_clock_map_news news = bc_clock_map_settle(
+		&ch->clock, info->first_tick, real_ns(), is_complete);
+	info->wall_ns = bc_clock_map_time(&ch->clock, info->first_tick);
+	if (news != BC_CLOCK_AS_BEFORE && ch->options.on_clock != NULL)
+		ch->options.on_clock(ch->options.context, news, ch->clock.news_ns);
+}
+
+/* Returns how much later record n of a slot is than its first: by its tick, or if the clock rate is
+ * unknown, by when it arrived. */
+static int64_t later_ns(const struct bc_channel *ch, const struct bc_slot *slot, uint32_t n)
+{
+	const struct bc_chunk_info *info = &slot->chunk.info;
+	int64_t ns;
+
+	if (n >= info->records || ch->clock_hz == 0)
+		return (int64_t)bc_slot_arrival_ns(slot, n);
+	(void)bc_tick_time(&ns, bc_chunk_clock(info, ch->clock_hz), bc_chunk_tick(&slot->chunk, n));
+	return ns - info->wall_ns;
 }
 
 /* Shows the events after a chunk's last record. Nothing more may be added to it. */
@@ -222,11 +277,13 @@ void bc_channel_submit(struct bc_channel *ch)
 		discard_filling(ch);
 		return;
 	case BC_CHANNEL_FLIGHT:
+		settle_wall(ch, &slot->chunk.info, true);
 		trim_ring(ch, slot->chunk.info.records);
 		bc_overwrite_ring_add(&ch->ring, slot);
 		break;
 	case BC_CHANNEL_RECORDING:
 		uv_timer_stop(&ch->flush);
+		settle_wall(ch, &slot->chunk.info, true);
 		send_slot(ch, slot, ch->recording);
 		break;
 	}
@@ -278,6 +335,7 @@ void bc_channel_begin_epoch(
 	ch->epoch = epoch;
 	ch->tick = tick;
 	ch->has_wall = false;
+	begin_clock(ch);
 }
 
 /* Before each stamping call. The first record of a recording is stamped without a delta. */
@@ -443,13 +501,17 @@ void bc_channel_consumed(
 	ch->tick = info->last_tick;
 	if (kept == 0)
 		return;
-	if (info->records == kept)
-		info->wall_ns = start_wall_ns(ch, info->first_tick);
 	ch->last_ns = uv_hrtime();
+	if (has_clock(ch))
+		bc_clock_map_arrive(&ch->clock, info->last_tick, ch->last_ns);
+	if (info->records == kept) {
+		info->wall_ns = start_wall_ns(ch, info->first_tick);
+		settle_wall(ch, info, false);
+	}
 	ch->filling->until_ns = ch->last_ns;
 	if (bc_channel_records(ch) == ch->segment.first_record + kept) {
 		ch->segment.since_ns = ch->last_ns;
-		ch->segment.wall_ns = ch->has_wall ? bc_wall_ns() : info->wall_ns;
+		ch->segment.wall_ns = bc_wall_ns();
 	}
 	show_new(ch, info->records - kept, tick_before);
 	if (ch->filling == NULL)
@@ -581,6 +643,7 @@ static bool send_cut(struct bc_channel *ch)
 	if (ch->filling == NULL)
 		return false;
 	finish_chunk(ch, &ch->filling->chunk);
+	settle_wall(ch, &ch->filling->chunk.info, true);
 	ch->filling->cut_after = true;
 	ch->has_cut = false;
 	uv_timer_stop(&ch->flush);
@@ -613,6 +676,7 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 	ch->filling = NULL;
 	if (slot == NULL)
 		return NULL;
+	settle_wall(ch, &slot->chunk.info, true);
 	if (at >= slot->chunk.info.records) {
 		finish_chunk(ch, &slot->chunk);
 		return slot;
@@ -625,11 +689,11 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 		return slot;
 	}
 	reset_slot(ch, rest);
-	uint64_t later = bc_slot_arrival_ns(slot, at);
-	rest->since_ns = slot->since_ns + later;
+	int64_t later = later_ns(ch, slot, at);
+	rest->since_ns = slot->since_ns + bc_slot_arrival_ns(slot, at);
 	rest->until_ns = slot->until_ns;
 	bc_chunk_split(&slot->chunk, at, &rest->chunk);
-	rest->chunk.info.wall_ns += (int64_t)later;
+	rest->chunk.info.wall_ns += later;
 	ch->filling = rest;
 	ch->search_from = ch->search_from > at ? ch->search_from - at : 0;
 	return slot;
@@ -693,10 +757,8 @@ bool bc_channel_is_ready(const struct bc_channel *ch)
  * when record n arrived. */
 static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t n)
 {
-	uint64_t later = bc_slot_arrival_ns(slot, n);
-
-	slot->since_ns += later;
-	slot->chunk.info.wall_ns += (int64_t)later;
+	slot->chunk.info.wall_ns += later_ns(ch, slot, n);
+	slot->since_ns += bc_slot_arrival_ns(slot, n);
 	bc_chunk_drop_front(&slot->chunk, n);
 	if (slot == ch->filling)
 		ch->search_from = ch->search_from > n ? ch->search_from - n : 0;
@@ -725,14 +787,28 @@ static void keep_last_records(struct bc_channel *ch, uint64_t records)
 		discard_front(ch, ch->filling, unfinished - (uint32_t)records);
 }
 
-/* Discards the records that arrived before `ns`, but none from position `at` on. */
-static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
+/* The number of records of a slot that are more than ago_ns old: by their ticks, or if the clock
+ * map does not know these, by when they arrived. */
+static uint32_t older_records(
+	const struct bc_channel *ch, const struct bc_slot *slot, uint64_t ago_ns)
+{
+	uint64_t now = uv_hrtime();
+	uint64_t tick;
+
+	if (slot->chunk.info.epoch == ch->epoch && slot->chunk.info.records != 0 &&
+		ago_ns < INT64_MAX && bc_channel_tick_at(ch, &tick, bc_wall_ns() - (int64_t)ago_ns))
+		return bc_chunk_find_tick(&slot->chunk, 0, tick);
+	return bc_slot_records_before(slot, ago_ns < now ? now - ago_ns : 0);
+}
+
+/* Discards the records that are more than ago_ns old, but none from position `at` on. */
+static void keep_latest(struct bc_channel *ch, uint64_t ago_ns, uint32_t at)
 {
 	struct bc_slot *oldest;
 	uint32_t n;
 
 	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
-		n = bc_slot_records_before(oldest, ns);
+		n = older_records(ch, oldest, ago_ns);
 		if (n < oldest->chunk.info.records) {
 			discard_front(ch, oldest, n);
 			return;
@@ -741,7 +817,7 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 	}
 	if (ch->filling == NULL)
 		return;
-	n = bc_slot_records_before(ch->filling, ns);
+	n = older_records(ch, ch->filling, ago_ns);
 	discard_front(ch, ch->filling, n < at ? n : at);
 }
 
@@ -750,7 +826,6 @@ static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *bef
 {
 	uint32_t have = filled(ch);
 	uint64_t after = at < have ? have - at : 0;
-	uint64_t now = uv_hrtime();
 
 	switch (before->unit) {
 	case BC_TIME_OR_SIZE_NONE:
@@ -760,8 +835,7 @@ static void trim_before(struct bc_channel *ch, const struct bc_time_or_size *bef
 		keep_last_records(ch, after + before->value / BC_RECORD_BYTES);
 		return;
 	case BC_TIME_OR_SIZE_TIME:
-		keep_arrived_since(
-			ch, before->value < now ? now - before->value : 0, at < have ? at : have);
+		keep_latest(ch, before->value, at < have ? at : have);
 		return;
 	case BC_TIME_OR_SIZE_ALL:
 		return;
@@ -817,6 +891,8 @@ uint32_t bc_channel_trim(
 	uint32_t had = filled(ch);
 
 	assert(bc_channel_is_ready(ch));
+	if (ch->filling != NULL) /* the recording's time of start */
+		settle_wall(ch, &ch->filling->chunk.info, true);
 	trim_before(ch, before, at);
 	detach_first(ch);
 	uint32_t dropped = had - filled(ch);
@@ -910,6 +986,11 @@ void bc_channel_limit_tick(struct bc_channel *ch, uint32_t at, uint64_t tick)
 
 /* Questions */
 
+bool bc_channel_tick_at(const struct bc_channel *ch, uint64_t *tick, int64_t wall_ns)
+{
+	return has_clock(ch) && bc_clock_map_tick(&ch->clock, tick, wall_ns);
+}
+
 enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
 {
 	return ch->state;
@@ -981,7 +1062,10 @@ void bc_channel_set_flush(struct bc_channel *ch, uint64_t flush_ns)
 
 void bc_channel_set_clock(struct bc_channel *ch, uint64_t clock_hz)
 {
+	if (ch->clock_hz == clock_hz)
+		return;
 	ch->clock_hz = clock_hz;
+	begin_clock(ch);
 }
 
 int bc_channel_open(struct bc_channel **channel, const struct bc_channel_options *options)

@@ -24,6 +24,7 @@
 
 #include <uv.h>
 
+#include "daemon/ingest/clock_map.h"
 #include "daemon/ingest/overwrite_ring.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
@@ -75,6 +76,9 @@ struct bc_channel_options {
 	/* A trigger matched. Its event is already in the chunk; the callee performs its action
 	 * before returning. Called only for actions that are possible in the current state. */
 	void (*on_match)(void *context, const struct bc_trigger_match *match);
+
+	/* The clock map has something to tell; `ns`: its news_ns. May be NULL. */
+	void (*on_clock)(void *context, enum bc_clock_map_news news, int64_t ns);
 
 	void *session; /* the context of on_full() */
 
@@ -146,13 +150,17 @@ struct bc_channel_segment {
 	uint64_t first_record; /* counted in the recording */
 	/* When that record arrived, if it has; when the recording started, if it is older. */
 	uint64_t since_ns; /* uv_hrtime() */
-	int64_t wall_ns;   /* bc_wall_ns(); of a live source, also the time of its chunk */
+	int64_t wall_ns;   /* bc_wall_ns() */
 };
 const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *channel);
 
 /* Return how many records are in the recording so far, and how many more its limit permits. */
 uint64_t bc_channel_records(const struct bc_channel *channel);
 uint64_t bc_channel_records_left(const struct bc_channel *channel);
+
+/* Sets *tick to the first tick that is not earlier than a time of day. Returns false if the clock
+ * map does not know, or is not used. */
+bool bc_channel_tick_at(const struct bc_channel *channel, uint64_t *tick, int64_t wall_ns);
 
 /* Returns whether the source has delivered anything. */
 bool bc_channel_has_started(const struct bc_channel *channel);
@@ -218,7 +226,7 @@ bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 void bc_channel_submit(struct bc_channel *channel);
 
 /* Until the epoch ends, chunks get the wall time wall_ns at `tick`, advanced by the ticks if
- * clock_hz is not 0, instead of the host's time. Call it after bc_channel_chunk(). */
+ * clock_hz is not 0, instead of that of the clock map. Call it after bc_channel_chunk(). */
 void bc_channel_set_wall(
 	struct bc_channel *channel, int64_t wall_ns, uint64_t tick, uint64_t clock_hz);
 

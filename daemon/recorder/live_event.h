@@ -27,6 +27,7 @@ enum bc_live_event_kind {
 	BC_LIVE_DISK_LOW,
 	BC_LIVE_HANG,
 	BC_LIVE_BOARD,
+	BC_LIVE_CLOCK,
 	BC_LIVE_COMMAND_FAILED,
 	BC_LIVE_RELOAD,
 	BC_LIVE_STOPPING,
@@ -78,6 +79,10 @@ struct bc_live_event {
 			const char *last_error; /* or empty */
 			uint64_t unplugs;
 		} board;
+		struct {
+			const char *reason;
+			int64_t moved_ns;
+		} clock;
 		struct {
 			const char *path;
 			int exit_code; /* negative: none */

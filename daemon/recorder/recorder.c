@@ -201,6 +201,25 @@ static void emit_board(struct bc_recorder *r)
 				board->unplugs}});
 }
 
+/* The clocks of the host and of the bus no longer relate as before. */
+static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
+{
+	struct bc_recorder *r = context;
+
+	if (news == BC_CLOCK_WAS_SET)
+		bc_log(BC_LOG_WARNING,
+			"the time of day moved by %+.3f s: the clock was set, or the machine slept",
+			(double)ns * 1e-9);
+	else
+		bc_log(BC_LOG_WARNING,
+			"the bus clock does not keep its rate: times of day were %.3f s %s; is "
+			"clock_hz=%" PRIu64 " right?",
+			(double)(ns < 0 ? -ns : ns) * 1e-9, ns < 0 ? "late" : "early",
+			r->source->clock_hz);
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_CLOCK,
+			.clock = {news == BC_CLOCK_WAS_SET ? "set" : "rate", ns}});
+}
+
 static void emit_disk(struct bc_recorder *r)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
@@ -1139,6 +1158,7 @@ static int start_session(struct bc_recorder *r)
 				.triggers = &r->triggers,
 				.context = r,
 				.on_match = on_match,
+				.on_clock = on_clock,
 			},
 		.speed = config->speed,
 		.ends_with_recording = r->ends_with_recording,

@@ -37,6 +37,12 @@
 /* How often a recording that is cut by the time of day looks at it. */
 #define CLOCK_LOOK_NS UINT64_C(1000000000)
 
+/* It is cut so long after the time of day, which is so exact. */
+#define EXACT_NS 1000000
+
+/* If nothing arrives for so long after the time of a cut, the bus is silent. */
+#define SILENT_MS 500
+
 enum session_state {
 	SESSION_RUNNING,
 	SESSION_STOPPING,  /* the source is ending or has ended; the rest is being decoded */
@@ -195,6 +201,15 @@ static void on_epoch(void *context, uint64_t tick)
 	set_limit(s);
 }
 
+/* A live recording's timer is set again by the first record of the next segment. */
+static void cut_segment(struct bc_session *s)
+{
+	uv_timer_stop(&s->timers[TIMER_ROTATE]);
+	s->time.cut_at = UINT64_MAX;
+	set_limit(s);
+	bc_channel_cut(s->channel);
+}
+
 static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 {
 	struct bc_session *s = context;
@@ -206,9 +221,11 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 	}
 	if (now >= s->time.paced_until)
 		return BC_LIMIT_WAIT;
-	bc_channel_cut(s->channel);
-	bus_time_set_cut(&s->time, &s->rotation, tick);
-	set_limit(s);
+	cut_segment(s);
+	if (s->options.source->is_replay) {
+		bus_time_set_cut(&s->time, &s->rotation, tick);
+		set_limit(s);
+	}
 	return BC_LIMIT_CONTINUE;
 }
 
@@ -243,6 +260,8 @@ static void end_recording(struct bc_session *s, uint32_t at)
 	s->unsealed++;
 	uv_timer_stop(&s->timers[TIMER_STOP]);
 	uv_timer_stop(&s->timers[TIMER_ROTATE]);
+	if (!s->options.source->is_replay)
+		s->time.cut_at = UINT64_MAX;
 	bc_channel_finish_recording(s->channel, at);
 	release_source(s);
 }
@@ -394,16 +413,29 @@ static void start_rotate_timer(struct bc_session *s, uint64_t since_ns, int64_t 
 		uv_timer_stop(&s->timers[TIMER_ROTATE]);
 }
 
+/* Records from before the cut may still be on their way: it is made at the first one from after it,
+ * and if the bus is silent, a little later. */
 static void on_rotate(uv_timer_t *timer)
 {
 	struct bc_session *s = timer->data;
+	uint64_t now = uv_hrtime();
+	int64_t wall_ns = bc_wall_ns();
+	uint64_t tick;
 
 	/* A cut too early would be followed by another at the right time. */
-	if (uv_hrtime() < s->cut_ns && bc_wall_ns() < s->cut_wall_ns) {
+	if (now < s->cut_ns && wall_ns < s->cut_wall_ns) {
 		wait_for_cut(s);
 		return;
 	}
-	bc_channel_cut(s->channel);
+	int64_t due_ns = now >= s->cut_ns ? wall_ns - (int64_t)(now - s->cut_ns)
+					  : s->cut_wall_ns + EXACT_NS;
+	if (s->time.cut_at != UINT64_MAX || !bc_channel_tick_at(s->channel, &tick, due_ns)) {
+		cut_segment(s);
+		return;
+	}
+	s->time.cut_at = bus_time_at(&s->time, tick);
+	set_limit(s);
+	uv_timer_start(timer, on_rotate, SILENT_MS, 0);
 }
 
 /* A segment starts with its first record. */

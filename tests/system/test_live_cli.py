@@ -86,6 +86,7 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("hang", {"error": None}),
     ("board", {"state": "detached", "error": "it was unplugged", "unplugs": 1}),
     ("board", {"state": "streaming", "error": None, "unplugs": 1}),
+    ("clock", {"reason": "set", "moved_seconds": -3600.25}),
     ("command-failed", {"path": "/d/x", "exit_code": 3, "error": None}),
     ("command-failed", {"path": "/d/x", "exit_code": None, "error": "it was left out"}),
     ("reload", {}),
@@ -115,11 +116,12 @@ hang               the writer hangs: writing to x
 hang               the thread continues
 board              detached: it was unplugged
 board              streaming
+clock              times of day move by -3600.250 s (set)
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
 missed             4 events (this program was too slow)
-{"event":"of-tomorrow","seq":26,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
+{"event":"of-tomorrow","seq":27,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
 stopping           buscapd is stopping: SIGTERM
 """
 
@@ -565,6 +567,8 @@ def test_the_daemon_executes_the_commands(tmp):
 def test_tail_prints_what_dump_prints_of_the_recording(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()
+        # After a fifth of a second, the daemon knows how the clocks relate: times do not change any more.
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10_000, "half a second of the bus")
         buscap("record", "start", socket_path=tmp / "s")
         out, _ = buscap("tail", "--json", "-n", "2000", socket_path=tmp / "s")
         buscap("record", "stop", socket_path=tmp / "s")
