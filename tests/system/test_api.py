@@ -441,7 +441,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         api.bad(*SNAPSHOT, status=409)
         wait_records(api, 20_000)
         equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
-        more = api.good(*SNAPSHOT, {"pre": "12KiB", "post": "1s"}, status=201)["recording"]
+        more = api.good(*SNAPSHOT, {"pre": "12KiB", "post": "2500ms"}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the end")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal((row["id"], row["reason"]), (more["id"], "limit"))
