@@ -130,7 +130,7 @@ static void begin_clock(struct bc_channel *ch)
 /* True if the clock map gives chunks their time of day. */
 static bool has_clock(const struct bc_channel *ch)
 {
-	return !ch->has_wall && ch->clock_hz != 0;
+	return ch->options.is_live && !ch->has_wall && ch->clock_hz != 0;
 }
 
 /* Returns the time of day of a tick by the source's clock, or what it is now. */
@@ -491,19 +491,21 @@ void bc_channel_consumed(
 {
 	struct bc_chunk_info *info = &ch->filling->chunk.info;
 	struct bc_counts *c = ch->counts;
+	uint64_t last_tick = info->last_tick;
 	uint32_t kept = filter_new(ch, stamper, stamped->kept);
 	uint64_t tick_before = ch->tick;
+	uint64_t now = uv_hrtime();
 
 	c->received += stamped->consumed;
 	c->dropped_invalid += stamped->invalid;
 	c->unknown_special += stamped->unknown;
 	c->in_flight += kept;
 	ch->tick = info->last_tick;
+	if (stamped->kept != 0 && has_clock(ch))
+		bc_clock_map_arrive(&ch->clock, last_tick, now);
 	if (kept == 0)
 		return;
-	ch->last_ns = uv_hrtime();
-	if (has_clock(ch))
-		bc_clock_map_arrive(&ch->clock, info->last_tick, ch->last_ns);
+	ch->last_ns = now;
 	if (info->records == kept) {
 		info->wall_ns = start_wall_ns(ch, info->first_tick);
 		settle_wall(ch, info, false);
@@ -793,12 +795,13 @@ static uint32_t older_records(
 	const struct bc_channel *ch, const struct bc_slot *slot, uint64_t ago_ns)
 {
 	uint64_t now = uv_hrtime();
+	uint64_t since_ns = ago_ns < now ? now - ago_ns : 0;
 	uint64_t tick;
 
 	if (slot->chunk.info.epoch == ch->epoch && slot->chunk.info.records != 0 &&
-		ago_ns < INT64_MAX && bc_channel_tick_at(ch, &tick, bc_wall_ns() - (int64_t)ago_ns))
+		bc_channel_tick_at(ch, &tick, since_ns))
 		return bc_chunk_find_tick(&slot->chunk, 0, tick);
-	return bc_slot_records_before(slot, ago_ns < now ? now - ago_ns : 0);
+	return bc_slot_records_before(slot, since_ns);
 }
 
 /* Discards the records that are more than ago_ns old, but none from position `at` on. */
@@ -986,9 +989,9 @@ void bc_channel_limit_tick(struct bc_channel *ch, uint32_t at, uint64_t tick)
 
 /* Questions */
 
-bool bc_channel_tick_at(const struct bc_channel *ch, uint64_t *tick, int64_t wall_ns)
+bool bc_channel_tick_at(const struct bc_channel *ch, uint64_t *tick, uint64_t now_ns)
 {
-	return has_clock(ch) && bc_clock_map_tick(&ch->clock, tick, wall_ns);
+	return has_clock(ch) && bc_clock_map_tick(&ch->clock, tick, now_ns);
 }
 
 enum bc_channel_state bc_channel_state(const struct bc_channel *ch)
@@ -1064,6 +1067,7 @@ void bc_channel_set_clock(struct bc_channel *ch, uint64_t clock_hz)
 {
 	if (ch->clock_hz == clock_hz)
 		return;
+	bc_channel_submit(ch);
 	ch->clock_hz = clock_hz;
 	begin_clock(ch);
 }

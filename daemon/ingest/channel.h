@@ -64,6 +64,7 @@ struct bc_channel_viewer {
 struct bc_channel_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
+	bool is_live;      /* records arrive soon after they were on the bus */
 	bool can_wait;     /* the source waits while no slot is free or the encoder is busy */
 	uint64_t flush_ns; /* a recording's chunk is sent this long after its first record */
 	bool has_flight;   /* between recordings the state is flight, not idle */
@@ -158,9 +159,9 @@ const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *cha
 uint64_t bc_channel_records(const struct bc_channel *channel);
 uint64_t bc_channel_records_left(const struct bc_channel *channel);
 
-/* Sets *tick to the first tick that is not earlier than a time of day. Returns false if the clock
- * map does not know, or is not used. */
-bool bc_channel_tick_at(const struct bc_channel *channel, uint64_t *tick, int64_t wall_ns);
+/* Sets *tick to the first tick that is not earlier than a time in uv_hrtime(). Returns false if the
+ * clock map does not know, or is not used. */
+bool bc_channel_tick_at(const struct bc_channel *channel, uint64_t *tick, uint64_t now_ns);
 
 /* Returns whether the source has delivered anything. */
 bool bc_channel_has_started(const struct bc_channel *channel);

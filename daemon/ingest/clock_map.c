@@ -1,5 +1,6 @@
 #include "daemon/ingest/clock_map.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "formats/bus/tick_time.h"
@@ -7,22 +8,25 @@
 #define NS_PER_S      INT64_C(1000000000)
 #define WINDOW_NS     (60 * NS_PER_S)
 #define FIRST_NS      (NS_PER_S / 5)
-#define DRIFT_FROM_NS (10 * NS_PER_S)    /* in less, a drift can't be told from delays */
-#define DRIFT_MAX     INT64_C(500000)    /* ns per second; also how fast errors are corrected */
+#define DRIFT_FROM_NS (10 * NS_PER_S) /* in less, a drift can't be told from delays */
+#define DRIFT_MAX     INT64_C(500000) /* ns per second; also how fast errors are corrected */
+#define SPARSE        5               /* fewer pieces a second don't show a drift */
+#define BUS_MAX       (INT64_MAX / 4)
 #define SET_NS        INT64_C(128000000) /* NTP slews less than that */
 
+static int64_t clamp(__int128 value, int64_t most)
+{
+	return value > most ? most : value < -most ? -most : (int64_t)value;
+}
+
+/* The source may send any ticks. */
 static int64_t bus_ns(const struct bc_clock_map *m, uint64_t tick)
 {
 	const struct bc_clock_point start = {0, m->tick, m->clock_hz};
 	int64_t ns;
 
 	(void)bc_tick_time(&ns, start, tick);
-	return ns;
-}
-
-static int64_t clamp(__int128 value, int64_t most)
-{
-	return value > most ? most : value < -most ? -most : (int64_t)value;
+	return clamp(ns, BUS_MAX);
 }
 
 void bc_clock_map_begin(struct bc_clock_map *m, uint64_t clock_hz, int64_t real_ns)
@@ -53,6 +57,7 @@ void bc_clock_map_arrive(struct bc_clock_map *m, uint64_t tick, uint64_t now_ns)
 		(m->count > 1 && new.bus_ns - hull[0].bus_ns > WINDOW_NS))
 		memmove(hull, hull + 1, --m->count * sizeof(*hull));
 	hull[m->count++] = new;
+	m->arrivals++;
 }
 
 static int64_t span_ns(const struct bc_clock_map *m)
@@ -65,7 +70,8 @@ static int64_t learnt_drift(const struct bc_clock_map *m)
 {
 	const struct bc_clock_arrival *b = &m->hull[1];
 
-	if (span_ns(m) < DRIFT_FROM_NS)
+	if (span_ns(m) < DRIFT_FROM_NS ||
+		m->arrivals < SPARSE * (m->hull[m->count - 1].bus_ns / NS_PER_S))
 		return 0;
 	while (b->bus_ns - m->hull[0].bus_ns < span_ns(m) / 2)
 		b++;
@@ -88,23 +94,29 @@ static int64_t learnt_offset(const struct bc_clock_map *m, int64_t at_ns)
 	return least_ns;
 }
 
-/* The time of day of bus time 0, as it is used now. */
+/* The monotonic time of bus time 0, as it is used now. */
 static int64_t start_ns(const struct bc_clock_map *m)
 {
-	return m->real_ns + (m->has_offset ? m->offset_ns : learnt_offset(m, 0));
+	return m->has_offset ? m->offset_ns : learnt_offset(m, 0);
 }
 
 int64_t bc_clock_map_time(const struct bc_clock_map *m, uint64_t tick)
 {
-	return bus_ns(m, tick) + start_ns(m);
+	const struct bc_clock_point start = {start_ns(m) + m->real_ns, m->tick, m->clock_hz};
+	int64_t ns;
+
+	(void)bc_tick_time(&ns, start, tick);
+	return ns;
 }
 
-bool bc_clock_map_tick(const struct bc_clock_map *m, uint64_t *tick, int64_t ns)
+bool bc_clock_map_tick(const struct bc_clock_map *m, uint64_t *tick, uint64_t now_ns)
 {
 	if (m->count == 0)
 		return false;
 	const struct bc_clock_point start = {start_ns(m), m->tick, m->clock_hz};
-	__int128 at = bc_time_tick(start, ns);
+	struct bc_clock_point zero = {.clock_hz = m->clock_hz};
+	(void)bc_tick_time(&zero.wall_ns, start, 0);
+	__int128 at = bc_time_tick(zero, now_ns < INT64_MAX ? (int64_t)now_ns : INT64_MAX);
 	*tick = at < BC_TICK_END ? (uint64_t)at : BC_TICK_END;
 	return true;
 }
@@ -112,13 +124,14 @@ bool bc_clock_map_tick(const struct bc_clock_map *m, uint64_t *tick, int64_t ns)
 enum bc_clock_map_news bc_clock_map_settle(
 	struct bc_clock_map *m, uint64_t tick, int64_t real_ns, bool is_complete)
 {
+	assert(m->count != 0);
 	int64_t at_ns = bus_ns(m, tick);
 	int64_t passed_ns = at_ns > m->offset_at_ns ? at_ns - m->offset_at_ns : 0;
 	int64_t error_ns = learnt_offset(m, at_ns) - m->offset_ns;
 	int64_t slew_ns = (int64_t)((__int128)passed_ns * DRIFT_MAX / NS_PER_S);
 	int64_t drift = learnt_drift(m);
-	int64_t set_ns = m->has_offset ? real_ns - m->real_ns : 0;
 
+	m->set_ns += real_ns - m->real_ns;
 	m->real_ns = real_ns;
 	if (!m->has_offset && !is_complete && span_ns(m) < FIRST_NS)
 		return BC_CLOCK_AS_BEFORE;
@@ -126,13 +139,16 @@ enum bc_clock_map_news bc_clock_map_settle(
 	m->offset_at_ns = at_ns;
 	m->has_offset = true;
 	if (drift > DRIFT_MAX || drift < -DRIFT_MAX) {
-		/* The next chunk takes what is known then. */
-		m->news_ns = error_ns;
+		/* This chunk takes what is known when it is complete. */
 		m->hull[0] = m->hull[m->count - 1];
 		m->count = 1;
 		m->has_offset = false;
+		m->news_ns = m->hull[0].late_ns - m->offset_ns;
 		return BC_CLOCK_RATE_WRONG;
 	}
-	m->news_ns = set_ns;
-	return set_ns > SET_NS || set_ns < -SET_NS ? BC_CLOCK_WAS_SET : BC_CLOCK_AS_BEFORE;
+	if (m->set_ns <= SET_NS && m->set_ns >= -SET_NS)
+		return BC_CLOCK_AS_BEFORE;
+	m->news_ns = m->set_ns;
+	m->set_ns = 0;
+	return BC_CLOCK_WAS_SET;
 }

@@ -12,6 +12,9 @@
  *     - if the host's clock is set, the time of day is that of the new clock from then on;
  *     - if the drift is larger than any crystal's, the clock rate is wrong: it starts again.
  *
+ * A bus that sends fewer than five pieces a second shows no drift: its times are only as exact as
+ * the drift of a minute.
+ *
  * Arrivals are on the monotonic clock. Costs a few instructions per piece; does not allocate. */
 #ifndef BC_DAEMON_INGEST_CLOCK_MAP_H
 #define BC_DAEMON_INGEST_CLOCK_MAP_H
@@ -24,7 +27,7 @@
 enum bc_clock_map_news {
 	BC_CLOCK_AS_BEFORE,
 	BC_CLOCK_WAS_SET,   /* news_ns: by how much the time of day has moved */
-	BC_CLOCK_RATE_WRONG /* news_ns: by how much the bus is late, compared with its clock rate */
+	BC_CLOCK_RATE_WRONG /* news_ns: by how much times of day move as it starts again */
 };
 
 struct bc_clock_map {
@@ -34,6 +37,8 @@ struct bc_clock_map {
 	int64_t offset_ns;    /* monotonic time - bus time, as used for chunks */
 	int64_t offset_at_ns; /* bus time of the last chunk */
 	int64_t real_ns;      /* time of day - monotonic time, as last used */
+	int64_t set_ns;       /* by how much that has changed since it was told */
+	int64_t arrivals;     /* since the start */
 	int64_t news_ns;
 	unsigned count; /* of `hull`; 0: nothing has arrived */
 	struct bc_clock_arrival {
@@ -52,14 +57,14 @@ void bc_clock_map_arrive(struct bc_clock_map *map, uint64_t tick, uint64_t now_n
 /* Returns the time of day of a tick, as it is used now. Something must have arrived. */
 int64_t bc_clock_map_time(const struct bc_clock_map *map, uint64_t tick);
 
-/* The reverse: sets *tick to the first tick that is not earlier. Returns false if nothing has
- * arrived. */
-bool bc_clock_map_tick(const struct bc_clock_map *map, uint64_t *tick, int64_t ns);
+/* The reverse, for a monotonic time: sets *tick to the first tick that is not earlier. Returns
+ * false if nothing has arrived. */
+bool bc_clock_map_tick(const struct bc_clock_map *map, uint64_t *tick, uint64_t now_ns);
 
-/* Learns from the arrivals, for a chunk that begins at `tick`; its first records, or if it
- * is_complete all of them, have arrived. Unless `has_offset` is set then, too little has arrived in
- * this epoch, and the chunk's time is settled when it is complete. Says if there is something to
- * tell. */
+/* Learns from the arrivals, of which there must be some, for a chunk that begins at `tick`; its
+ * first records, or if it is_complete all of them, have arrived. Unless `has_offset` is set then,
+ * too little has arrived in this epoch, and the chunk's time is settled when it is complete. Says
+ * if there is something to tell. */
 enum bc_clock_map_news bc_clock_map_settle(
 	struct bc_clock_map *map, uint64_t tick, int64_t real_ns, bool is_complete);
 

@@ -207,11 +207,11 @@ static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
 	struct bc_recorder *r = context;
 
 	if (news == BC_CLOCK_WAS_SET)
-		bc_log(BC_LOG_WARNING,
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"the time of day moved by %+.3f s: the clock was set, or the machine slept",
 			(double)ns * 1e-9);
 	else
-		bc_log(BC_LOG_WARNING,
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"the bus clock does not keep its rate: times of day were %.3f s %s; is "
 			"clock_hz=%" PRIu64 " right?",
 			(double)(ns < 0 ? -ns : ns) * 1e-9, ns < 0 ? "late" : "early",

@@ -252,6 +252,15 @@ static void release_source(struct bc_session *s)
 	bc_source_bind(s->options.source, s->options.channel.has_flight);
 }
 
+/* Of a live recording. */
+static void forget_cut(struct bc_session *s)
+{
+	if (s->options.source->is_replay || s->time.cut_at == UINT64_MAX)
+		return;
+	s->time.cut_at = UINT64_MAX;
+	set_limit(s);
+}
+
 /* Ends the recording before position `at`. */
 static void end_recording(struct bc_session *s, uint32_t at)
 {
@@ -260,8 +269,7 @@ static void end_recording(struct bc_session *s, uint32_t at)
 	s->unsealed++;
 	uv_timer_stop(&s->timers[TIMER_STOP]);
 	uv_timer_stop(&s->timers[TIMER_ROTATE]);
-	if (!s->options.source->is_replay)
-		s->time.cut_at = UINT64_MAX;
+	forget_cut(s);
 	bc_channel_finish_recording(s->channel, at);
 	release_source(s);
 }
@@ -380,6 +388,7 @@ static void wait_for_cut(struct bc_session *s)
 	uint64_t now = uv_hrtime();
 	uint64_t ns = s->cut_ns > now ? s->cut_ns - now : 0;
 
+	forget_cut(s);
 	if (interval_ns != 0) {
 		/* It was set back, to before the multiple that precedes the cut. */
 		if (s->cut_wall_ns - wall_ns > (int64_t)interval_ns)
@@ -427,8 +436,8 @@ static void on_rotate(uv_timer_t *timer)
 		wait_for_cut(s);
 		return;
 	}
-	int64_t due_ns = now >= s->cut_ns ? wall_ns - (int64_t)(now - s->cut_ns)
-					  : s->cut_wall_ns + EXACT_NS;
+	uint64_t due_ns = now >= s->cut_ns ? s->cut_ns
+					   : now - (uint64_t)(wall_ns - s->cut_wall_ns - EXACT_NS);
 	if (s->time.cut_at != UINT64_MAX || !bc_channel_tick_at(s->channel, &tick, due_ns)) {
 		cut_segment(s);
 		return;
@@ -835,6 +844,7 @@ static int open_channel(struct bc_session *s)
 
 	channel.loop = s->options.loop;
 	channel.pipeline = s->options.pipeline;
+	channel.is_live = s->options.source->is_live;
 	channel.can_wait = !s->options.source->is_live && !s->is_paced;
 	channel.session = s;
 	channel.on_full = on_full;

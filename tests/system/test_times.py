@@ -42,6 +42,7 @@ def record_with_marks(out, marks):
             harness.wait_until(lambda: daemon.status()["counts"]["written"] > written + RATE // 5, "records")
             if n < marks:
                 equal(run(BUSCAP, "mark", "--socket", daemon.socket, f"m{n}").returncode, 0)
+        daemon.wait_uptime(3)
         clock_hz = daemon.status()["source"]["clock_hz"]
         equal(daemon.stop(), 0, daemon.err)
     return clock_hz
@@ -72,11 +73,13 @@ def test_a_clock_that_is_set_is_told_and_moves_later_times(tmp):
     clock = harness.MovedClock(tmp)
     with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", "pipeline.flush=50ms", socket=tmp / "s", env=clock.env) as daemon:
         daemon.wait_ready()
-        with harness.popen([BUSCAP, "events", "--json", "--socket", daemon.socket], stdout=harness.subprocess.PIPE) as reader:
+        with open(tmp / "events", "wb") as out_file, \
+                harness.popen([BUSCAP, "events", "--json", "--socket", daemon.socket], stdout=out_file) as reader:
             harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "events are read")
             harness.wait_until(lambda: daemon.status()["counts"]["written"] > RATE // 2, "records")
             clock.move(3600)
-            event = next(e for e in map(json.loads, reader.stdout) if e["event"] == "clock")
+            (event,) = harness.wait_until(lambda: [json.loads(line) for line in (tmp / "events").read_text().splitlines()
+                                                   if '"clock"' in line and line.endswith("}")], "the event")
             reader.terminate()
         written = daemon.status()["counts"]["written"]
         harness.wait_until(lambda: daemon.status()["counts"]["written"] > written + RATE // 5, "more records")
@@ -90,7 +93,6 @@ def test_a_clock_that_is_set_is_told_and_moves_later_times(tmp):
 
 
 def test_recordings_of_one_host_are_merged_in_order_of_time(tmp):
-    done = []
     with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "a", socket=tmp / "a.s") as a, \
             Daemon("--source", f"sim:rate={RATE},seed=2", "-o", tmp / "b", socket=tmp / "b.s") as b:
         for daemon in (a, b):
@@ -99,9 +101,24 @@ def test_recordings_of_one_host_are_merged_in_order_of_time(tmp):
             harness.wait_until(lambda: daemon.status()["counts"]["received"] > RATE, "a second of the bus")
         for daemon in (a, b):
             equal(daemon.stop(), 0, daemon.err)
-            done.append(daemon)
     merged = tmp / "merged.byu.lz4"
     paths = [path for name in "ab" for path in harness.segments(tmp / name)]
-    text = run(BUSCAP, "merge", "--by", "wall", "-o", merged, *paths).stderr.decode()
+    done = run(BUSCAP, "merge", "--by", "wall", "-o", merged, *paths)
+    text = done.stderr.decode()
+    equal(done.returncode, 0, text)
     if "out of order" in text:
         assert float(text.split("out of order by at most ")[1].split(" ms")[0]) <= EXACT_S * 1e3, text
+
+
+def test_the_flight_recorder_keeps_its_records_when_the_clock_is_set(tmp):
+    clock = harness.MovedClock(tmp)
+    with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "out", "--set", "recording.record=flight", socket=tmp / "s",
+                env=clock.env) as daemon:
+        daemon.wait_ready()
+        for step in (3600, -3600):
+            harness.wait_until(lambda: (daemon.status()["flight"] or {"records": 0})["records"] > RATE, "a second is held")
+            clock.move(step)
+            code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", json.dumps({"pre": "900ms"}))
+            records = json.loads(answer)["recording"]["records"]
+            assert RATE // 4 < records < 2 * RATE, (code, answer)
+        equal(daemon.stop(), 0, daemon.err)

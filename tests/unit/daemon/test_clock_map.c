@@ -149,10 +149,61 @@ TEST(a_wrong_clock_rate_is_noticed_and_the_map_starts_again)
 		while (b.ns < 17 * SECOND)
 			add_chunk(&b, 13);
 		assert_int_equal(b.news, BC_CLOCK_RATE_WRONG);
+		/* In ten seconds, times were off by this, less what was slewed. */
+		double off_ns = -rates[i] * 10000;
+		assert_true((double)b.map.news_ns / off_ns > 0.7);
+		assert_true((double)b.map.news_ns / off_ns < 1.2);
 		int64_t most_ns = (int64_t)((rates[i] < 0 ? -rates[i] : rates[i]) * 13000);
 		while (b.ns < 60 * SECOND) {
 			add_chunk(&b, 13);
 			assert_true(llabs(b.last_ns) < most_ns);
+		}
+	}
+}
+
+TEST(few_pieces_show_no_drift)
+{
+	struct bus b = bus_of(4, 0);
+
+	b.piece_ns = 15 * SECOND;
+	b.late_ns = 100000000;
+	while (b.ns < 600 * SECOND)
+		add_chunk(&b, 1);
+	assert_int_equal(b.news, BC_CLOCK_AS_BEFORE);
+	assert_true(b.worst_ns < 100000000);
+}
+
+TEST(the_tick_of_a_time_is_the_first_that_is_not_earlier)
+{
+	struct bus b = bus_of(5, 20);
+	uint64_t tick;
+
+	assert_false(bc_clock_map_tick(&b.map, &tick, b.ns));
+	while (b.ns < 20 * SECOND)
+		add_chunk(&b, 13);
+	for (uint64_t ns = 4 * SECOND; ns < 20 * SECOND; ns += SECOND / 7) {
+		assert_true(bc_clock_map_tick(&b.map, &tick, ns));
+		int64_t at_ns = bc_clock_map_time(&b.map, tick) - b.real_ns;
+		assert_true(at_ns >= (int64_t)ns && at_ns <= (int64_t)ns + 100);
+	}
+	/* Before the first arrival, too. */
+	assert_true(bc_clock_map_tick(&b.map, &tick, SECOND));
+	assert_true(tick > HZ && tick < HZ + HZ / 100);
+}
+
+TEST(any_tick_has_a_time)
+{
+	static const uint64_t ticks[] = {0, UINT64_MAX, UINT64_MAX / 2, 1};
+
+	for (size_t i = 0; i < COUNT_OF(ticks) * COUNT_OF(ticks); i++) {
+		struct bus b = bus_of(6, 0);
+		add_chunk(&b, 13);
+		for (size_t n = 0; n < 2; n++) {
+			uint64_t tick = ticks[n == 0 ? i / COUNT_OF(ticks) : i % COUNT_OF(ticks)];
+			bc_clock_map_arrive(&b.map, tick, b.ns);
+			bc_clock_map_settle(&b.map, tick, REAL, n != 0);
+			(void)bc_clock_map_time(&b.map, tick);
+			assert_true(bc_clock_map_tick(&b.map, &tick, b.ns));
 		}
 	}
 }
