@@ -660,12 +660,11 @@ static int compare_lengths(const void *x, const void *y)
 /* Keeps the longest absences. */
 static int keep_longest(struct bc_overview *o, size_t most)
 {
-	uint64_t *lengths = o->absence_count > most ? calloc(o->absence_count, sizeof(*lengths))
-						    : NULL;
 	size_t kept = 0;
 
 	if (o->absence_count <= most)
 		return 0;
+	uint64_t *lengths = calloc(o->absence_count, sizeof(*lengths));
 	if (lengths == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < o->absence_count; i++)

@@ -176,7 +176,7 @@ static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *reco
 		if (__builtin_expect(run > longest, 0))
 			longest = run;
 	}
-	if (i == 0)
+	if (window == NULL)
 		return 0;
 	*window += i - window_at;
 	uint64_t ticks = elapsed - c->elapsed;
