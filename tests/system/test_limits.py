@@ -45,8 +45,9 @@ def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     interval = 20_000_000
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2", "--set",
                          "pipeline.buffer=256MiB")  # a slot for each cut, however slow the disk
-    # One each on an idle machine; a cut too early would yield two.
+    # One each on an idle machine; a cut too early would yield two. In a fifth of a second, it learns how the clocks relate.
     said = info(segments)
+    said = [segment for segment in said if segment["first_wall_ns"] > said[0]["first_wall_ns"] + 200_000_000]
     numbers = [segment["first_wall_ns"] // interval for segment in said]
     equal(sorted(set(numbers)), numbers, f"intervals of {[(s['first_wall_ns'], s['records']) for s in said]}")
     assert 10 < len(numbers) <= 112, numbers
