@@ -179,6 +179,7 @@ def used(directory):
     return total
 
 
+@pytest.mark.single
 def test_max_use_holds_at_every_moment(tmp):
     out = tmp / "out"
     argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=3MiB")
@@ -207,6 +208,7 @@ def extend(file, size):
     return True
 
 
+@pytest.mark.single
 @pytest.mark.root
 def test_keep_free_leaves_space_to_other_programs(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:

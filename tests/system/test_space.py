@@ -135,6 +135,7 @@ def test_a_file_system_that_does_not_tell_its_size_loses_no_recording(tmp):
     verify(harness.segments(out))
 
 
+@pytest.mark.single
 @pytest.mark.root
 def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain(tmp):
     """Deleting them frees nothing. Four links and the open files of a reader cost no more than is short."""
