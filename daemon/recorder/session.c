@@ -41,7 +41,7 @@
 #define EXACT_NS 1000000
 
 /* If nothing arrives for so long after the time of a cut, the bus is silent. */
-#define SILENT_MS 500
+#define SILENT_MS 150
 
 enum session_state {
 	SESSION_RUNNING,
