@@ -1,3 +1,7 @@
+/* The lower hull of the arrivals, as a stack: each arrival is pushed, after popping those that lie
+ * above the line from the one before them to it.
+ *
+ * Invariant: the points of the hull have rising bus times, and the slopes between them rise. */
 #include "daemon/ingest/clock_map.h"
 
 #include <assert.h>

@@ -1,19 +1,19 @@
 /* When a tick of the bus was, on the host's clocks.
  *
- * A piece of the stream arrives some time after its last record; how much later, nobody knows. But
- * it is never earlier, so the least delayed arrivals show how the clocks relate: all (bus time,
- * arrival - bus time) of an epoch lie above a line, whose height is the offset of the clocks and
- * whose slope is their drift. The map keeps the lower hull of the last minute's arrivals. Chunks
- * get their time from the line along the hull's middle; what it learns is slewed in, so that times
- * go on with the bus across chunks, except that
+ * A piece of the stream always arrives after its last record, by an unknown delay. The arrivals
+ * with the least delay therefore show how the clocks relate: every point (bus time, arrival - bus
+ * time) of an epoch lies above a line whose height is the offset of the clocks and whose slope is
+ * their drift. The map keeps the lower hull of the last minute's arrivals and takes the line along
+ * the hull's middle. It corrects its offset by at most 500 ppm, so that times advance with the bus
+ * from chunk to chunk, except that
  *
- *     - the first chunk of an epoch takes what is known when it is complete, unless the epoch is
- *       older than a fifth of a second, as if nothing was recorded at first;
- *     - if the host's clock is set, the time of day is that of the new clock from then on;
- *     - if the drift is larger than any crystal's, the clock rate is wrong: it starts again.
+ *     - a chunk that begins in the first fifth of a second of an epoch gets its time when it is
+ *       complete, if it is the first;
+ *     - when the host's clock is set, later chunks follow the new time of day at once;
+ *     - when the drift is larger than any crystal's, the clock rate is wrong: the map starts again.
  *
- * A bus that sends fewer than five pieces a second shows no drift: its times are only as exact as
- * the drift of a minute.
+ * With fewer than five pieces a second, no drift is measured, and times may be off by the drift of
+ * a minute.
  *
  * Arrivals are on the monotonic clock. Costs a few instructions per piece; does not allocate. */
 #ifndef BC_DAEMON_INGEST_CLOCK_MAP_H

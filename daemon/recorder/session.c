@@ -37,10 +37,10 @@
 /* How often a recording that is cut by the time of day looks at it. */
 #define CLOCK_LOOK_NS UINT64_C(1000000000)
 
-/* It is cut so long after the time of day, which is so exact. */
+/* A cut at a time of day is made this much later: times are only this exact. */
 #define EXACT_NS 1000000
 
-/* If nothing arrives for so long after the time of a cut, the bus is silent. */
+/* A cut that is due waits at most this long for the next record. */
 #define SILENT_MS 150
 
 enum session_state {

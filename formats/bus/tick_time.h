@@ -1,10 +1,10 @@
 /* When a tick was, and which tick was at a time: the only place that converts between the bus clock
  * and the time of day.
  *
- * The time of day is known at one tick of each chunk, its first: the recorder measured it there.
- * docs/segment-format.md says how exactly. From there, time goes on with the bus clock, so that the
- * records of a chunk are in order of time, and each reader gives a record the same time. Times are
- * rounded down to the nanosecond. */
+ * The recorder stores the time of day of each chunk's first tick; docs/segment-format.md says how
+ * accurate it is. From there, time advances with the bus clock, so the records of a chunk are in
+ * order of time, and every reader gives a record the same time. Times are rounded down to the
+ * nanosecond. */
 #ifndef BC_FORMATS_BUS_TICK_TIME_H
 #define BC_FORMATS_BUS_TICK_TIME_H
 

@@ -209,9 +209,9 @@ static void add_file(
 		s->records += r->newest.table.rows[i].info.records;
 }
 
-/* Its end is missing and nobody is writing it: it was killed, and is not recovered yet. What its
- * end lost is not known: the gap that recovery adds. A recording without a sequence number was not
- * made by buscapd, and has no end. */
+/* True if the recording was killed and has not been recovered: it has no end, and nobody is writing
+ * it. How much was lost at its end is unknown; recovery adds a gap that says so. A recording
+ * without a sequence number was not made by buscapd, and has no end. */
 static bool is_left_open(const struct bc_recording_summary *s)
 {
 	return !s->is_written && !s->has_end &&

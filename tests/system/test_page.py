@@ -11,7 +11,6 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 
 import pytest
 
@@ -1503,14 +1502,12 @@ def test_what_is_between_two_markers_is_what_the_tools_count_there(tmp, driver):
 
 def test_a_cell_of_chunks_that_overlap_in_time_lists_all_of_its_records_and_no_others(tmp, driver):
     clock = harness.MovedClock(tmp)
-    with Daemon("--once", "--source", "sim:rate=4M,count=5000000", "-o", tmp / "large", socket=tmp / "s", env=clock.env) as daemon:
+    with Daemon("--source", "sim:rate=4M", "-o", tmp / "large", socket=tmp / "s", env=clock.env) as daemon:
         daemon.wait_ready()
-        steps = 0
-        while daemon.process.poll() is None:  # it is set back again and again, so that chunks overlap
-            steps += 1
-            clock.move(-0.004 * steps)
-            time.sleep(0.05)
-        daemon.wait()
+        for step in range(25):  # it is set back again and again, so that chunks overlap
+            clock.move(-0.004 * step)
+            wait_until(lambda: status(daemon.socket)["counts"]["written"] > (step + 1) * 200_000, "records")
+        equal(daemon.stop(), 0, daemon.err)
     with Web(tmp / "large") as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         assert browser.model("overview.unit") != "records"
