@@ -1505,7 +1505,7 @@ def test_a_cell_of_chunks_that_overlap_in_time_lists_all_of_its_records_and_no_o
     with Daemon("--source", "sim:rate=4M", "-o", tmp / "large", socket=tmp / "s", env=clock.env) as daemon:
         daemon.wait_ready()
         for step in range(25):  # it is set back again and again, so that chunks overlap
-            clock.move(-0.004 * step)
+            clock.move(-0.008 * step)
             wait_until(lambda: status(daemon.socket)["counts"]["written"] > (step + 1) * 200_000, "records")
         equal(daemon.stop(), 0, daemon.err)
     with Web(tmp / "large") as web, Tab(driver) as browser:
