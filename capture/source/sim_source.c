@@ -175,6 +175,7 @@ int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
 	s->source.ops = &sim_ops;
 	s->source.kind = "sim";
 	s->source.is_live = rate != 0;
+	s->source.may_stand_still = true;
 	s->source.clock_hz = rate == 0 ? BC_SIM_CLOCK_HZ
 				       : rate * BC_SIM_TICKS_PER_SAMPLE(options->agents);
 	snprintf(s->source.name, sizeof(s->source.name), "simulated bus, seed %llu",

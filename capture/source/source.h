@@ -100,6 +100,7 @@ struct bc_source {
 	const char *kind;             /* "usb", "file", "sim" */
 	char name[256];               /* for messages */
 	bool is_live;                 /* can't pause */
+	bool may_stand_still;         /* its clock stops while the host is too slow for it */
 	bool is_replay;               /* its time is the bus's, not the host's */
 	bool is_stream;               /* a FIFO: what was read can't be read again */
 	uint64_t clock_hz;            /* ticks per second; 0: unknown */

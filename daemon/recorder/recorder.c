@@ -206,8 +206,7 @@ static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
 {
 	struct bc_recorder *r = context;
 
-	/* On a machine that is too slow for its rate, the simulated bus stands still. */
-	if (news == BC_CLOCK_RATE_WRONG && strcmp(r->source->kind, "sim") == 0)
+	if (news == BC_CLOCK_RATE_WRONG && r->source->may_stand_still)
 		return;
 	if (news == BC_CLOCK_WAS_SET)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
