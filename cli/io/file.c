@@ -79,7 +79,9 @@ int bc_open_directory(const struct bc_console *console, const char *path)
 
 static int open_input(struct bc_file *file, enum bc_format wanted)
 {
-	struct bc_input_stream stream = {.fd = file->fd, .wake_fd = -1};
+	/* Read to its end, a command that is slower than the recording would never end. */
+	struct bc_input_stream stream = {
+		.fd = file->fd, .wake_fd = -1, .end = file->is_written ? file->bytes : 0};
 	struct bc_segment_name name;
 	int rc = bc_input_open(&file->input, stream, wanted, BC_WINDOW_LOG, &file->probe);
 
@@ -131,6 +133,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	if (file->is_ours && fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		file->is_regular = true;
 		file->bytes = (uint64_t)st.st_size;
+		file->is_written = file->is_partial && bc_is_being_written(file->fd);
 	}
 	int rc = open_input(file, wanted);
 	/* Compressed data is not seekable. */

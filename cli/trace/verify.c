@@ -74,7 +74,6 @@ struct check {
 	/* Segments only: */
 	struct bc_sequence_check own;       /* of a copy of a segment */
 	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
-	bool is_written;    /* it is being recorded: without an index, but whole so far */
 	bool is_after_loss; /* something is missing before the file; the file itself is whole */
 	struct bc_page_check *pages;
 	const struct bc_segment_reader *reader;
@@ -363,6 +362,8 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			c->is_sealed = true;
 			break;
 		case BC_FOUND_DAMAGE:
+			if (c->file->is_written && damage->is_torn)
+				break; /* not written to its end yet */
 			print_damage(c, damage->offset, damage->bytes, damage->what);
 			bc_page_check_damage(c->pages);
 			break;
@@ -381,10 +382,10 @@ static void print_segments_text(const struct check *c, bool is_whole)
 {
 	struct bc_output *output = &c->job->output;
 	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
-	const char *sealed = c->unsealed == 0   ? "sealed"
-			     : c->is_written    ? "being recorded"
-			     : c->segments == 1 ? "not sealed (no index)"
-						: "not all sealed (an index is missing)";
+	const char *sealed = c->unsealed == 0      ? "sealed"
+			     : c->file->is_written ? "being recorded"
+			     : c->segments == 1    ? "not sealed (no index)"
+						   : "not all sealed (an index is missing)";
 
 	print_name(c->job, c->file->name);
 	bc_output_format(output, "%s%s", state, sealed);
@@ -397,7 +398,7 @@ static void print_segments_text(const struct check *c, bool is_whole)
 
 static enum bc_exit end_segments(struct check *c)
 {
-	bool is_whole = c->damages == 0 && (c->unsealed == 0 || c->is_written);
+	bool is_whole = c->damages == 0 && (c->unsealed == 0 || c->file->is_written);
 
 	if (c->job->is_json)
 		print_result(c, is_whole,
@@ -555,9 +556,7 @@ static enum bc_exit verify_file(struct job *job, const char *path)
 		print_unread(job, file.name);
 		return bc_exit_worse(code, find_missing(job, path));
 	}
-	struct check check = {.job = job,
-		.file = &file,
-		.is_written = bc_segment_path_is_partial(path) && bc_is_being_written(file.fd)};
+	struct check check = {.job = job, .file = &file};
 	code = file.probe.format == BC_FORMAT_SEGMENT ? verify_segments(&check)
 						      : verify_counted(&check);
 	if (check.sequence == NULL)

@@ -27,6 +27,13 @@ ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t si
 {
 	if (stream.read != NULL)
 		return stream.read(stream.context, out, size);
+	if (stream.end != 0) {
+		off_t at = lseek(stream.fd, 0, SEEK_CUR);
+		if (at < 0)
+			return -errno;
+		uint64_t left = (uint64_t)at < stream.end ? stream.end - (uint64_t)at : 0;
+		size = left < size ? (size_t)left : size;
+	}
 	for (;;) {
 		int rc = stream.wake_fd >= 0 ? wait_readable(stream) : 0;
 		if (rc != 0)

@@ -4,6 +4,7 @@
 #define BC_FORMATS_BASE_INPUT_STREAM_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "formats/base/must_check.h"
@@ -17,6 +18,8 @@ struct bc_progress_cb {
 struct bc_input_stream {
 	int fd;
 	int wake_fd; /* -1: reads can't be cancelled */
+	/* A regular file that grows is read up to this offset. 0: as far as it goes. */
+	uint64_t end;
 	/* Replaces reading from fd, for example by decompressing it. Same result as
 	 * bc_input_stream_read(). NULL: read fd. */
 	ssize_t (*read)(void *context, void *out, size_t size);

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -240,6 +241,25 @@ def test_verify_accepts_the_segment_that_is_being_written(tmp):
         done = run(BUSCAP, "verify", "--json", tmp / "out")
         file = json.loads(done.stdout.splitlines()[0])
         equal((file["ok"], file["sealed"], done.returncode), (True, False, 0), file)
+
+
+def test_a_command_reads_what_a_recording_had_when_it_began(tmp):
+    """A command slower than the recording would otherwise never end."""
+    with Daemon("--source", f"sim:rate={harness.rate(2_000_000)}", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+
+        def recorded():
+            return harness.status(tmp / "socket")["recording"]["records"]
+
+        harness.wait_until(recorded, "a chunk is written")
+        (partial,) = (tmp / "out").glob("*.partial")
+        with harness.popen([BUSCAP, "convert", "-O", "byu", partial], stdout=subprocess.PIPE) as slow:
+            slow.stdout.read(12)
+            most = recorded() + 200_000  # with chunks that are not counted yet
+            harness.wait_until(lambda: recorded() > most + 600_000, "more is recorded")
+            read = 12 + sum(len(data) for data in iter(lambda: slow.stdout.read(1 << 20), b""))
+        equal(slow.returncode, 0)
+        assert 0 < read // 12 <= most, (read // 12, most)
 
 
 # ---- the end

@@ -461,9 +461,9 @@ TEST_CASES(every_level_is_exact, levels)
 	add_chunks(f, 0, 270);
 	seal(f);
 	update(f);
-	for (unsigned rows = 2; rows <= 1024; rows *= 8)
+	for (unsigned rows = 2; rows <= 1024; rows *= 8 * test_stride(8))
 		assert_int_equal(draw_all(f, c->columns, rows)->unit, c->unit);
-	for (int64_t ms = 0; ms < 270; ms += 37 * test_stride(3)) {
+	for (int64_t ms = 0; ms < 270; ms += 37 * test_stride(5)) {
 		struct bc_overview_options options = options_default();
 		options.columns = c->columns;
 		options.from_ns = START + ms * 1000000 + 100000; /* within a chunk */
@@ -1494,7 +1494,7 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 		a.printed = &printed;
 		for (size_t i = unit == 0 ? 0 : 3; i < COUNT_OF(steps); i++) {
 			for (long n = 0; take_steps(&a, i, n / 2, n % 2 != 0);
-				n += test_stride(61)) {
+				n += test_stride(97)) {
 				assert_int_equal(printed.used, expected.used);
 				assert_memory_equal(printed.bytes, expected.bytes, expected.used);
 			}
