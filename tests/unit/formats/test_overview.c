@@ -334,7 +334,7 @@ static const struct bc_overview_picture *draw(
 	assert_true(p->column_count <= options->columns);
 	assert_true(p->row_count <= options->rows);
 	/* Of many columns, others for other numbers of rows. */
-	uint32_t step = p->column_count < 20 ? 1 : test_stride(11);
+	uint32_t step = p->column_count < 20 ? 1 : test_stride(29);
 	for (uint32_t i = options->rows % step; i < p->column_count; i += step)
 		check_column(f, p, &p->columns[i]);
 	return p;
@@ -634,7 +634,7 @@ TEST_CASES(rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger,
 
 	set_up(f);
 	f->dice.state = c->seed;
-	make_rotated(f, 130);
+	make_rotated(f, 90);
 	update(f);
 	for (unsigned zoom = 0; zoom < 6; zoom += test_stride(6)) {
 		struct bc_overview_options options = options_default();
@@ -642,7 +642,7 @@ TEST_CASES(rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger,
 		options.columns = c->columns;
 		options.rows = c->rows;
 		/* All may be decoded, but pictures of more than a quarter are not of records. */
-		options.work = f->count + 130 * BC_OVERVIEW_CHUNK;
+		options.work = f->count + 90 * BC_OVERVIEW_CHUNK;
 		options.from_ns = bc_overview_contents(f->overview).from_ns;
 		options.to_ns = bc_overview_contents(f->overview).to_ns;
 		for (int64_t span; (span = options.to_ns - options.from_ns) > 1000000;) {
@@ -1090,7 +1090,7 @@ TEST_F(a_damaged_summary_is_replaced_by_the_chunks)
 	int fd = open(f->paths[0], O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bc_segment_index_read_head(&head, fd), 0);
 	close(fd);
-	for (uint64_t at = head.pages; at < head.offset; at += test_stride(155)) {
+	for (uint64_t at = head.pages; at < head.offset; at += test_stride(311)) {
 		flip(f->paths[0], at);
 		update(f);
 		draw_all(f, 20, 200);
@@ -1494,7 +1494,7 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 		a.printed = &printed;
 		for (size_t i = unit == 0 ? 0 : 3; i < COUNT_OF(steps); i++) {
 			for (long n = 0; take_steps(&a, i, n / 2, n % 2 != 0);
-				n += test_stride(97)) {
+				n += test_stride(151)) {
 				assert_int_equal(printed.used, expected.used);
 				assert_memory_equal(printed.bytes, expected.bytes, expected.used);
 			}
@@ -1592,13 +1592,13 @@ TEST_F(an_absence_is_a_hole_in_every_picture)
 	static const unsigned columns[] = {16, 32, 100, 512};
 	unsigned units = 0;
 
-	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(seconds); i++) {
+	for (size_t i = 0; i < COUNT_OF(sizes) * COUNT_OF(seconds); i += test_stride(2)) {
 		uint64_t away_ns = seconds[i % 3] * (uint64_t)SECOND;
 		struct absence absences[ABSENCES];
 		f->count = f->recordings = 0;
 		f->recording[0] = '\0';
 		write_absences(f, sizes[i / 3].segments, sizes[i / 3].chunks, away_ns,
-			i % 2 * RECORDS * 500, absences);
+			i / 2 % 2 * RECORDS * 500, absences);
 		update(f);
 		assert_int_equal(only_recording(f)->loss.away_ns, ABSENCES * away_ns);
 		for (size_t n = 0; n < COUNT_OF(columns); n++) {
