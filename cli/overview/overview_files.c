@@ -652,6 +652,9 @@ static void make_recordings(struct bc_overview *o)
 		r->state = is_closed             ? s->end
 			   : s->file->is_written ? BC_OVERVIEW_RECORDING
 						 : BC_OVERVIEW_OPEN;
+		bool is_last = i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag;
+		if (is_last && r->state == BC_OVERVIEW_OPEN && !is_closed)
+			bc_loss_add(&r->loss, (struct bc_loss){.gaps = 1, .inexact = 1});
 		bool is_later = is_closed && s->end != BC_OVERVIEW_OPEN && s->ended_ns > r->to_ns;
 		r->ended_ns = is_later ? s->ended_ns : r->to_ns;
 	}

@@ -269,6 +269,11 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 		if (!file->is_regular)
 			info->bytes = bc_segment_reader_offset(reader);
 	}
+	/* It was killed, and recovery will say so: see recording_summary. */
+	if (file->is_partial && !file->is_written && !info->has_end && !info->is_sealed) {
+		info->losses.gaps[BC_GAP_CRASH]++;
+		info->losses.inexact[BC_GAP_CRASH]++;
+	}
 	bc_segment_index_free(&index);
 	bc_segment_reader_close(reader);
 	free(chunk);

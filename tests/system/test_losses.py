@@ -153,6 +153,10 @@ def test_what_the_end_of_a_killed_recording_lost_is_unknown_before_and_after_its
     row, line = summary()
     equal((row["state"], row["gaps"], row["lost"], row["inexact_gaps"]), ("open", 1, 0, 1), "killed")
     assert "  unknown  " in line, line
+    file = json.loads(run(BUSCAP, "info", "-j", path).stdout)["gaps"]
+    equal((file["count"], file["exact"], list(file["causes"])), (1, False, ["crash"]), "info FILE")
+    report = json.loads(run(BUSCAP, "report", "--json", out).stdout)["overview"]["recordings"][0]
+    equal((report["gaps"], report["lost"], report["inexact_gaps"]), (1, 0, 1), "report")
     # The daemon does not read the whole file: it says nothing, rather than that nothing was lost.
     with Daemon("--source", "sim:rate=1", "--set", "recording.record=on-demand", "-o", tmp / "live", socket=tmp / "s") as daemon:
         daemon.wait_ready()

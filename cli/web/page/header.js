@@ -169,14 +169,10 @@ function drawChoice() {
 	return shown;
 }
 
-// How many samples the recordings lost: exact only if all gaps and their sizes are known, else "at least N" or unknown.
+// How many samples the recordings lost, "at least N" or unknown.
 export function lostCount(recordings) {
-	const { events, overview } = model;
-	const gaps = (events ? events.events : []).filter((event) => event.kind === "gap"
-		&& recordings.includes(overview.recordings[event.recording]));
 	const lost = d3.sum(recordings, (one) => one.lost);
-	const isExact = gaps.length >= d3.sum(recordings, (one) => one.gaps) && gaps.every((gap) => gap.exact)
-		&& d3.sum(gaps, (gap) => gap.lost) >= lost;
+	const isExact = recordings.every((one) => !one.inexact_gaps);
 	return isExact ? count(lost) : lost ? `at least ${count(lost)}` : "unknown number";
 }
 
