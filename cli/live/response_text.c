@@ -236,6 +236,7 @@ static void print_gap(struct bc_output *o, const json_t *event)
 	bc_template_print(o, " lost ({cause})", event);
 	if (bc_json_path_count(event, "gaps") > 1)
 		bc_template_print(o, " in {gaps gap}", event);
+	bc_template_print(o, "[; {activity}]", event);
 }
 
 static void print_note(struct bc_output *o, const json_t *event)

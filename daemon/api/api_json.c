@@ -179,9 +179,10 @@ json_t *bc_live_event_json(const struct bc_live_event *e, const char **name)
 	case BC_LIVE_TRIGGER_DISARMED:
 		return json_pack("{s:o}", "name", bc_json_text(e->disarmed));
 	case BC_LIVE_GAP:
-		return json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(e->gap.cause),
-			"gaps", bc_json_u64(e->gap.gaps), "lost", bc_json_u64(e->gap.lost), "exact",
-			e->gap.is_exact);
+		return json_pack("{s:s, s:o, s:o, s:b, s:o}", "cause",
+			bc_gap_cause_name(e->gap.cause), "gaps", bc_json_u64(e->gap.gaps), "lost",
+			bc_json_u64(e->gap.lost), "exact", e->gap.is_exact, "activity",
+			bc_json_text_or_null(e->gap.activity));
 	case BC_LIVE_DISK:
 		return json_pack("{s:b, s:o}", "stuck", e->disk.is_stuck, "error",
 			bc_json_text(e->disk.error));

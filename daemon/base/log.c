@@ -90,6 +90,7 @@ static struct {
 	size_t used;         /* whole lines, or entries for the journal, each with a zero */
 	char ring[QUEUE_BYTES];
 	char recording[BC_LOG_RECORDING_MAX]; /* or empty */
+	char activity[400];                   /* or empty */
 	const struct bc_log_footer *footer;   /* or NULL */
 	bool is_footer_due;                   /* to be drawn, after the lines */
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -121,17 +122,18 @@ static bool is_journal(void)
 
 /* Writes the entry of a line "<6>TEXT\n" with these fields. Returns its length, or 0 if it has none
  * (`id` is NULL, `recording` is empty), or the line is not one for the journal. */
-static size_t format_entry(
-	char *entry, size_t size, const char *id, const char *recording, const char *line)
+static size_t format_entry(char *entry, size_t size, const char *id, const char *recording,
+	const char *activity, const char *line)
 {
 	bool has_recording = recording[0] != '\0';
 
 	if (line[0] != '<' || (id == NULL && !has_recording))
 		return 0;
 	return (size_t)snprintf(entry, size,
-		PRIORITY "%c\nSYSLOG_IDENTIFIER=buscapd%s%s%s%s" MESSAGE "%s", line[1],
+		PRIORITY "%c\nSYSLOG_IDENTIFIER=buscapd%s%s%s%s%s%s" MESSAGE "%s", line[1],
 		id != NULL ? "\nMESSAGE_ID=" : "", id != NULL ? id : "",
-		has_recording ? "\nRECORDING=" : "", recording, line + strlen("<6>"));
+		has_recording ? "\nRECORDING=" : "", recording,
+		activity[0] != '\0' ? "\nACTIVITY=" : "", activity, line + strlen("<6>"));
 }
 
 static bool is_entry(const char *text)
@@ -382,6 +384,13 @@ void bc_log_set_recording(const char *id)
 	pthread_mutex_unlock(&queue.lock);
 }
 
+void bc_log_set_activity(const char *text)
+{
+	pthread_mutex_lock(&queue.lock);
+	snprintf(queue.activity, sizeof(queue.activity), "%s", text);
+	pthread_mutex_unlock(&queue.lock);
+}
+
 void bc_log_draw(const struct bc_log_footer *footer)
 {
 	pthread_mutex_lock(&queue.lock);
@@ -404,8 +413,10 @@ static bool queue_line(enum bc_log_level level, const char *line, size_t bytes)
 
 	pthread_mutex_lock(&queue.lock);
 	bool has_thread = queue.has_thread;
-	size_t entry_bytes = format_entry(
-		entry, sizeof(entry), ids[level >> BC_LOG_KIND_SHIFT], queue.recording, line);
+	unsigned kind = level >> BC_LOG_KIND_SHIFT;
+	bool is_lost = kind == BC_LOG_LOST >> BC_LOG_KIND_SHIFT;
+	size_t entry_bytes = format_entry(entry, sizeof(entry), ids[kind], queue.recording,
+		is_lost ? queue.activity : "", line);
 	if (entry_bytes != 0) {
 		line = entry;
 		bytes = entry_bytes;

@@ -70,6 +70,9 @@ void bc_log_stop(void);
 /* The recording that is open now; "": none. */
 void bc_log_set_recording(const char *id);
 
+/* Sets the field ACTIVITY of messages about lost samples; "": none. */
+void bc_log_set_activity(const char *text);
+
 /* What is shown below the lines. The log's thread calls erase() before each line and at the end,
  * and draw() after the last line. */
 struct bc_log_footer {

@@ -16,6 +16,7 @@ int bc_queue_init(struct bc_queue *q, unsigned capacity)
 	q->first = 0;
 	q->count = 0;
 	q->is_closed = false;
+	q->is_woken = false;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -88,11 +89,20 @@ void *bc_queue_pop_within(struct bc_queue *q, uint64_t timeout_ns)
 	}
 	pthread_mutex_lock(&q->lock);
 	int rc = 0;
-	while (q->count == 0 && !q->is_closed && rc != ETIMEDOUT)
+	while (q->count == 0 && !q->is_closed && !q->is_woken && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+	q->is_woken = false;
 	void *item = pop_oldest(q);
 	pthread_mutex_unlock(&q->lock);
 	return item;
+}
+
+void bc_queue_wake(struct bc_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->is_woken = true;
+	pthread_cond_signal(&q->changed); /* one thread waits */
+	pthread_mutex_unlock(&q->lock);
 }
 
 void bc_queue_close(struct bc_queue *q)

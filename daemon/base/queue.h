@@ -17,6 +17,7 @@ struct bc_queue {
 	unsigned first;
 	unsigned count;
 	bool is_closed;
+	bool is_woken;
 };
 
 /* Returns 0 or -ENOMEM. Callers must never push more than `capacity` items; there are only that
@@ -33,8 +34,9 @@ void *bc_queue_pop_newest(struct bc_queue *queue);
 /* Waits for an item and pops the oldest. Returns NULL if the queue is closed and empty. */
 void *bc_queue_pop(struct bc_queue *queue);
 
-/* The same, but also returns NULL after the timeout. */
+/* The same, but also returns NULL after the timeout, and once after each bc_queue_wake(). */
 void *bc_queue_pop_within(struct bc_queue *queue, uint64_t timeout_ns);
+void bc_queue_wake(struct bc_queue *queue);
 
 /* Makes pops return NULL, instead of waiting, once the queue is empty. */
 void bc_queue_close(struct bc_queue *queue);

@@ -24,6 +24,7 @@ void bc_thread_health_start(struct bc_thread_health *h, const char *what, const 
 {
 	pthread_mutex_lock(&h->lock);
 	h->since_ns = bc_now_ns();
+	h->wall_ns = bc_wall_ns();
 	h->what = what;
 	snprintf(h->file, sizeof(h->file), "%s", file);
 	pthread_mutex_unlock(&h->lock);
@@ -43,6 +44,7 @@ bool bc_thread_health_poll(struct bc_thread_health *h, struct bc_thread_health_s
 			 (longest->since_ns == 0 || h->since_ns < longest->since_ns);
 	if (is_longer) {
 		longest->since_ns = h->since_ns;
+		longest->wall_ns = h->wall_ns;
 		longest->what = h->what;
 		memcpy(longest->file, h->file, sizeof(longest->file));
 	}
@@ -55,12 +57,25 @@ static double seconds_since(uint64_t since_ns)
 	return (double)(bc_now_ns() - since_ns) * 1e-9;
 }
 
+const char *bc_thread_health_text(char out[BC_THREAD_HEALTH_TEXT_MAX],
+	const struct bc_thread_health_seen *seen, uint64_t least_ns)
+{
+	char since[BC_RFC3339_BYTES];
+
+	out[0] = '\0';
+	bc_rfc3339_write(since, seen->wall_ns);
+	if (seen->since_ns != 0 && bc_now_ns() - seen->since_ns >= least_ns)
+		snprintf(out, BC_THREAD_HEALTH_TEXT_MAX, "%s: %s%s%s since %s", seen->who,
+			seen->what, seen->file[0] != '\0' ? " " : "", seen->file, since);
+	return out;
+}
+
 static void log_stall(const struct bc_thread_health_seen *stuck, const char *dir, bool is_watched)
 {
 	char since[BC_RFC3339_BYTES];
 	bool has_file = stuck->file[0] != '\0';
 
-	bc_rfc3339_write(since, bc_wall_ns() - (int64_t)(bc_now_ns() - stuck->since_ns));
+	bc_rfc3339_write(since, stuck->wall_ns);
 	bc_log(BC_LOG_ERROR,
 		is_watched
 			? "%s hangs: %s%s%s%s%s for %.0f s, since %s; the watchdog is not notified "

@@ -20,6 +20,7 @@
 struct bc_thread_health {
 	pthread_mutex_t lock;
 	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
+	int64_t wall_ns;   /* time of day then */
 	const char *what;
 	char file[BC_THREAD_HEALTH_FILE_MAX];
 };
@@ -27,10 +28,18 @@ struct bc_thread_health {
 /* A copy of the state of a thread. */
 struct bc_thread_health_seen {
 	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
+	int64_t wall_ns;   /* time of day then */
 	char who[32];      /* "the writer"; set by the owner of the thread */
 	const char *what;  /* a string constant: "syncing" */
 	char file[BC_THREAD_HEALTH_FILE_MAX]; /* in the output directory; empty: none */
 };
+
+#define BC_THREAD_HEALTH_TEXT_MAX (BC_THREAD_HEALTH_FILE_MAX + 96)
+
+/* Writes what the thread has been doing for at least `least_ns`, or "": "the sealer: syncing FILE
+ * since 2026-01-31T12:00:00.000Z". Returns `out`. */
+const char *bc_thread_health_text(char out[BC_THREAD_HEALTH_TEXT_MAX],
+	const struct bc_thread_health_seen *seen, uint64_t least_ns);
 
 void bc_thread_health_init(struct bc_thread_health *health);
 void bc_thread_health_destroy(struct bc_thread_health *health);

@@ -470,7 +470,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"Call fdatasync this often while there is new data. At least 1ms.", &bc_type_time,
 		FIELD(sync_ns), .min = MS_NS},
 	{"pipeline.stuck", "TIME", "time", "1min", NULL, BC_RELOAD_NOW,
-		"If a worker or the writer hangs in one operation for this long, log it, and stop "
+		"If a worker, the writer or the sealer hangs in one call for this long, log it, "
+		"and stop "
 		"notifying the watchdog until it continues. 0: neither.",
 		&bc_type_time, FIELD(stuck_ns)},
 	{"mapping.invalid", "WHAT", "choice:drop|keep", "drop", NULL, BC_RELOAD_RESTART,

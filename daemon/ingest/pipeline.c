@@ -187,6 +187,7 @@ static int start_threads(struct bc_pipeline *p)
 		.dir_fd = p->options.dir_fd,
 		.catalogue = p->options.catalogue,
 		.rules = p->options.rules,
+		.lag_bytes = p->options.buffer_bytes,
 		.encoded = &p->encoded,
 		.outputs = &p->free_outputs,
 		.outputs_count = p->outputs_count,

@@ -56,8 +56,8 @@ uint64_t bc_pipeline_min_bytes(unsigned workers);
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
 	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
-/* Tells the writer's thread to end. Everything must have been written, and nothing may be sent
- * afterwards. Until the thread has ended, which a hanging disk may prevent, bc_pipeline_poll() sets
+/* Tells the writer's threads to end. Everything must have been written, and nothing may be sent
+ * afterwards. Until they have ended, which a hanging disk may prevent, bc_pipeline_poll() sets
  * *longest. */
 void bc_pipeline_finish(struct bc_pipeline *pipeline);
 

@@ -53,6 +53,9 @@
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
 
+/* A call that takes this long is in the status. */
+#define BUSY_NS UINT64_C(5000000000)
+
 /* When stopping, the buffer is given up if the disk accepts nothing for this long, and the log says
  * after WARN_SECONDS that it waits. Counted in timer ticks, not clock time: while the process is
  * suspended, the writer is too. */
@@ -117,9 +120,9 @@ struct bc_daemon {
 	int print_error;       /* errno, or 0 */
 	unsigned stop_seconds; /* without progress */
 	unsigned idle_checks;
-	uint64_t stop_written; /* records written at the last check of the disk */
+	uint64_t stop_written; /* written_of() at the last check of the disk */
 	uint64_t stop_call_ns; /* since when the writer was in a call at the last check */
-	uint64_t seen_written; /* records written at the last extension of the stop timeout */
+	uint64_t seen_written; /* written_of() at the last extension of the stop timeout */
 	uint64_t started_ns;
 	struct bc_rates rates;
 	struct bc_rate_meter meter;
@@ -137,7 +140,10 @@ static struct bc_status status_of(void *context)
 	struct bc_daemon *d = context;
 	struct bc_status status = bc_recorder_status(d->recorder);
 
+	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
+
 	status.rates = d->rates;
+	bc_thread_health_text(status.busy, &longest, BUSY_NS);
 	status.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9;
 	status.dropped_log_lines = bc_log_dropped();
 	status.commands_waiting = bc_hook_waiting(d->hook);
@@ -155,11 +161,19 @@ static void emit(void *context, const struct bc_live_event *event)
 
 /* Checks */
 
+/* Grows as long as the disk takes something, or makes it durable. */
+static uint64_t written_of(const struct bc_daemon *d)
+{
+	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
+
+	return counts->written + counts->durable;
+}
+
 /* Reports a thread that hangs; pings the watchdog if none does. */
 static void check_threads(struct bc_daemon *d)
 {
 	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
-	uint64_t written = bc_recorder_counts(d->recorder)->written;
+	uint64_t written = written_of(d);
 	uint64_t reported_ns = d->stall.reported.since_ns;
 	char hang[512];
 	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config->stuck_ns,
@@ -229,7 +243,8 @@ static void on_tick(uv_timer_t *timer)
 		limit_wait(d);
 	/* At the end, the summary reports the losses. */
 	if (!d->is_finishing)
-		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
+		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder),
+			bc_recorder_loss_activity(d->recorder), now);
 	bc_socket_api_poll(d->api);
 	if (!d->has_failed)
 		check_socket(d);
@@ -468,12 +483,13 @@ static void on_stop_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
 	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
+	uint64_t written = written_of(d);
 
-	if (counts->written != d->stop_written)
+	if (written != d->stop_written)
 		d->stop_seconds = 0;
 	else
 		d->stop_seconds++;
-	d->stop_written = counts->written;
+	d->stop_written = written;
 	if (d->stop_seconds == WARN_SECONDS && counts->in_flight != 0)
 		bc_log(BC_LOG_WARNING,
 			"the disk accepts nothing: waiting up to %d s to write %s samples; a "
@@ -490,7 +506,7 @@ static void on_stop_second(uv_timer_t *timer)
 static void limit_wait(struct bc_daemon *d)
 {
 	d->is_finishing = true;
-	d->stop_written = bc_recorder_counts(d->recorder)->written;
+	d->stop_written = written_of(d);
 	d->stop_seconds = 0;
 	uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
 }

@@ -64,6 +64,7 @@ struct bc_live_event {
 			uint64_t gaps;
 			uint64_t lost;
 			bool is_exact;
+			const char *activity; /* of a thread, for long; or "" */
 		} gap;
 		struct {
 			bool is_stuck;

@@ -92,7 +92,8 @@ static void start_period(struct bc_loss_report *r, uint64_t now)
 	r->log_at_ns = now + r->log_interval_ns;
 }
 
-static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
+static void check_losses(
+	struct bc_loss_report *r, const struct bc_counts *c, const char *activity, uint64_t now)
 {
 	bool has_lost = lost_of(c) != lost_of(&r->polled);
 	bool is_new = has_lost && !r->is_losing;
@@ -108,24 +109,30 @@ static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, ui
 	const struct bc_losses since = bc_losses_since(&c->losses, &r->before.losses);
 	double seconds = (double)((is_quiet ? r->lost_ns : now) - r->losing_since_ns) * 1e-9;
 	write_losses(losses, &since);
+	if (dropped_of(c) == dropped_of(&r->polled))
+		activity = "";
+	const char *separator = activity[0] != '\0' ? "; " : "";
+	bc_log_set_activity(activity);
 	if (is_new) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_LOST,
-			"samples lost: %s in the last %.1f s; the recording continues, with a gap "
-			"at each place",
-			losses, seconds);
+			"samples lost: %s in the last %.1f s%s%s; the recording continues, with a "
+			"gap at each place",
+			losses, seconds, separator, activity);
 	} else if (is_quiet) {
 		r->is_losing = false;
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"no samples lost for 10 s; lost before: %s in %.1f s", losses, seconds);
 	} else {
 		bc_log(BC_LOG_WARNING | BC_LOG_LOST,
-			"samples still being lost: %s in the last %.0f s%s", losses, seconds,
+			"samples still being lost: %s in the last %.0f s%s%s%s", losses, seconds,
+			separator, activity,
 			dropped_of(c) != dropped_of(&r->before)
 				? "; disk or machine too slow for the source?"
 				: "");
 		r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
 		r->log_at_ns = now + r->log_interval_ns;
 	}
+	bc_log_set_activity("");
 }
 
 void bc_loss_report_finish(struct bc_loss_report *r)
@@ -133,9 +140,10 @@ void bc_loss_report_finish(struct bc_loss_report *r)
 	bc_log_limits_end(&r->limits);
 }
 
-void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
+void bc_loss_report_poll(
+	struct bc_loss_report *r, const struct bc_counts *c, const char *activity, uint64_t now)
 {
-	check_losses(r, c, now);
+	check_losses(r, c, activity, now);
 	check_misfit(r, c);
 	bc_log_limits_poll(&r->limits, now);
 	r->polled = *c;

@@ -29,9 +29,10 @@ struct bc_loss_report {
 };
 
 /* Call once a second; now_ns is bc_now_ns(). Logs when losses start, their sum while they continue
- * (after one minute, two, four, up to an hour), and when they have ended. */
-void bc_loss_report_poll(
-	struct bc_loss_report *report, const struct bc_counts *counts, uint64_t now_ns);
+ * (after one minute, two, four, up to an hour), and when they have ended. `activity`: see
+ * bc_recorder_loss_activity(). */
+void bc_loss_report_poll(struct bc_loss_report *report, const struct bc_counts *counts,
+	const char *activity, uint64_t now_ns);
 
 /* At the end: logs the sums of messages that were only counted. */
 void bc_loss_report_finish(struct bc_loss_report *report);

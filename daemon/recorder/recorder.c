@@ -24,6 +24,7 @@
 #include "capture/usb/board.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
+#include "daemon/base/thread_health.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/trigger_engine.h"
 #include "daemon/recorder/loss_report.h"
@@ -37,6 +38,8 @@
 #define CHUNKS_IN_PIPELINE 4u
 
 /* Gaps come in bursts: an event sums up the gaps of this time. */
+/* A thread that has done one thing for less is no cause of a loss. */
+#define BUSY_NS UINT64_C(100000000)
 #define GAPS_NS UINT64_C(1000000000)
 
 struct bc_recorder {
@@ -74,7 +77,9 @@ struct bc_recorder {
 		int board_state; /* initially -1 */
 		uint64_t board_unplugs;
 		struct bc_losses losses;
-		uint64_t losses_at_ns; /* the next ones at the earliest */
+		uint64_t losses_at_ns;                    /* the next ones at the earliest */
+		char activity[BC_THREAD_HEALTH_TEXT_MAX]; /* with losses by the buffer or the disk
+							   */
 	} emitted;
 };
 
@@ -180,10 +185,15 @@ static void emit_gaps(struct bc_recorder *r)
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++) {
 		if (since.gaps[cause] == 0 && since.lost[cause] == 0)
 			continue;
+		bool is_ours = cause == BC_GAP_BUFFER || cause == BC_GAP_DISK;
+		struct bc_thread_health_seen busy = bc_recorder_longest_activity(r);
+		if (is_ours)
+			bc_thread_health_text(r->emitted.activity, &busy, BUSY_NS);
 		r->emitted.losses_at_ns = uv_hrtime() + GAPS_NS;
 		emit(r, &(struct bc_live_event){.kind = BC_LIVE_GAP,
 				.gap = {cause, since.gaps[cause], since.lost[cause],
-					since.inexact[cause] == 0}});
+					since.inexact[cause] == 0,
+					is_ours ? r->emitted.activity : ""}});
 	}
 }
 
@@ -935,6 +945,11 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 
 	bc_pipeline_poll(r->pipeline, &longest);
 	return longest;
+}
+
+const char *bc_recorder_loss_activity(const struct bc_recorder *r)
+{
+	return r->emitted.activity;
 }
 
 /* Logs files that need attention. */

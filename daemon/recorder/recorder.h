@@ -86,6 +86,9 @@ void bc_recorder_finish(struct bc_recorder *recorder);
 /* Returns the thread that has been busy with its current work for the longest. */
 struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *recorder);
 
+/* What a thread had been doing for long when samples were last lost for lack of a chunk; or "". */
+const char *bc_recorder_loss_activity(const struct bc_recorder *recorder);
+
 struct bc_counts *bc_recorder_counts(struct bc_recorder *recorder);
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *recorder);
 struct bc_buffer_state bc_recorder_buffer(struct bc_recorder *recorder);

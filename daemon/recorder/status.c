@@ -155,6 +155,11 @@ static json_t *streams_json(const struct bc_status *s)
 	});
 }
 
+static const char *disk_error(const struct bc_status *s)
+{
+	return s->busy[0] != '\0' && !s->stats->is_stuck ? s->busy : s->stats->error;
+}
+
 static double tenths(double value)
 {
 	return (double)(uint64_t)(value * 10) / 10;

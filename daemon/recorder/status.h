@@ -10,6 +10,7 @@
 
 #include "capture/source/source.h"
 #include "daemon/base/rules.h"
+#include "daemon/base/thread_health.h"
 #include "daemon/ingest/counts.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/store/recording_info.h"
@@ -84,7 +85,9 @@ struct bc_status {
 	unsigned clients;
 	uint64_t dropped_log_lines;
 	double uptime_s;
-	const char *mode; /* bc_record_mode_name() */
+	char busy[BC_THREAD_HEALTH_TEXT_MAX]; /* a thread that has been in one call for 5 s; or ""
+					       */
+	const char *mode;                     /* bc_record_mode_name() */
 	bool has_flight;
 	struct bc_status_flight flight; /* if has_flight */
 	unsigned triggers;              /* armed */

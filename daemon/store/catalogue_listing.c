@@ -83,7 +83,7 @@ struct watch {
 	bool is_stopping;
 	bool has_ended; /* the thread */
 
-	int notify_fd; /* the writer's; -1: none */
+	int notify_fd; /* of bc_catalogue_notice(); -1: none */
 
 	bool has_thread;
 	pthread_t thread;

@@ -25,12 +25,12 @@ int bc_catalogue_start(struct bc_catalogue *catalogue, const char *dir) BC_MUST_
 void bc_catalogue_stop(struct bc_catalogue *catalogue);
 
 /* Changes to another directory: the catalogue is incomplete until it has been listed. Returns 0, or
- * a negative errno and keeps the old one. Writer thread only. */
+ * a negative errno and keeps the old one. Not during bc_catalogue_notice(). */
 int bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd) BC_MUST_CHECK;
 
 /* Enters what others have added, renamed and deleted since the last call. Returns false if that was
  * too much to look at now, or more than the kernel remembers: then the thread lists the directory.
- * Writer thread only. Blocks on the disk. */
+ * One thread at a time. Blocks on the disk. */
 bool bc_catalogue_notice(
 	struct bc_catalogue *catalogue, int dir_fd, struct bc_log_limits *limits) BC_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* Retention: deletes the oldest sealed segments of all recordings in the directory until the space
  * rules hold. Never deletes an open or damaged file, or one of an earlier run that is torn, and
  * neither deletes nor counts a foreign one (daemon/store/catalogue.h). A check costs little unless
- * files have to be deleted. Writer thread only.
+ * files have to be deleted. One thread only.
  *
  * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
  * holds the file open, a snapshot has it). So deleted bytes count as free for up to a minute. If

@@ -52,7 +52,12 @@
 /* More than the chunk that recovery adds: gaps and the end. */
 #define NOTE_BYTES 1024u
 
-#define PATIENCE_NS UINT64_C(250000000) /* for the catalogue */
+#define PATIENCE_NS UINT64_C(250000000) /* for the catalogue, and for a check of the space */
+
+/* Segments that are not synced, with the open one: this many are allowed, more if they have fewer
+ * bytes than the buffer. Each may take a megabyte of memory. */
+#define UNSYNCED_ALWAYS 4u
+#define UNSYNCED_MAX    24u
 
 /* Errors */
 
@@ -195,35 +200,43 @@ static void look_at_open(struct bc_rotator *r)
 
 /* Notices */
 
-/* Allocates the notice for a segment that is about to be created. */
-static bool allocate_notice(struct bc_rotator *r)
+static void free_complete(struct bc_complete_segment *complete)
 {
-	if (r->sealed_notice == NULL)
-		r->sealed_notice = malloc(sizeof(*r->sealed_notice));
-	return r->sealed_notice != NULL;
+	if (complete != NULL)
+		free(complete->notice);
+	free(complete);
+}
+
+/* Allocates what sealing a segment that is about to be created needs. */
+static bool allocate_complete(struct bc_rotator *r)
+{
+	free_complete(r->complete);
+	r->complete = calloc(1, sizeof(*r->complete));
+	if (r->complete != NULL)
+		r->complete->notice = malloc(sizeof(*r->complete->notice));
+	return r->complete != NULL && r->complete->notice != NULL;
 }
 
 /* Sends `what` in *notice, which the list then owns. Without memory for it, the event is not sent;
  * the file and the counts are unaffected. */
-static void post_notice(
-	struct bc_rotator *r, struct bc_writer_notice **notice, const struct bc_writer_notice *what)
+static void post_notice(struct bc_rotator *r, struct bc_writer_notice **notice,
+	const struct bc_writer_notice *what, const struct bc_recording_info *recording)
 {
 	if (*notice == NULL)
 		return;
 	**notice = *what;
-	(*notice)->recording = r->recording;
+	(*notice)->recording = recording;
 	bc_writer_notices_append(&r->notices, *notice);
 	*notice = NULL;
 }
 
-/* Adds a segment to the recording's totals, when it is complete and none is open. */
-static void add_segment(struct bc_rotator *r, const struct bc_writer_notice *of)
+/* Adds a segment to its recording's totals. */
+static void add_segment(struct bc_writer_notice *total, const struct bc_writer_notice *of)
 {
-	r->total.records += of->records;
-	r->total.bytes += of->bytes;
-	r->stats.recording_bytes = r->total.bytes; /* with the index at its end */
-	r->total.chunks += of->chunks;
-	bc_loss_add(&r->total.loss, of->loss);
+	total->records += of->records;
+	total->bytes += of->bytes;
+	total->chunks += of->chunks;
+	bc_loss_add(&total->loss, of->loss);
 }
 
 static struct bc_writer_notice file_notice(
@@ -245,77 +258,121 @@ static struct bc_writer_notice file_notice(
 	return notice;
 }
 
-static void report_sealed(struct bc_rotator *r, struct bc_writer_notice *notice)
+static void report_sealed(struct bc_rotator *r, struct bc_complete_segment *complete)
 {
-	bc_log(BC_LOG_INFO, "%s: sealed, %s record%s in %s chunk%s", notice->file,
-		BC_GROUPED(notice->records), bc_plural(notice->records), BC_GROUPED(notice->chunks),
-		bc_plural(notice->chunks));
+	struct bc_writer_notice *total = complete->total;
+	struct bc_writer_notice notice = *complete->notice;
+
+	memcpy(notice.hash, complete->writer.file.sealed_hash, sizeof(notice.hash));
+	notice.bytes = complete->writer.file.sealed_bytes;
+	if (total == r->total) /* with the index at its end */
+		r->stats.recording_bytes += notice.bytes - complete->notice->bytes;
+	bc_log(BC_LOG_INFO, "%s: sealed, %s record%s in %s chunk%s", notice.file,
+		BC_GROUPED(notice.records), bc_plural(notice.records), BC_GROUPED(notice.chunks),
+		bc_plural(notice.chunks));
 	r->stats.sealed++;
-	r->total.segments++;
-	memcpy(r->total.file, notice->file, sizeof(notice->file));
-	add_segment(r, notice);
-	post_notice(r, &r->sealed_notice, notice);
+	total->segments++;
+	memcpy(total->file, notice.file, sizeof(notice.file));
+	add_segment(total, &notice);
+	post_notice(r, &complete->notice, &notice, total->recording);
 }
 
-void bc_rotator_end(struct bc_rotator *r, struct bc_writer_notice *notice)
+/* Sends ENDED of the recordings whose segments are all done. */
+static void post_ended(struct bc_rotator *r)
 {
-	*notice = r->total;
-	notice->recording = r->recording;
-	notice->is_full = r->stats.is_full;
-	bc_writer_notices_append(&r->notices, notice);
+	while (r->ended != NULL && r->ended->sealing == 0) {
+		struct bc_writer_notice *first = r->ended;
+		r->ended = first->next;
+		first->next = NULL;
+		bc_writer_notices_append(&r->notices, first);
+	}
+}
+
+void bc_rotator_end(struct bc_rotator *r)
+{
+	r->total->is_full = r->stats.is_full;
+	bc_writer_notices_append(&r->ended, r->total);
+	r->total = NULL;
 	r->recording = NULL;
+	post_ended(r);
 }
 
-/* Deleted files */
+/* Closing */
 
-static void forget_file(struct bc_rotator *r)
+/* Passes the open segment to the sealer. */
+static void complete_segment(struct bc_rotator *r, enum bc_seal_kind kind)
 {
+	struct bc_complete_segment *complete = r->complete;
+
 	look_at_open(r);
-	bc_segment_abandon(&r->segment);
-	r->stats.file[0] = '\0';
+	*complete->notice = file_notice(&r->segment, BC_NOTICE_SEALED);
+	complete->total = r->total;
+	complete->unsynced = r->unsynced;
+	complete->writer = r->segment;
+	complete->end = (struct bc_seal_task){.kind = kind, .segment = complete};
+	r->total->sealing++;
+	r->sealing++;
+	r->sealing_bytes += complete->notice->bytes;
+	r->segment = (struct bc_segment_writer){.file.fd = -1};
+	r->complete = NULL;
+	r->is_syncing = false;
 	r->unsynced = 0;
+	bc_sealer_submit(r->sealer, &complete->end);
+}
+
+static void report_deleted(
+	struct bc_rotator *r, const char *file, uint64_t records, struct bc_writer_notice *total)
+{
+	char lost[64];
+
+	snprintf(lost, sizeof(lost), "%s records lost", BC_GROUPED(records));
+	set_error(r, file, "deleted while open", lost);
+	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DAMAGED, "%s; continuing in a new segment",
+		r->stats.error);
+	total->left_open++;
+	r->stats.deleted++;
+	r->stats.deleted_records += records;
 }
 
 static void check_deleted(struct bc_rotator *r)
 {
 	struct bc_segment_writer *writer = &r->segment;
-	char lost[64];
 
 	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
 		return;
-	snprintf(lost, sizeof(lost), "%s records lost", BC_GROUPED(writer->records));
-	set_error(r, writer->file.name, "deleted while open", lost);
-	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DAMAGED, "%s; continuing in a new segment",
-		r->stats.error);
-	r->total.left_open++;
-	r->stats.deleted++;
-	r->stats.deleted_records += writer->records;
-	forget_file(r);
+	report_deleted(r, writer->file.name, writer->records, r->total);
+	r->stats.file[0] = '\0';
+	r->complete->is_deleted = true;
+	complete_segment(r, BC_SEAL_CLOSE);
 }
 
-/* Closing */
+static void count_unsealed(
+	struct bc_rotator *r, const struct bc_writer_notice *left, struct bc_writer_notice *total)
+{
+	add_segment(total, left);
+	total->left_open++;
+	r->stats.unsealed++;
+}
 
 static void abandon_segment(struct bc_rotator *r)
 {
 	const struct bc_segment_writer *writer = &r->segment;
-	struct bc_segment_name name;
 
 	if (writer->file.fd < 0)
 		return;
-	bc_thread_health_start(&r->health, "closing", writer->file.open_name);
-	if (writer->chunks == 0) {
-		unlinkat(r->dir_fd, writer->file.open_name, 0);
-		r->next_number--;
-	} else {
+	r->stats.file[0] = '\0';
+	if (writer->chunks != 0) {
 		struct bc_writer_notice left = file_notice(writer, BC_NOTICE_ENDED);
-		add_segment(r, &left);
-		r->total.left_open++;
-		r->stats.unsealed++;
+		count_unsealed(r, &left, r->total);
+		complete_segment(r, BC_SEAL_CLOSE);
+		return;
 	}
-	bool is_left = writer->chunks != 0 && bc_segment_name_read(&name, writer->file.open_name);
-	forget_file(r);
-	if (is_left)
-		bc_catalogue_leave(r->catalogue, &name);
+	/* Its first write has failed, and nothing syncs it. */
+	bc_thread_health_start(&r->health, "closing", writer->file.open_name);
+	unlinkat(r->dir_fd, writer->file.open_name, 0);
+	r->next_number--;
+	look_at_open(r);
+	bc_segment_abandon(&r->segment);
 }
 
 static void abandon_failed(struct bc_rotator *r)
@@ -329,80 +386,126 @@ static void abandon_failed(struct bc_rotator *r)
 	abandon_segment(r);
 }
 
+static void report_unsealed(struct bc_rotator *r, const char *file, const char *open_name, int rc)
+{
+	set_error(r, file, "can't seal", strerror(-rc));
+	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
+		"%s; left as %s; sealed later, or by the next start", r->stats.error, open_name);
+}
+
+/* The index is written here, so that the sealer needs no space. */
+static bool cut(struct bc_rotator *r, bool is_given_up)
+{
+	const struct bc_atomic_file *file = &r->segment.file;
+
+	check_deleted(r);
+	if (file->fd < 0 || r->segment.chunks == 0) {
+		abandon_segment(r);
+		return true;
+	}
+	bc_thread_health_start(&r->health, "ending", file->open_name);
+	int rc = bc_segment_end(&r->segment);
+	if (is_out_of_space(-rc))
+		return mark_stuck(r, file->name, "can't seal", strerror(-rc));
+	if (rc != 0) {
+		report_unsealed(r, file->name, file->open_name, rc);
+		abandon_segment(r);
+		return true;
+	}
+	complete_segment(r, BC_SEAL_SEAL);
+	if (!is_given_up)
+		clear_stuck(r);
+	return true;
+}
+
+bool bc_rotator_cut(struct bc_rotator *r)
+{
+	return cut(r, false);
+}
+
+/* Syncing */
+
 /* By bytes, because a chunk may have only events. A file without chunks will be deleted. */
 static bool has_unsynced(const struct bc_rotator *r)
 {
 	return r->segment.chunks != 0 && r->segment.file.durable != r->segment.file.bytes;
 }
 
-static void sync_file(struct bc_rotator *r)
+static void start_sync(struct bc_rotator *r)
 {
-	struct bc_segment_writer *writer = &r->segment;
+	r->complete->sync = (struct bc_seal_task){
+		.kind = BC_SEAL_SYNC,
+		.segment = r->complete,
+		.bytes = r->segment.file.bytes,
+		.records = r->unsynced,
+	};
+	r->is_syncing = true;
+	bc_sealer_submit(r->sealer, &r->complete->sync);
+}
 
-	bc_thread_health_start(&r->health, "syncing", writer->file.open_name);
-	int rc = bc_atomic_file_sync(&writer->file);
-	if (rc == 0) {
-		r->stats.durable += r->unsynced;
-		r->unsynced = 0;
-		return;
-	}
-	set_error(r, writer->file.name, "can't sync", strerror(-rc));
+/* Names what a failed sync may have lost: everything since the last one, because the kernel drops
+ * what it could not write. Nothing is written again: the disk may have any part of it. */
+static void report_unsynced(
+	struct bc_rotator *r, const char *file, const char *open_name, int rc, uint64_t records)
+{
+	set_error(r, file, "can't sync", strerror(-rc));
 	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
 		"%s; left as %s, its last %s records may be lost; continuing in a new segment",
-		r->stats.error, writer->file.open_name, BC_GROUPED(r->unsynced));
-	abandon_segment(r);
+		r->stats.error, open_name, BC_GROUPED(records));
 }
 
-/* Seals the open segment, as bc_rotator_cut(), but does not end being stuck. */
-static bool cut(struct bc_rotator *r)
+/* The segment may be complete by now. */
+static void end_sync(struct bc_rotator *r, const struct bc_seal_task *sync)
 {
-	struct bc_segment_writer *writer = &r->segment;
+	struct bc_complete_segment *complete = sync->segment;
+	bool is_open = complete == r->complete;
+	uint64_t *unsynced = is_open ? &r->unsynced : &complete->unsynced;
 
-	check_deleted(r);
-	if (writer->file.fd < 0 || writer->chunks == 0) {
+	if (is_open)
+		r->is_syncing = false;
+	if (sync->rc == 0) {
+		r->stats.durable += sync->records;
+		*unsynced -= sync->records;
+		if (is_open)
+			r->segment.file.durable = sync->bytes;
+		return;
+	}
+	report_unsynced(r, is_open ? r->segment.file.name : complete->notice->file,
+		complete->open_name, sync->rc, *unsynced);
+	if (is_open)
 		abandon_segment(r);
-		return true;
-	}
-	/* Sync the records before writing the index, not together with it: writing the index may be
-	 * retried, but after a failed sync the kernel has dropped the records, and the next sync
-	 * would succeed without them. */
-	if (writer->file.durable != writer->file.bytes) {
-		sync_file(r);
-		if (writer->file.fd < 0)
-			return true;
-	}
-	struct bc_writer_notice notice = file_notice(writer, BC_NOTICE_SEALED);
-	bc_thread_health_start(&r->health, "sealing", writer->file.open_name);
-	int rc = bc_segment_seal(writer);
-	if (rc == 0) {
-		look_at(r, notice.file, true);
-		look_at(r, notice.file, false);
-		memcpy(notice.hash, writer->file.sealed_hash, sizeof(notice.hash));
-		notice.bytes = writer->file.sealed_bytes;
-		report_sealed(r, &notice);
-		return true;
-	}
-	if (is_out_of_space(-rc))
-		return mark_stuck(r, notice.file, "can't seal", strerror(-rc));
-	check_deleted(r);
-	if (writer->file.fd < 0)
-		return true;
-	set_error(r, notice.file, "can't seal", strerror(-rc));
-	bc_log_limited(&r->limits, BC_LOG_ERROR | BC_LOG_DISK_FAILED,
-		"%s; left as %s; sealed later, or by the next start", r->stats.error,
-		writer->file.open_name);
-	abandon_segment(r);
-	return true;
 }
 
-bool bc_rotator_cut(struct bc_rotator *r)
+static void end_segment(struct bc_rotator *r, struct bc_complete_segment *complete)
 {
-	uint64_t sealed = r->stats.sealed;
-	bool is_done = cut(r);
+	const struct bc_writer_notice *notice = complete->notice;
+	bool is_seal = complete->end.kind == BC_SEAL_SEAL;
+	struct bc_segment_name name;
+	int rc = complete->end.rc;
 
-	if (r->stats.sealed != sealed)
-		clear_stuck(r);
-	return is_done;
+	r->sealing--;
+	r->sealing_bytes -= notice->bytes;
+	complete->total->sealing--;
+	if (is_seal && !complete->has_failed)
+		r->stats.durable += complete->unsynced;
+	if (is_seal && rc == 0) {
+		report_sealed(r, complete);
+	} else if (is_seal && complete->is_deleted) {
+		report_deleted(r, notice->file, notice->records, complete->total);
+	} else if (is_seal) {
+		count_unsealed(r, notice, complete->total);
+		if (!complete->has_failed)
+			report_unsealed(r, notice->file, complete->open_name, rc);
+		else if (complete->sync.rc == 0)
+			report_unsynced(
+				r, notice->file, complete->open_name, rc, complete->unsynced);
+	}
+	/* Now its lock is free. */
+	bool is_left = !(is_seal && rc == 0) && !complete->is_deleted;
+	if (is_left && bc_segment_name_read(&name, complete->open_name))
+		bc_catalogue_leave(r->catalogue, &name);
+	free_complete(complete);
+	post_ended(r);
 }
 
 static bool is_gone(const struct bc_rotator *r, const char *file)
@@ -414,8 +517,8 @@ static void forget_deleted(struct bc_rotator *r)
 {
 	if (r->segment.file.fd < 0 && is_gone(r, r->stats.file))
 		r->stats.file[0] = '\0';
-	if (is_gone(r, r->total.file))
-		r->total.file[0] = '\0';
+	if (r->total != NULL && is_gone(r, r->total->file))
+		r->total->file[0] = '\0';
 }
 
 /* Creating */
@@ -451,6 +554,8 @@ static bool reopen_dir(struct bc_rotator *r)
 	struct stat named;
 	char err[256];
 
+	if (r->sealing != 0 || r->is_syncing || r->is_checking)
+		return false; /* the sealer uses it */
 	if (fstat(r->dir_fd, &held) == 0 && is_at_path(&held, r->dir, &named))
 		return false;
 	if (r->is_mounted && !is_mount_point(r->dir))
@@ -475,9 +580,15 @@ static bool reopen_dir(struct bc_rotator *r)
 static int create_in_dir(
 	struct bc_rotator *r, const char *file, const struct bc_segment_header *header)
 {
-	if (!allocate_notice(r))
+	if (r->sealing >= BC_SEALER_SEGMENTS)
+		return -EBUSY; /* for the end of a recording; all else has waited */
+	if (!allocate_complete(r))
 		return -ENOMEM;
-	return bc_segment_create(&r->segment, r->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	int rc = bc_segment_create(&r->segment, r->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	r->complete->fd = r->segment.file.fd;
+	r->complete->dir_fd = r->dir_fd;
+	memcpy(r->complete->open_name, r->segment.file.open_name, sizeof(r->complete->open_name));
+	return rc;
 }
 
 /* Creates the file. Returns 0 or a negative errno. */
@@ -533,7 +644,7 @@ static int create_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	r->stats.first_record = header.first_record;
 	r->stats.recording_bytes += r->segment.file.bytes;
 	struct bc_writer_notice *opened = malloc(sizeof(*opened));
-	post_notice(r, &opened, &notice);
+	post_notice(r, &opened, &notice, r->recording);
 	return 0;
 }
 
@@ -557,37 +668,95 @@ struct coming {
 	uint64_t segments; /* to be created */
 };
 
-static void check_space(
-	struct bc_rotator *r, struct bc_retention_state *state, const struct coming *coming)
+static void start_check(struct bc_rotator *r, const struct coming *coming)
 {
-	const struct bc_retention_check check = {
+	struct bc_space_check *check = &r->check;
+
+	check->task.kind = BC_SEAL_CHECK;
+	check->rules = r->rules.space;
+	check->recording[0] = '\0';
+	if (r->recording != NULL)
+		memcpy(check->recording, r->recording->header.recording, sizeof(check->recording));
+	check->of = (struct bc_retention_check){
 		.catalogue = r->catalogue,
 		.dir_fd = r->dir_fd,
-		.rules = &r->rules.space,
+		.rules = &check->rules,
 		.files = r->rules.rotation.files,
 		.coming_bytes = coming->bytes,
 		.coming_files = coming->segments,
-		.recording = r->recording != NULL ? r->recording->header.recording : NULL,
-		.wall_ns = bc_wall_ns(),
-		.boot_ns = bc_boot_ns(),
+		.recording = r->recording != NULL ? check->recording : NULL,
 		.written_bytes = r->stats.bytes,
-		.limits = &r->limits,
-		.health = &r->health,
 	};
-
-	bc_thread_health_start(&r->health, "checking the space in", ".");
-	r->space_checked_at = r->stats.bytes;
 	look_at_open(r);
-	bc_retention_enforce(&r->retention, state, &check);
+	r->is_checking = true;
+	bc_sealer_submit(r->sealer, &check->task);
+}
+
+static void end_check(struct bc_rotator *r)
+{
+	const struct bc_retention_state *state = &r->check.state;
+
+	r->is_checking = false;
 	if (strcmp(state->error, r->space_error) != 0 && state->error[0] != '\0')
 		bc_log_limited(&r->limits, BC_LOG_ERROR, "%s/%s; retrying every second", r->dir,
 			state->error);
 	memcpy(r->space_error, state->error, sizeof(r->space_error));
 	r->space_left = state->is_waiting ? UINT64_MAX
 			: state->is_over  ? 0
-					  : space_left_of(&r->rules.space, state);
+					  : space_left_of(&r->check.rules, state);
+	r->space_checked_at = r->check.of.written_bytes;
+	r->is_over = state->is_over;
+	memcpy(r->over, state->err, sizeof(r->over));
+	r->stats.is_checked = !state->is_waiting;
+	r->stats.is_free_known = !state->is_free_unknown;
+	r->stats.free_bytes = state->free_bytes;
+	r->stats.has_no_inodes = state->free_files == 0;
+	r->stats.used_bytes = state->used_bytes;
+	r->stats.segments = state->segments;
 	if (state->deleted != 0)
 		forget_deleted(r);
+}
+
+/* What the sealer has done */
+
+/* Takes over the next task that is done. Returns false if none is within this time. */
+static bool take_within(struct bc_rotator *r, uint64_t wait_ns)
+{
+	struct bc_seal_task *task = bc_sealer_take(r->sealer, wait_ns);
+
+	if (task == NULL)
+		return false;
+	if (task->kind == BC_SEAL_SYNC || task->kind == BC_SEAL_SEAL)
+		r->stats.last_sync_ns = task->took_ns;
+	if (r->stats.last_sync_ns > r->stats.longest_sync_ns)
+		r->stats.longest_sync_ns = r->stats.last_sync_ns;
+	if (task->kind == BC_SEAL_CHECK)
+		end_check(r);
+	else if (task->kind == BC_SEAL_SYNC)
+		end_sync(r, task);
+	else
+		end_segment(r, task->segment);
+	return true;
+}
+
+void bc_rotator_take(struct bc_rotator *r)
+{
+	while (take_within(r, 0))
+		;
+}
+
+/* Waits a moment for a check. */
+static void check_space(struct bc_rotator *r, const struct coming *coming)
+{
+	uint64_t until_ns = bc_now_ns() + PATIENCE_NS;
+
+	bc_rotator_take(r);
+	if (r->is_checking)
+		return; /* the writer has waited for it */
+	start_check(r, coming);
+	bc_thread_health_start(&r->health, "waiting for the sealer", "");
+	for (uint64_t now; r->is_checking && (now = bc_now_ns()) < until_ns;)
+		take_within(r, until_ns - now);
 }
 
 static bool has_rule(const struct bc_writer_rules *rules)
@@ -598,30 +767,28 @@ static bool has_rule(const struct bc_writer_rules *rules)
 	       space->keep_free_bytes != 0;
 }
 
-/* Applies the space rules. Returns false if nothing may be written now. */
+/* Applies the space rules. Returns false if nothing may be written now. While the sealer waits for
+ * the disk, the rules apply later, but not much. */
 static bool enforce_space(struct bc_rotator *r, struct coming coming)
 {
-	struct bc_retention_state state;
-
 	if (!r->has_waited && has_rule(&r->rules))
 		(void)bc_catalogue_wait(r->catalogue, PATIENCE_NS);
 	r->has_waited = true;
-	check_space(r, &state, &coming);
-	if (state.is_over && r->segment.chunks != 0) {
+	check_space(r, &coming);
+	if (!r->is_checking && r->is_over && r->segment.chunks != 0) {
 		/* Only the open segment is left. Once sealed, it can be deleted. */
 		if (!bc_rotator_cut(r))
 			return false;
 		coming.segments = 1;
-		check_space(r, &state, &coming);
+		check_space(r, &coming);
 	}
-	r->stats.is_checked = !state.is_waiting;
-	r->stats.is_free_known = !state.is_free_unknown;
-	r->stats.free_bytes = state.free_bytes;
-	r->stats.has_no_inodes = state.free_files == 0;
-	r->stats.used_bytes = state.used_bytes;
-	r->stats.segments = state.segments;
-	if (state.is_over)
-		return mark_stuck(r, r->stats.file, "no space", state.err);
+	if (r->is_over)
+		return mark_stuck(r, r->stats.file, "no space", r->over);
+	const uint64_t left = r->space_left;
+	uint64_t written = r->stats.bytes - r->space_checked_at;
+	if (r->is_checking && left != UINT64_MAX && written + coming.bytes > left + r->lag_bytes)
+		return mark_stuck(r, r->stats.file, "no space",
+			"the disk has not deleted what the rules want deleted");
 	return true;
 }
 
@@ -643,9 +810,31 @@ static uint64_t coming_bytes_of(const struct bc_rotator *r, const struct bc_enco
 
 /* Writing */
 
+static bool is_behind(const struct bc_rotator *r)
+{
+	return r->sealing + 1 > UNSYNCED_MAX ||
+	       (r->sealing + 1 > UNSYNCED_ALWAYS && r->sealing_bytes >= r->lag_bytes);
+}
+
+/* Waits if the sealer lags behind too far. Returns false to be called again. */
+static bool wait_for_sealer(struct bc_rotator *r)
+{
+	uint64_t until_ns = bc_now_ns() + RETRY_NS;
+
+	bc_rotator_take(r);
+	bc_thread_health_start(&r->health, "waiting for the sealer", "");
+	for (uint64_t now; is_behind(r) && (now = bc_now_ns()) < until_ns;)
+		take_within(r, until_ns - now);
+	if (!is_behind(r))
+		return true;
+	mark_stuck(r, "", "can't create a segment", "the ones before are not synced");
+	r->retry_at_ns = 0;
+	return false;
+}
+
 static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
+	if (!wait_for_sealer(r) || !enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
 		return false;
 	int rc = create_segment(r, e);
 	if (rc != 0)
@@ -684,6 +873,7 @@ static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes", r->stats.file,
 		r->segment.chunks - 1, e->info.records, e->bytes);
 	e->state = BC_ENCODED_WRITTEN;
+	r->has_chunk = true;
 	r->unsynced += e->info.records;
 	r->last_write.last = e->info;
 	r->stats.written += e->info.records;
@@ -726,15 +916,14 @@ static bool write_chunk(struct bc_rotator *r, struct bc_encoded *e)
 /* Returns whether the recording has a chunk. */
 static bool has_content(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	return e->bytes != 0 || r->segment.file.fd >= 0 || r->total.segments != 0 ||
-	       r->total.left_open != 0;
+	return e->bytes != 0 || r->has_chunk;
 }
 
 /* Discards a chunk after stop_bytes, but not the recording's end. */
 static void discard_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
 	r->stats.unrecorded += e->info.records;
-	bc_losses_add(&r->total.discarded, &e->losses);
+	bc_losses_add(&r->total->discarded, &e->losses);
 	if (e->is_last)
 		bc_last_write_only_end(&r->last_write, e);
 	else
@@ -822,7 +1011,7 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 /* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
 static void end_given_up(struct bc_rotator *r)
 {
-	if (cut(r) || (bc_reserve_release(r->dir_fd) && cut(r)))
+	if (cut(r, true) || (bc_reserve_release(r->dir_fd) && cut(r, true)))
 		return;
 	abandon_segment(r);
 }
@@ -831,7 +1020,7 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (e->state != BC_ENCODED_WRITTEN) {
 		r->stats.abandoned += e->info.records;
-		r->total.abandoned += e->info.records;
+		r->total->abandoned += e->info.records;
 		bc_losses_add(&r->last_write.given_up, &e->losses);
 		r->last_write.given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->last_write.given_up.lost[BC_GAP_DISK] += e->info.records;
@@ -870,16 +1059,19 @@ static bool can_write(const struct bc_rotator *r)
 
 uint64_t bc_rotator_due_ns(const struct bc_rotator *r)
 {
-	return has_unsynced(r) && r->sync_at_ns < r->check_at_ns ? r->sync_at_ns : r->check_at_ns;
+	bool may_sync = has_unsynced(r) && !r->is_syncing;
+
+	return may_sync && r->sync_at_ns < r->check_at_ns ? r->sync_at_ns : r->check_at_ns;
 }
 
 void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 {
 	uint64_t now = bc_now_ns();
 
-	if (has_unsynced(r) && now >= r->sync_at_ns) {
+	bc_rotator_take(r);
+	if (has_unsynced(r) && !r->is_syncing && now >= r->sync_at_ns) {
 		r->sync_at_ns = now + r->rules.sync_ns;
-		sync_file(r);
+		start_sync(r);
 	}
 	bc_log_limits_poll(&r->limits, now);
 	if (now < r->check_at_ns)
@@ -899,28 +1091,38 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 
 /* Start and end */
 
-int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
-	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules)
+int bc_rotator_init(struct bc_rotator *r, const struct bc_rotator_options *options)
 {
 	memset(r, 0, sizeof(*r));
 	int rc = bc_last_write_init(&r->last_write);
 	if (rc != 0)
 		return rc;
+	rc = bc_sealer_start(&r->sealer, options->catalogue, options->wake);
+	if (rc != 0) {
+		bc_last_write_destroy(&r->last_write);
+		return rc;
+	}
 	bc_thread_health_init(&r->health);
-	r->dir = dir;
-	r->dir_fd = dir_fd;
-	r->is_mounted = is_mount_point(dir);
-	r->catalogue = catalogue;
-	r->rules = *rules;
+	r->dir = options->dir;
+	r->dir_fd = options->dir_fd;
+	r->catalogue = options->catalogue;
+	r->rules = options->rules;
+	r->lag_bytes = options->lag_bytes;
+	r->is_mounted = is_mount_point(options->dir);
 	r->segment.file.fd = -1;
 	return 0;
 }
 
-void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *recording)
+bool bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *recording)
 {
+	r->total = calloc(1, sizeof(*r->total));
+	if (r->total == NULL)
+		return false;
+	r->total->kind = BC_NOTICE_ENDED;
+	r->total->recording = recording;
+	r->has_chunk = false;
 	r->recording = recording;
 	r->next_number = 0;
-	r->total = (struct bc_writer_notice){.kind = BC_NOTICE_ENDED};
 	r->stats.recording_tag = recording->tag;
 	r->stats.recording_bytes = 0;
 	r->stats.recording_records = 0;
@@ -929,13 +1131,18 @@ void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *reco
 	r->stats.first_record = 0;
 	r->stats.file[0] = '\0';
 	bc_last_write_start(&r->last_write);
+	return true;
 }
 
 void bc_rotator_close(struct bc_rotator *r)
 {
+	while (r->is_syncing)
+		(void)take_within(r, CHECK_NS);
 	if (has_unsynced(r))
-		sync_file(r);
+		start_sync(r);
 	abandon_segment(r);
+	bc_sealer_finish(r->sealer);
+	bc_rotator_take(r);
 	bc_reserve_release(r->dir_fd);
 	bc_log_limits_end(&r->limits);
 }
@@ -944,8 +1151,11 @@ void bc_rotator_destroy(struct bc_rotator *r)
 {
 	if (r->owns_dir_fd)
 		close(r->dir_fd);
+	bc_sealer_free(r->sealer);
 	bc_writer_notices_free(r->notices);
-	free(r->sealed_notice);
+	free_complete(r->complete);
+	bc_writer_notices_free(r->ended);
+	free(r->total);
 	bc_thread_health_destroy(&r->health);
 	bc_last_write_destroy(&r->last_write);
 }

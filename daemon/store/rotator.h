@@ -1,4 +1,5 @@
-/* The open segment: writes encoded chunks to it, rotates and syncs it, and applies the space rules.
+/* The open segment: writes encoded chunks to it and rotates it. Has the sealer sync and seal the
+ * segments and apply the space rules (daemon/store/sealer.h), and takes over what it has done.
  *
  *     bc_rotator_start()      for each recording
  *     bc_rotator_write()      for each chunk, or bc_rotator_give_up()
@@ -20,7 +21,7 @@
 #include "daemon/store/catalogue.h"
 #include "daemon/store/encoded.h"
 #include "daemon/store/last_write.h"
-#include "daemon/store/retention.h"
+#include "daemon/store/sealer.h"
 #include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_writer.h"
@@ -36,11 +37,18 @@ struct bc_rotator {
 	struct bc_writer_stats stats;
 	const struct bc_recording_info *recording; /* the current one, or NULL */
 	struct bc_writer_notice *notices;          /* for the loop */
-	struct bc_writer_notice *sealed_notice;    /* allocated with the file: must not be lost */
-	struct bc_writer_notice total;             /* of the recording so far, for its ENDED */
+	struct bc_writer_notice *total;            /* of the recording so far: its ENDED */
+	struct bc_writer_notice *ended; /* of recordings that have ended, but are not sealed */
+	bool has_chunk;                 /* the recording */
+	struct bc_sealer *sealer;
 	struct bc_segment_writer segment;
+	struct bc_complete_segment *complete; /* for it; allocated before the file */
+	bool is_syncing;                      /* `complete->sync` is submitted */
 	uint32_t next_number;
 	uint64_t unsynced; /* records written to the open segment but not durable */
+	unsigned sealing;  /* segments that the sealer has not returned, and their bytes */
+	uint64_t sealing_bytes;
+	uint64_t lag_bytes; /* how far the sealer may lag behind */
 	uint64_t retry_at_ns;
 	uint64_t stuck_since_ns;
 	char stuck_reason[200]; /* the reason logged last */
@@ -49,7 +57,10 @@ struct bc_rotator {
 	struct bc_writer_rules rules; /* may be changed between calls */
 	uint64_t sync_at_ns;
 	uint64_t check_at_ns; /* next check of the space and the open segment */
-	struct bc_retention retention;
+	struct bc_space_check check;
+	bool is_checking;    /* `check` is submitted */
+	bool is_over;        /* at the last check */
+	char over[200];      /* why */
 	bool has_waited;     /* for the catalogue, at the start */
 	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
@@ -58,33 +69,47 @@ struct bc_rotator {
 	struct bc_last_write last_write;
 };
 
-/* Prepares to write to a directory whose descriptor stays the caller's. Returns 0 or -ENOMEM. */
-int bc_rotator_init(struct bc_rotator *rotator, const char *dir, int dir_fd,
-	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules) BC_MUST_CHECK;
+struct bc_rotator_options {
+	const char *dir;
+	int dir_fd; /* stays the caller's and open */
+	struct bc_catalogue *catalogue;
+	struct bc_writer_rules rules;
+	uint64_t lag_bytes;
+	struct bc_queue *wake; /* when to call bc_rotator_take() */
+};
+
+/* Starts the sealer. Returns 0 or a negative errno. */
+int bc_rotator_init(
+	struct bc_rotator *rotator, const struct bc_rotator_options *options) BC_MUST_CHECK;
 
 /* Call after bc_rotator_close(), or if no file was ever opened. */
 void bc_rotator_destroy(struct bc_rotator *rotator);
 
-/* Starts a recording, after the previous one has ended. */
-void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info *recording);
+/* Starts a recording, after bc_rotator_end() of the previous one. Returns false if out of memory.
+ */
+bool bc_rotator_start(
+	struct bc_rotator *rotator, const struct bc_recording_info *recording) BC_MUST_CHECK;
 
 /* Writes a chunk, with the recording's end if it is the last one. Discards its records once the
  * recording has reached stop_bytes. A recording without any chunk gets no end. Returns false to be
  * called again with the same chunk; it then continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
 
-/* Seals the open segment; no-op without one. Returns false to be called again. */
+/* Ends the open segment and has it sealed; no-op without one. Returns false to be called again. */
 bool bc_rotator_cut(struct bc_rotator *rotator) BC_MUST_CHECK;
 
-/* Ends the recording, whose segments are closed: sends ENDED in `notice`. */
-void bc_rotator_end(struct bc_rotator *rotator, struct bc_writer_notice *notice);
+/* Takes over what the sealer has done. */
+void bc_rotator_take(struct bc_rotator *rotator);
+
+/* Ends the recording, whose segments are complete: ENDED is sent when the sealer has done them. */
+void bc_rotator_end(struct bc_rotator *rotator);
 
 /* Returns whether the open segment has reached its maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);
 
 /* Counts a chunk as given up. The recording's last chunk becomes gaps for everything given up: in
- * the open segment or a new one, on a full disk in the space of the reserve. Then seals the
- * segment, or closes it. Overwrites the chunk's data. */
+ * the open segment or a new one, on a full disk in the space of the reserve. Then has the segment
+ * sealed. Overwrites the chunk's data. */
 void bc_rotator_give_up(struct bc_rotator *rotator, struct bc_encoded *encoded);
 
 /* Returns when to call bc_rotator_maintain() next. */
@@ -93,7 +118,7 @@ uint64_t bc_rotator_due_ns(const struct bc_rotator *rotator);
 /* Syncs the segment and checks the space, if due. `has_waiting`: chunks wait to be written. */
 void bc_rotator_maintain(struct bc_rotator *rotator, bool has_waiting);
 
-/* Syncs the open segment and closes it without sealing. */
+/* Has the open segment synced and closed without sealing, and ends the sealer. */
 void bc_rotator_close(struct bc_rotator *rotator);
 
 #endif

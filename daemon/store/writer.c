@@ -33,11 +33,10 @@ struct bc_writer {
 
 	/* Writer thread only. */
 	struct bc_rotator rotator;
-	bool give_up;
+	bool give_up; /* chunks up to the last one of `abandoned` */
 	const struct bc_recording_info *recording;
-	struct bc_writer_notice *ended; /* preallocated: ENDED must not be lost */
-	uint64_t next;                  /* sequence number of the chunk to write next */
-	struct bc_encoded *waiting[];   /* by sequence number modulo outputs_count */
+	uint64_t next;                /* sequence number of the chunk to write next */
+	struct bc_encoded *waiting[]; /* by sequence number modulo outputs_count */
 };
 
 static bool has_ended_notice(
@@ -52,7 +51,7 @@ static bool has_ended_notice(
 /* Exchanges stats, notices and orders with the loop. */
 static void publish(struct bc_writer *w)
 {
-	w->rotator.stats.is_open = w->rotator.segment.file.fd >= 0;
+	w->rotator.stats.is_open = w->rotator.segment.file.fd >= 0 || w->rotator.sealing != 0;
 	pthread_mutex_lock(&w->lock);
 	w->shared = w->rotator.stats;
 	if (has_ended_notice(w->rotator.notices, w->abandoned))
@@ -60,21 +59,9 @@ static void publish(struct bc_writer *w)
 	bc_writer_notices_append(&w->notices, w->rotator.notices);
 	w->rotator.notices = NULL;
 	w->rotator.rules = w->new_rules;
-	w->give_up = w->abandoned != NULL;
+	w->give_up = w->abandoned != NULL && !has_ended_notice(w->rotator.ended, w->abandoned);
 	pthread_mutex_unlock(&w->lock);
 	w->options.on_notices(w->options.context);
-}
-
-/* Returns false if out of memory. */
-static bool start_recording(struct bc_writer *w, const struct bc_recording_info *recording)
-{
-	if (w->ended == NULL)
-		w->ended = malloc(sizeof(*w->ended));
-	if (w->ended == NULL)
-		return false;
-	w->recording = recording;
-	bc_rotator_start(&w->rotator, recording);
-	return true;
 }
 
 /* Writes or gives up a chunk, then ends the segment and the recording if the chunk says so. Returns
@@ -83,8 +70,11 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
 	struct bc_rotator *rotator = &w->rotator;
 
-	if (e->recording != w->recording && !start_recording(w, e->recording))
-		return false;
+	if (e->recording != w->recording) {
+		if (!bc_rotator_start(rotator, e->recording))
+			return false;
+		w->recording = e->recording;
+	}
 	if (w->give_up) {
 		bc_rotator_give_up(rotator, e);
 	} else {
@@ -97,8 +87,7 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 			return false;
 	}
 	if (e->is_last) {
-		bc_rotator_end(rotator, w->ended);
-		w->ended = NULL;
+		bc_rotator_end(rotator);
 		w->recording = NULL;
 	}
 	return true;
@@ -183,8 +172,15 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	int rc = bc_rotator_init(
-		&w->rotator, options->dir, options->dir_fd, options->catalogue, &options->rules);
+	const struct bc_rotator_options rotator = {
+		.dir = options->dir,
+		.dir_fd = options->dir_fd,
+		.catalogue = options->catalogue,
+		.rules = options->rules,
+		.lag_bytes = options->lag_bytes,
+		.wake = options->encoded,
+	};
+	int rc = bc_rotator_init(&w->rotator, &rotator);
 	if (rc != 0) {
 		free(w);
 		return rc;
@@ -195,6 +191,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	rc = pthread_create(&w->thread, NULL, writer_thread, w);
 	if (rc != 0) {
 		pthread_mutex_destroy(&w->lock);
+		bc_rotator_close(&w->rotator);
 		bc_rotator_destroy(&w->rotator);
 		free(w);
 		return -rc;
@@ -223,11 +220,13 @@ struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_wr
 
 void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
+	bc_sealer_poll(w->rotator.sealer, longest);
 	bool is_longest = bc_thread_health_poll(&w->rotator.health, longest);
 
 	/* Between its operations it seems to be idle; report it until it has ended. */
 	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended)) {
 		longest->since_ns = w->finish_ns;
+		longest->wall_ns = bc_wall_ns() - (int64_t)(bc_now_ns() - w->finish_ns);
 		longest->what = "ending";
 		longest->file[0] = '\0';
 		is_longest = true;
@@ -268,6 +267,5 @@ void bc_writer_stop(struct bc_writer *w)
 	pthread_mutex_destroy(&w->lock);
 	bc_rotator_destroy(&w->rotator);
 	bc_writer_notices_free(w->notices);
-	free(w->ended);
 	free(w);
 }

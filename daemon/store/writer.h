@@ -1,6 +1,6 @@
-/* The writer: one thread that writes encoded chunks to segment files, in order. It also syncs and
- * seals the files, and applies the space rules (daemon/store/rotator.h). No other thread writes to
- * the output directory.
+/* The writer: one thread that writes encoded chunks to segment files, in order. A second one, the
+ * sealer, syncs and seals the files and applies the space rules (daemon/store/sealer.h). No other
+ * thread writes to the output directory.
  *
  * A chunk that can't be written is retried every 0.5 s; later chunks wait. The loop reads the
  * writer's stats and pops its notices. Each chunk names its recording, so chunks of the next
@@ -25,6 +25,7 @@ struct bc_writer_options {
 	int dir_fd;                     /* stays the caller's and open */
 	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
+	uint64_t lag_bytes;                /* how far syncing may lag behind writing */
 	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
 	struct bc_queue *outputs;          /* where they are returned after writing */
 	unsigned outputs_count;            /* the total number of them */
@@ -53,8 +54,8 @@ void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules 
  * if it can't be sealed. Later recordings are written normally. No-op after its ENDED. */
 void bc_writer_abandon(struct bc_writer *writer, const struct bc_recording_info *recording);
 
-/* Updates *longest if the writer's current operation has lasted longer. Waiting for a full or
- * failing disk does not count; a call that does not return does. */
+/* Updates *longest if the current operation of the writer or the sealer has lasted longer. Waiting
+ * for a full or failing disk does not count; a call that does not return does. */
 void bc_writer_poll(struct bc_writer *writer, struct bc_thread_health_seen *longest);
 
 /* Tells the thread to process the remaining chunks and end. Until it has ended, bc_writer_poll()

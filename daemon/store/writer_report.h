@@ -1,7 +1,8 @@
 /* What the writer reports to the loop: notices, each delivered once and in order, and stats.
  *
- * For each recording: OPENED and SEALED for each segment, and ENDED last, before any notice of the
- * next recording. A segment that could not be sealed has OPENED but no SEALED; ENDED counts it in
+ * For each recording: OPENED and SEALED for each segment, and ENDED last. Segments are sealed in
+ * order, and recordings end in order, but later ones, also of the next recording, may be OPENED
+ * before. A segment that could not be sealed has OPENED but no SEALED; ENDED counts it in
  * left_open. */
 #ifndef BC_DAEMON_STORE_WRITER_REPORT_H
 #define BC_DAEMON_STORE_WRITER_REPORT_H
@@ -45,6 +46,7 @@ struct bc_writer_notice {
 	uint64_t abandoned;         /* records given up */
 	bool is_full;               /* stop_bytes was reached */
 	struct bc_losses discarded; /* in chunks discarded after that: in no file */
+	unsigned sealing;           /* segments that are not done; 0 when it is sent */
 };
 
 /* Appends the list `more`, which may be NULL, to another. Not thread-safe. */
@@ -83,10 +85,12 @@ struct bc_writer_stats {
 	uint64_t first_record;          /* of that segment, counted in the recording */
 	char file[BC_SEGMENT_NAME_MAX]; /* its final name; empty: none yet, or it was abandoned or
 					 * deleted and the next one is not created yet */
-	bool is_open;                   /* `file` is still named .partial */
+	bool is_open;                   /* `file` may still be named .partial */
 	bool is_full;                   /* the recording has reached stop_bytes */
 	bool is_stuck;                  /* a chunk can't be written for now */
-	bool is_hopeless;  /* is_stuck, and a user must intervene: no directory, no permission */
+	bool is_hopeless; /* is_stuck, and a user must intervene: no directory, no permission */
+	uint64_t last_sync_ns; /* how long it took; 0: none yet */
+	uint64_t longest_sync_ns;
 	uint64_t sealed;   /* segments */
 	unsigned unsealed; /* files that could not be sealed */
 	unsigned deleted;  /* files that were deleted while open */

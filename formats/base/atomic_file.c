@@ -157,11 +157,16 @@ static int sync_dir(int dir_fd)
 	return fsync(dir_fd) == 0 || errno == EBADF || is_unsupported(errno) ? 0 : -errno;
 }
 
+int bc_fd_sync(int fd, int dir_fd)
+{
+	if (fdatasync(fd) != 0)
+		return -errno;
+	return dir_fd < 0 ? 0 : sync_dir(dir_fd);
+}
+
 int bc_atomic_file_sync(struct bc_atomic_file *f)
 {
-	if (fdatasync(f->fd) != 0)
-		return -errno;
-	int rc = f->is_name_durable ? 0 : sync_dir(f->dir_fd);
+	int rc = bc_fd_sync(f->fd, f->is_name_durable ? -1 : f->dir_fd);
 	if (rc != 0)
 		return rc;
 	f->is_name_durable = true;

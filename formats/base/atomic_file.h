@@ -62,6 +62,10 @@ int bc_atomic_file_append_end(
 /* Truncates the file after its last whole piece. */
 void bc_atomic_file_truncate(struct bc_atomic_file *file);
 
+/* Makes what an open file holds durable, and the names in a directory unless dir_fd is -1. Returns
+ * 0 or a negative errno. Any thread. */
+int bc_fd_sync(int fd, int dir_fd) BC_MUST_CHECK;
+
 /* Makes the pieces and the name durable. If it fails, no data of this file can be assumed durable:
  * abandon it. */
 int bc_atomic_file_sync(struct bc_atomic_file *file) BC_MUST_CHECK;

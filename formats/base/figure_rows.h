@@ -163,10 +163,16 @@ FIGURE("disk.ring.limit_segments", COUNT_OR_NULL,
 FIGURE("disk.time_left_seconds", COUNT_OR_NULL,
 	count_if(space.seconds_left != UINT64_MAX, space.seconds_left), "disk_time_left_seconds",
 	"Time until the disk is full at the rate of the last minute.")
-FIGURE("disk.stuck", FLAG, w->is_stuck, "disk_stuck", "True (1) while chunks cannot be written.")
-FIGURE("disk.last_error", TEXT_OR_NULL, w->error, "disk_error_info", "Last error of the disk.",
-	LABEL("error"))
-FIGURE("disk.last_error_cause", TEXT_OR_NULL, w->error + w->error_cause, NULL,
+FIGURE("disk.stuck", FLAG, w->is_stuck || s->busy[0] != '\0', "disk_stuck",
+	"True (1) while chunks cannot be written, or a thread has been in one call for 5 s.")
+FIGURE("disk.last_sync_seconds", SECONDS, (double)w->last_sync_ns * 1e-9, "disk_last_sync_seconds",
+	"How long the last sync took, or the sealing of a segment.")
+FIGURE("disk.longest_sync_seconds", SECONDS, (double)w->longest_sync_ns * 1e-9,
+	"disk_longest_sync_seconds", "How long the longest one took since the daemon started.")
+FIGURE("disk.last_error", TEXT_OR_NULL, disk_error(s), "disk_error_info",
+	"Last error of the disk, or the call that takes long.", LABEL("error"))
+FIGURE("disk.last_error_cause", TEXT_OR_NULL,
+	disk_error(s) + (disk_error(s) == w->error ? w->error_cause : 0), NULL,
 	"The end of `last_error`, without the file.")
 FIGURE("sealed", OBJECT, true, NULL, "Sealed segments and their commands.")
 FIGURE("sealed.segments", COUNT, w->sealed, "sealed_segments_total", "Segments sealed.",

@@ -112,15 +112,21 @@ static int write_index(struct bc_segment_writer *w)
 	return rc;
 }
 
-int bc_segment_seal(struct bc_segment_writer *w)
+int bc_segment_end(struct bc_segment_writer *w)
 {
 	int rc = write_index(w);
 
-	if (rc != 0) {
+	if (rc != 0)
 		bc_atomic_file_truncate(&w->file);
-		return rc;
-	}
-	rc = bc_atomic_file_seal(&w->file);
+	return rc;
+}
+
+int bc_segment_seal(struct bc_segment_writer *w)
+{
+	int rc = w->file.end_bytes == 0 ? bc_segment_end(w) : 0;
+
+	if (rc == 0)
+		rc = bc_atomic_file_seal(&w->file);
 	if (rc == 0)
 		writer_reset(w);
 	return rc;

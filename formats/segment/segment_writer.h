@@ -57,10 +57,13 @@ int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t
 /* The length of the page summary and index after `more` further chunks, at most. */
 uint64_t bc_segment_end_bytes(const struct bc_segment_writer *writer, uint32_t more);
 
-/* Writes the index, syncs the file, renames it to its final name (never replacing a
- * file) and syncs the directory. Returns 0 with the writer closed and file.sealed_hash set; or a
- * negative errno with the file still open, without them. After -ENOSPC try again, after any other
- * error abandon the file. */
+/* Writes the index. Returns 0, or a negative errno without it; call it again after -ENOSPC. */
+int bc_segment_end(struct bc_segment_writer *writer) BC_MUST_CHECK;
+
+/* Writes the index unless it is written, syncs the file, renames it to its final name (never
+ * replacing a file) and syncs the directory. Returns 0 with the writer closed and file.sealed_hash
+ * set; or a negative errno with the file still open, without them. After -ENOSPC try again, after
+ * any other error abandon the file. */
 int bc_segment_seal(struct bc_segment_writer *writer) BC_MUST_CHECK;
 
 /* Closes the file as it is: a .partial that can be read and recovered. */

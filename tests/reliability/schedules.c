@@ -350,7 +350,8 @@ static void give_up(void)
 
 static void on_second(uv_timer_t *timer)
 {
-	uint64_t written = bc_recorder_counts(w.recorder)->written;
+	const struct bc_counts *counts = bc_recorder_counts(w.recorder);
+	uint64_t written = counts->written + counts->durable;
 
 	(void)timer;
 	w.stop_seconds = written != w.stop_written ? 0 : w.stop_seconds + 1;
@@ -367,7 +368,7 @@ static void end(void)
 
 	note_stopped(e);
 	w.is_ending = true;
-	w.stop_written = bc_recorder_counts(w.recorder)->written;
+	w.stop_written = 0;
 	uv_timer_start(&w.second, on_second, 1000, 1000);
 	bc_recorder_end(w.recorder);
 }

@@ -44,6 +44,8 @@ PLANTED = {
         """		bc_queue_push(q->free_slots, slot);
 		encode_slot(out, slot, worker->encoder->level);
 """),
+    "a recording ends before its segments are sealed": (
+        "daemon/store/rotator.c", "r->ended != NULL && r->ended->sealing == 0", "r->ended != NULL"),
     "closing a queue wakes one thread": (
         "daemon/base/queue.c", "pthread_cond_broadcast(&q->changed);", "pthread_cond_signal(&q->changed);"),
     "a woken thread does not check the queue again": (

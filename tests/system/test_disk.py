@@ -195,6 +195,8 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
         peak = 1024 * harness.memory_kib(daemon.process.pid)
         code = daemon.stop()
     check_end(out, daemon, watch, code)
+    named = r"samples lost: .* \(buffer full\) .*; the writer: writing to \S+ since 20\S+Z; the recording continues"
+    assert re.search(named, daemon.err.decode()), daemon.err.decode()
     # The samples received while the buffer was full.
     least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
     harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 7 MiB: {lost(after)} samples "
@@ -205,6 +207,33 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("call", ["fdatasync", "fsync", "renameat2", "unlinkat"])
+def test_a_disk_that_is_slow_at_all_but_writing_costs_nothing(tmp, call):
+    rate = harness.rate(100_000)
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--source", endless(rate), "-o", out, "-b", "filesize:100K", "-b", "files:3", *SMALL)
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        faults.set(f"{call}:hold")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), f"a {call} that takes long")
+        wait_written(daemon, rate // 4)  # and what was done before it is published
+        before = daemon.status()["counts"]
+        wait_written(daemon, rate // 2)
+        during = daemon.status()
+        faults.set("")
+        harness.wait_until(lambda: daemon.status()["counts"]["durable"] >= during["counts"]["written"], "it is durable")
+        code = daemon.stop()
+    equal(code, 0, daemon.err)
+    equal(during["counts"]["durable"], before["durable"])
+    assert not during["disk"]["stuck"], during
+    equal(sum(during["counts"]["lost"].values()), 0, daemon.err)
+    assert len(harness.segments(out)) <= 3
+    verify(all_segments(out))
+
+
 def test_a_full_disk_is_logged_once_and_recording_resumes(tmp):
     rate = harness.rate(500_000)
     with harness.SmallDisk(tmp, "12M") as disk:

@@ -75,7 +75,7 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("trigger", {"name": "roi", "action": "stop", "record": 9, "tick": 10, "epoch": 0}),
     ("trigger-armed", {"trigger": {"name": "roi", "when": "port=e0", "action": "stop"}}),
     ("trigger-disarmed", {"name": "roi"}),
-    ("gap", {"cause": "buffer", "gaps": 3, "lost": 1200, "exact": True}),
+    ("gap", {"cause": "buffer", "gaps": 3, "lost": 1200, "exact": True, "activity": "the sealer: syncing x since then"}),
     ("note", {"recording": RECORDING["id"], "metadata": {"a": "b", "c": "d"}}),
     ("disk", {"stuck": True, "error": "No space left on device"}),
     ("disk", {"stuck": False, "error": None}),
@@ -105,7 +105,7 @@ mark               here, tick 8
 trigger            roi: stop, at record 9, tick 10
 trigger armed      roi: stop on port=e0
 trigger disarmed   roi
-gap                1,200 samples lost (buffer) in 3 gaps
+gap                1,200 samples lost (buffer) in 3 gaps; the sealer: syncing x since then
 note               20261120T091500Z-3f9a2c-boot a=b c=d
 disk               stuck: No space left on device
 disk               writing resumed

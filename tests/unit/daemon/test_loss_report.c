@@ -12,6 +12,7 @@
 struct fixture {
 	struct bc_loss_report losses;
 	struct bc_counts counts;
+	const char *activity;
 	uint64_t now_ns;
 	struct log_capture capture;
 };
@@ -20,6 +21,7 @@ static void set_up(struct fixture *f)
 {
 	f->now_ns = bc_now_ns();
 	f->losses.polled_ns = f->now_ns;
+	f->activity = "";
 }
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
@@ -28,7 +30,7 @@ static void poll_seconds(struct fixture *f, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
 		f->now_ns += SECOND;
-		bc_loss_report_poll(&f->losses, &f->counts, f->now_ns);
+		bc_loss_report_poll(&f->losses, &f->counts, f->activity, f->now_ns);
 	}
 }
 
@@ -51,6 +53,26 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 		"buscapd: no samples lost for 10 s; lost before: 12 (buffer full), 1 (disk stuck), "
 		"2 "
 		"(board overflow), 3 (damaged frames) in 12.0 s\n");
+}
+
+TEST_F(a_loss_names_what_a_thread_was_doing)
+{
+	log_capture_start(&f->capture);
+	poll_seconds(f, 1);
+	f->activity = "the sealer: syncing X since T";
+	f->counts.losses.lost[BC_GAP_BOARD] += 1;
+	poll_seconds(f, 1);
+	f->counts.losses.lost[BC_GAP_BUFFER] += 7;
+	poll_seconds(f, 60);
+	const char *text = log_capture_stop(&f->capture);
+	assert_non_null(strstr(text, "1 (board overflow) in the last 1.0 s; the recording"));
+	f->losses.is_losing = false;
+	log_capture_start(&f->capture);
+	f->counts.losses.lost[BC_GAP_BUFFER] += 7;
+	poll_seconds(f, 1);
+	text = log_capture_stop(&f->capture);
+	assert_non_null(strstr(text,
+		"7 (buffer full) in the last 1.0 s; the sealer: syncing X since T; the recording"));
 }
 
 TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)

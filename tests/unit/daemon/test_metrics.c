@@ -56,6 +56,8 @@ static void set_up(struct fixture *f)
 		.is_free_known = true,
 		.free_bytes = UINT64_C(1) << 40,
 		.segment = 4,
+		.last_sync_ns = 250000000,
+		.longest_sync_ns = 4500000000,
 		.recording_records = 90};
 	strcpy(f->report.file, "a.byu.lz4");
 	strcpy(f->report.error, "No space left on device");
@@ -94,6 +96,22 @@ static bool has_line(const char *text, const char *line)
 		at++;
 	}
 	return false;
+}
+
+TEST_F(a_call_that_takes_long_is_a_stuck_disk)
+{
+	strcpy(f->status.busy, "the sealer: syncing X since T");
+	char *text = bc_metrics_write(&f->status);
+
+	assert_true(has_line(text, "buscapd_disk_stuck 1"));
+	assert_true(has_line(
+		text, "buscapd_disk_error_info{error=\"the sealer: syncing X since T\"} 1"));
+	free(text);
+	/* What can't be written has a cause of its own. */
+	f->report.is_stuck = true;
+	text = bc_metrics_write(&f->status);
+	assert_true(has_line(text, "buscapd_disk_error_info{error=\"No space left on device\"} 1"));
+	free(text);
 }
 
 TEST_F(texts_are_escaped)
@@ -269,6 +287,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"free_chunks\":0,\"min_free_chunks\":0,\"time_left_seconds\":0},\"disk\":{\"free_"
 		"bytes\":1099511627776,"
 		"\"ring\":null,\"time_left_seconds\":1099511,\"stuck\":false,"
+		"\"last_sync_seconds\":0.25,\"longest_sync_seconds\":4.5,"
 		"\"last_error\":\"No space left on device\",\"last_error_cause\":\"No space left "
 		"on "
 		"device\"},\"sealed\":{\"segments\":0,"

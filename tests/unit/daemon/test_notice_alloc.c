@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/store/catalogue_listing.h"
 #include "daemon/store/recording_info.h"
@@ -61,25 +62,33 @@ static unsigned count(const struct bc_rotator *r, enum bc_writer_notice_kind kin
 
 TEST(the_notice_of_a_sealed_file_needs_no_memory)
 {
-	const struct bc_writer_rules rules = {.sync_ns = 1};
-	struct bc_catalogue *catalogue;
+	struct bc_queue encoded;
+	struct bc_rotator_options options = {
+		.rules = {.sync_ns = 1}, .lag_bytes = 1 << 20, .wake = &encoded};
 	struct temp_dir dir;
 	struct bc_recording_info info;
 	struct bc_rotator r;
 
 	temp_dir_make(&dir);
-	assert_int_equal(bc_catalogue_open(&catalogue, dir.fd), 0);
-	assert_int_equal(bc_rotator_init(&r, dir.path, dir.fd, catalogue, &rules), 0);
+	assert_int_equal(bc_queue_init(&encoded, 1), 0);
+	assert_int_equal(bc_catalogue_open(&options.catalogue, dir.fd), 0);
+	options.dir = dir.path;
+	options.dir_fd = dir.fd;
+	assert_int_equal(bc_rotator_init(&r, &options), 0);
 	bc_recording_info_init(&info);
 	strcpy(info.header.recording, "20261120T091500Z-3f9a2c");
 	info.tag = bc_recording_tag(info.header.recording);
 	struct bc_encoded *e = encode_chunk(&info);
-	bc_rotator_start(&r, &info);
+	assert_true(bc_rotator_start(&r, &info));
 	for (uint32_t i = 0; i < 2; i++) {
 		e->state = BC_ENCODED_CHUNK;
 		assert_true(bc_rotator_write(&r, e));
 		is_exhausted = true;
 		assert_true(bc_rotator_cut(&r));
+		while (r.sealing != 0) {
+			usleep(100);
+			bc_rotator_take(&r);
+		}
 		is_exhausted = false;
 		assert_int_equal(count(&r, BC_NOTICE_SEALED), i + 1);
 	}
@@ -93,7 +102,8 @@ TEST(the_notice_of_a_sealed_file_needs_no_memory)
 	bc_rotator_destroy(&r);
 	free(e);
 	bc_recording_info_destroy(&info);
-	bc_catalogue_stop(catalogue);
+	bc_queue_destroy(&encoded);
+	bc_catalogue_stop(options.catalogue);
 	temp_dir_remove(&dir);
 }
 
