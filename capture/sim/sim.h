@@ -48,8 +48,7 @@ struct bc_sim_options {
 	unsigned agents; /* 1 .. 4 */
 
 	/* Chance, in millionths, that the board loses 1 .. BC_SIM_LOSS_MAX samples before a frame
-	 * with samples, except the first. The bus continues; lost samples do not count in `count`.
-	 */
+	 * with samples, except the first. The bus continues; lost samples are not in `count`. */
 	uint32_t loss_ppm;
 
 	/* Chance, in millionths, that one bit of a frame is flipped: of any frame, anywhere in its

@@ -1,6 +1,5 @@
-/* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or
- * standard input. Regular files can't be polled, so a thread reads ahead into three buffers of 1
- * MiB.
+/* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
+ * input. Regular files can't be polled, so a thread reads ahead into three buffers of 1 MiB.
  *
  * Stopping a file discards what was read ahead. A FIFO or standard input can't be read again, so
  * what was read from it goes to the sink before the end. */

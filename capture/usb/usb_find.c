@@ -133,8 +133,7 @@ static const char *speed_name(int speed)
 static const struct libusb_endpoint_descriptor *bulk_in(
 	const struct libusb_interface_descriptor *setting, const char **err)
 {
-	/* For a truncated configuration libusb sets bNumEndpoints as claimed, but endpoint is NULL.
-	 */
+	/* If a configuration is truncated, bNumEndpoints is as claimed, but endpoint is NULL. */
 	for (int i = 0; setting->endpoint != NULL && i < setting->bNumEndpoints; i++) {
 		const struct libusb_endpoint_descriptor *e = &setting->endpoint[i];
 		unsigned packet = e->wMaxPacketSize;

@@ -69,8 +69,7 @@ void bc_usb_framer_bytes(
 		count = bc_ftdi_strip(bytes, count, packet_bytes);
 	if (count == 0)
 		return;
-	/* Data that was in flight when the board was reset or unplugged belongs before the break.
-	 */
+	/* Data in flight when the board was reset or unplugged belongs before the break. */
 	if (!f->broken.is_restart || f->has_resubmitted)
 		bc_usb_framer_resume(f);
 	if (f->is_silent)

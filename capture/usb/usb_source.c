@@ -263,8 +263,7 @@ static void usb_log_others(struct usb_source *u)
 			u->others);
 }
 
-/* The board that may be used. The identity is the latest board's, also after it was
- * unplugged. */
+/* The board that may be used. The identity is the latest board's, also after it was unplugged. */
 static struct bc_usb_match usb_wanted(const struct usb_source *u)
 {
 	struct bc_usb_match match = u->options.match;
@@ -363,9 +362,8 @@ static void usb_open_found(struct usb_source *u)
 		rc = usb_adopt_found(u);
 		if (!u->is_deaf)
 			bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-				"board at %s: found without an event from udev, as in a "
-				"container or another network namespace: a plug is noticed "
-				"within %.3g s",
+				"board at %s: found without an event from udev, as in a container "
+				"or another network namespace: a plug is noticed within %.3g s",
 				id->port, (double)u->options.back_off_max_ns * 1e-9);
 		u->is_deaf = true;
 	}

@@ -132,8 +132,7 @@ static void complete_transfer(struct bc_usb_stream *s, struct transfer *t)
 		return;
 	}
 	int rc = submit_or_shorten(t);
-	/* On failure it is left out until bc_usb_stream_fill(). Nothing is lost: the board waits.
-	 */
+	/* If it fails, it is left out until bc_usb_stream_fill(). The board waits. */
 	if (rc == -ENODEV)
 		s->options.on_fault(s->options.context, BC_USB_GONE);
 	else if (rc != 0 && rc != -ENOMEM && s->in_flight == 0)

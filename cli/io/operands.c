@@ -152,8 +152,7 @@ static enum bc_exit find_id(
 		code = print_ambiguous(o, word, begin, count);
 	} else if (count == 0) {
 		bc_print_error(o->console, word,
-			"no such file, and no recording with this id in %s; see buscap record "
-			"list",
+			"no such file, and no recording with this id in %s; see buscap record list",
 			operand->path);
 		code = BC_EXIT_FAILED;
 	} else if ((operand->id = strdup(begin->id)) == NULL) {

@@ -1,10 +1,9 @@
 /* Fills one chunk at a time and appends it to the file, which is created with the first. The file
  * is one segment: with more chunks than a segment may have, writing ends with an error.
  *
- * Invariant: within an epoch, ticks never decrease, and every record has its entry's tick. A
- * delta that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event.
- * Where the source's clock restarts, or another recording begins, an epoch begins. Epoch numbers
- * only grow.
+ * Invariant: within an epoch, ticks never decrease, and every record has its entry's tick. A delta
+ * that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event. Where the
+ * source's clock restarts, or another recording begins, an epoch begins. Epoch numbers only grow.
  *
  * Times of day come from the source's chunks; without these, they count from the time of opening.
  */
@@ -68,8 +67,7 @@ static void print_exists(const struct bc_segment_target *t, const char *suffix, 
 {
 	bc_print_error(t->console, t->path,
 		"not created: %s%s already exists, and segments never replace files; remove it or "
-		"choose "
-		"another -o%s",
+		"choose another -o%s",
 		suffix[0] != '\0' ? t->name : "it", suffix, left);
 }
 

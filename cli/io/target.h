@@ -51,8 +51,7 @@ struct bc_target_options {
 	bool is_strict;          /* a loss is an error, not just counted */
 	struct bc_origin origin; /* for a segment's metadata; key NULL: converted_from */
 	bc_traits source_traits; /* traits of the entries in addition to the source's */
-	/* Write to this target's output, which must be closed later; NULL: opens
-	 * one. */
+	/* Write to this target's output, which must be closed later; NULL: opens one. */
 	struct bc_target *shared;
 };
 

@@ -1,7 +1,6 @@
 /* The input of a command: its files, read one after another as one sequence of batches.
  *
- * Faults are printed to standard error as they are found, and recorded in
- * `exit`. */
+ * Faults are printed to standard error as they are found, and recorded in `exit`. */
 #ifndef BC_CLI_IO_TRACE_H
 #define BC_CLI_IO_TRACE_H
 

@@ -193,8 +193,7 @@ double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsig
 	enum bc_top_series series, uint64_t end)
 {
 	unsigned step = bc_top_graph_step(width);
-	/* Column boundaries are multiples of `step`, so that columns move left but do not change.
-	 */
+	/* Column boundaries are multiples of `step`, so columns move left but do not change. */
 	uint64_t last = end / step;
 	double highest = 0;
 

@@ -751,8 +751,7 @@ static void set_chunks(
 }
 
 /* Adds the chunks between the first and the last one of a recording in the picture. Chunks may
- * overlap in time if the source was faster than the bus, and columns need them in
- * order. */
+ * overlap in time if the source was faster than the bus, and columns need them in order. */
 static void join_chunks(struct bc_overview *o)
 {
 	struct bc_overview_segment *last = NULL;

@@ -368,9 +368,8 @@ const struct bc_usage bc_stats_usage = {
 	.summary = "print statistics of a trace: totals, mix, footprint, reuse, time",
 	.text = "Prints statistics of one or more files of the same format, taken together: totals "
 		"by type, size, memory type and processor, instruction mix, footprint, reuse, "
-		"time. "
-		"Without a file, or with \"-\", reads standard input. Options that select a part "
-		"make it the trace, as if cut with them before. docs/stats.md defines all "
+		"time. Without a file, or with \"-\", reads standard input. Options that select a "
+		"part make it the trace, as if cut with them before. docs/stats.md defines all "
 		"figures.",
 	.options = options,
 	.more = "Reuse is the share of references to a line that was touched at most N references "

@@ -33,8 +33,7 @@ const struct bc_usage bc_cut_usage = {
 	.summary = "write part of a trace",
 	.text = "Writes the records that match all of the options. Without a file, or with \"-\", "
 		"reads standard input. Of a sealed segment, only chunks that may contain a match "
-		"are "
-		"read.",
+		"are read.",
 	.options = options,
 	.more = "A range is A-B, A-, -B or A. Times stay correct: the ticks of dropped records are "
 		"added to the next record. An output segment is a new recording; its metadata says "

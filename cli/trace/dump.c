@@ -65,9 +65,8 @@ const struct bc_usage bc_dump_usage = {
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: the records of segments (.byu.lz4) and BYU files in "
 		"columns, bus samples (raw6, bcp1) like the printer in their specification, "
-		"Laplace records "
-		"in their text form, text formats unchanged. Segments are sorted. \"-\", or no "
-		"file, is standard input.",
+		"Laplace records in their text form, text formats unchanged. Segments are sorted. "
+		"\"-\", or no file, is standard input.",
 	.options = options,
 	.more = "A range is A-B, A-, -B or A.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",

@@ -57,9 +57,8 @@ const struct bc_usage bc_find_usage = {
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
 		"number, time of day, file, and what dump prints. Searches recordings, or one "
-		"trace "
-		"of any other format; without an operand, the daemon's directory. Of a sealed "
-		"segment, only chunks that may contain a match are read.",
+		"trace of any other format; without an operand, the daemon's directory. Of a "
+		"sealed segment, only chunks that may contain a match are read.",
 	.options = options,
 	.more = "A range is A-B, A- or A. Matches are printed in the order of the trace.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "

@@ -35,12 +35,9 @@ const struct bc_usage bc_info_usage = {
 	.kind = "file",
 	.summary = "describe files and recordings",
 	.text = "Describes each file: its format and contents; then, for each directory or id, "
-		"prints "
-		"a line for each recording. Without an operand, describes the daemon's directory. "
-		"Of "
-		"a sealed segment, only the header and the index are read; buscap verify checks "
-		"the "
-		"rest.",
+		"prints a line for each recording. Without an operand, describes the daemon's "
+		"directory. Of a sealed segment, only the header and the index are read; buscap "
+		"verify checks the rest.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged, torn or incomplete, or a loss "
 		 "that no gap reports, 6 can't reach the daemon.",

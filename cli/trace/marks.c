@@ -34,8 +34,7 @@ const struct bc_usage bc_marks_usage = {
 	.summary = "list the marks, triggers and gaps of recordings",
 	.text = "Prints the marks, triggers, gaps and missing segments of recordings: number of "
 		"the next record, time of day, kind, and its text or what was lost. Without an "
-		"operand, lists the daemon's "
-		"directory. Only chunks that have any are read.",
+		"operand, lists the daemon's directory. Only chunks that have any are read.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were read, "
 		 "6 can't reach the daemon.",

@@ -173,8 +173,7 @@ struct merge {
 	uint64_t renumber; /* 0: keep processor numbers */
 	struct merge_input *inputs;
 	size_t input_count;
-	/* Laplace references and kernel events: the target `events` shares the output of `target`.
-	 */
+	/* Laplace references and kernel events: `events` shares the output of `target`. */
 	bool is_mixed;
 	struct bc_target target;
 	struct bc_target events;

@@ -41,9 +41,8 @@ const struct bc_usage bc_verify_usage = {
 	.text = "Checks segments (all checksums; the index against the chunks; the ticks in the "
 		"chunks' headers; that no chunk or record is missing, even between files; that a "
 		"gap reports each loss) and bcp1 streams (all checksums, the sequence numbers). "
-		"BYU "
-		"and raw6 have no checksums: only a torn end is found. In text formats, malformed "
-		"lines are found.\n"
+		"BYU and raw6 have no checksums: only a torn end is found. In text formats, "
+		"malformed lines are found.\n"
 		"Prints a line for each damage and one for each file. The order of the files does "
 		"not matter. docs/verify.md lists the members of the JSON objects.",
 	.options = options,
@@ -507,8 +506,7 @@ static enum bc_exit verify_counted(struct check *c)
 	enum bc_exit code = bc_survey_read(
 		&s, job->console, c->file, &job->options, print_damage, c);
 	bool is_whole = code == BC_EXIT_OK;
-	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
-	 */
+	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly one. */
 	bool is_strange = s.units != 0 && s.kinds[BC_ENTRY_LINE] == s.units;
 
 	if (code == BC_EXIT_FAILED) {

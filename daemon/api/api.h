@@ -31,8 +31,7 @@ struct bc_api {
 	uint32_t reserved;               /* for the owner: a set of bc_permission_bit() */
 };
 
-/* Responds to a request, immediately or when the operation is complete. `api` is a struct bc_api.
- */
+/* Responds to a request, at once or when the operation is complete. `api` is a struct bc_api. */
 void bc_api_request(void *api, struct bc_request *request);
 
 /* The same for metrics_listen, which serves only /metrics. */

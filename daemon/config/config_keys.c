@@ -327,8 +327,7 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_choice, FIELD(usb.reset_on_silence)},
 	{"usb.back_off", "TIME", "time", "100ms", NULL, BC_RELOAD_RESTART,
 		"Delay before retrying a board that failed or was unplugged soon after it "
-		"appeared, at "
-		"least 1ms. It doubles with each attempt.",
+		"appeared, at least 1ms. It doubles with each attempt.",
 		&bc_type_time, FIELD(usb.back_off_ns), .min = MS_NS},
 	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
 		"Upper limit of that delay. While there is no board, the bus is searched this "
@@ -470,9 +469,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"Call fdatasync this often while there is new data. At least 1ms.", &bc_type_time,
 		FIELD(sync_ns), .min = MS_NS},
 	{"pipeline.stuck", "TIME", "time", "1min", NULL, BC_RELOAD_NOW,
-		"If a worker, the writer or the sealer hangs in one call for this long, log it, "
-		"and stop "
-		"notifying the watchdog until it continues. 0: neither.",
+		"If a worker, writer or sealer hangs in one call for this long, log it, "
+		"and stop notifying the watchdog until it continues. 0: neither.",
 		&bc_type_time, FIELD(stuck_ns)},
 	{"mapping.invalid", "WHAT", "choice:drop|keep", "drop", NULL, BC_RELOAD_RESTART,
 		"Invalid bus cycles: `drop` and count them, or `keep` them as type F0 + cycle.",
@@ -489,10 +487,9 @@ const struct bc_config_key bc_config_keys[] = {
 		&type_attrs, FIELD(mapping.attr)},
 	{"socket.path", "PATH", "file", BC_SYSTEM_SOCKET, "--socket, --no-socket",
 		BC_RELOAD_RESTART,
-		"Path of the socket. Default of an ordinary user: "
-		"`$XDG_RUNTIME_DIR/buscapd.sock`, or none without that variable. "
-		"Empty: none. With `--once`, none unless the command line sets "
-		"it. A socket passed by systemd must have this path.",
+		"Path of the socket. Default of an ordinary user: `$XDG_RUNTIME_DIR/buscapd.sock`, "
+		"or none without that variable. Empty: none. With `--once`, none unless the "
+		"command line sets it. A socket passed by systemd must have this path.",
 		&bc_type_path, FIELD(socket)},
 	{"socket.group", "GROUP", "text", "buscap", NULL, BC_RELOAD_RESTART,
 		"Group that may connect, if it exists. It does not apply to a socket passed by "

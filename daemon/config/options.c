@@ -80,8 +80,7 @@ static const struct bc_usage usage = {
 	.text = "Records bus samples into rotating, lz4-compressed BYU address traces.",
 	.options = options,
 	.more = "SIZE has a unit (64M, 64MiB) or is in bytes; TIME has one (10s, 5min) or is in "
-		"seconds. "
-		"All units: buscapd.conf(5). All settings: --list-settings.",
+		"seconds. All units: buscapd.conf(5). All settings: --list-settings.",
 	.exits = "0 ok, 1 failed, 2 usage or configuration, 3 input damaged or torn, 4 samples "
 		 "lost, 5 no board.",
 	.example = "buscapd --once --source sim:rate=2M -o trace -b filesize:8M -a duration:2s",

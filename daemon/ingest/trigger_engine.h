@@ -131,8 +131,7 @@ void bc_trigger_engine_fire(struct bc_trigger_engine *engine, const struct bc_tr
  * is bc_trigger_text(). */
 struct bc_event bc_trigger_match_event(const struct bc_trigger_match *match);
 
-/* Inserts that event into the chunk. Without space, counts the match as missed and returns false.
- */
+/* Inserts that event into the chunk. Without space, counts a missed match and returns false. */
 bool bc_trigger_engine_write_event(struct bc_chunk *chunk, const struct bc_trigger_match *match);
 
 /* Returns the number of marks and triggers in a chunk, whatever their origin. */

@@ -112,8 +112,7 @@ void bc_signals_start(struct bc_signals *s, uv_loop_t *loop, bool is_once)
 
 void bc_signals_close(struct bc_signals *s)
 {
-	/* Closing a handle restores the signal's default action: another signal would kill us now.
-	 */
+	/* Closing a handle restores the default action: another signal would kill us now. */
 	mask_handled(SIG_BLOCK);
 	for (size_t i = 0; i < s->count; i++)
 		uv_close((uv_handle_t *)&s->handles[i], NULL);

@@ -38,9 +38,10 @@
 #define CHUNKS_IN_PIPELINE 4u
 
 /* Gaps come in bursts: an event sums up the gaps of this time. */
+#define GAPS_NS UINT64_C(1000000000)
+
 /* A thread that has done one thing for less is no cause of a loss. */
 #define BUSY_NS UINT64_C(100000000)
-#define GAPS_NS UINT64_C(1000000000)
 
 struct bc_recorder {
 	struct bc_recorder_options options;
@@ -78,8 +79,7 @@ struct bc_recorder {
 		uint64_t board_unplugs;
 		struct bc_losses losses;
 		uint64_t losses_at_ns;                    /* the next ones at the earliest */
-		char activity[BC_THREAD_HEALTH_TEXT_MAX]; /* with losses by the buffer or the disk
-							   */
+		char activity[BC_THREAD_HEALTH_TEXT_MAX]; /* with losses of our own */
 	} emitted;
 };
 
@@ -699,8 +699,7 @@ enum bc_refusal bc_recorder_start(
 {
 	if (start->pre.unit != BC_TIME_OR_SIZE_NONE && !has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"pre: needs the flight recorder: set record = flight in the "
-			"configuration");
+			"pre: needs the flight recorder: set record = flight in the configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
 	return try_start(r, start, &at, err);
@@ -714,8 +713,7 @@ enum bc_refusal bc_recorder_snapshot(
 
 	if (!has_flight(r))
 		return refuse(err, BC_NOT_NOW,
-			"needs the flight recorder: set record = flight in the "
-			"configuration");
+			"needs the flight recorder: set record = flight in the configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
 	disarm_ended(r);

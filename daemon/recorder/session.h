@@ -106,8 +106,7 @@ bool bc_session_hit_limit(const struct bc_session *session);
 struct bc_channel *bc_session_channel(const struct bc_session *session);
 const struct bc_session_outcome *bc_session_outcome(const struct bc_session *session);
 
-/* Call after on_done(). The memory is freed when the loop has closed the handles. NULL is allowed.
- */
+/* Call after on_done(). Frees the memory when the loop has closed the handles. NULL is allowed. */
 void bc_session_close(struct bc_session *session);
 
 #endif

@@ -54,9 +54,8 @@ enum bc_look {
 };
 
 /* Asks the disk about a file and enters the answer. Returns 0 if it is ours, and then sets *status,
- * which may be NULL; -ENOENT if it is gone; -ENOMEM; or else why it is foreign or
- * can't be read now. `limits` are the
- * calling thread's. Blocks on the disk. */
+ * which may be NULL; -ENOENT if it is gone; -ENOMEM; or else why it is foreign or can't be read
+ * now. `limits` are the calling thread's. Blocks on the disk. */
 int bc_catalogue_look(struct bc_catalogue *catalogue, int dir_fd,
 	const struct bc_segment_name *name, enum bc_look mode, struct stat *status,
 	struct bc_log_limits *limits);
@@ -80,8 +79,7 @@ struct bc_catalogue_traits {
 };
 
 /* Moves to the next segment that is sealed, or that this run has left open (bc_catalogue_leave()),
- * skipping any that has an open or torn twin. Returns false at
- * the end. */
+ * skipping any that has an open or torn twin. Returns false at the end. */
 bool bc_catalogue_next(struct bc_catalogue *catalogue, struct bc_catalogue_place *place,
 	struct bc_catalogue_traits *traits);
 

@@ -10,8 +10,8 @@
  * Each chunk needs space by the rules (enforce_space()), and room below the limit of the segment's
  * length; without room the segment is sealed, and the chunk is the first of the next one. Any step
  * may fail for now, on a full disk. Then it has set stats.is_stuck and returns false, and the
- * caller repeats the whole call at retry_at_ns. Only a chunk that is
- * written, a segment that is sealed, or, if no chunk waits, the reserve that is written, ends that.
+ * caller repeats the whole call at retry_at_ns. Only a chunk that is written, a segment that is
+ * sealed, or, if no chunk waits, the reserve that is written, ends that.
  *
  * Invariants:
  *   - bc_encoded.state tells how far a chunk is, so repeating a call writes nothing twice. The
@@ -181,21 +181,15 @@ static uint32_t segment_number(const struct bc_rotator *r)
 
 /* The catalogue */
 
-/* Has the catalogue look at a segment, by its open or its final name. */
-static void look_at(struct bc_rotator *r, const char *file, bool is_partial)
+/* Has the catalogue look at the open segment. */
+static void look_at_open(struct bc_rotator *r)
 {
 	struct bc_segment_name name;
 
-	if (!bc_segment_name_read(&name, file))
+	if (r->segment.file.fd < 0 || !bc_segment_name_read(&name, r->segment.file.name))
 		return;
-	name.is_partial = is_partial;
+	name.is_partial = true;
 	(void)!bc_catalogue_look(r->catalogue, r->dir_fd, &name, BC_LOOK, NULL, &r->limits);
-}
-
-static void look_at_open(struct bc_rotator *r)
-{
-	if (r->segment.file.fd >= 0)
-		look_at(r, r->segment.file.name, true);
 }
 
 /* Notices */

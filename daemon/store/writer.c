@@ -172,14 +172,8 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	const struct bc_rotator_options rotator = {
-		.dir = options->dir,
-		.dir_fd = options->dir_fd,
-		.catalogue = options->catalogue,
-		.rules = options->rules,
-		.lag_bytes = options->lag_bytes,
-		.wake = options->encoded,
-	};
+	const struct bc_rotator_options rotator = {options->dir, options->dir_fd,
+		options->catalogue, options->rules, options->lag_bytes, options->encoded};
 	int rc = bc_rotator_init(&w->rotator, &rotator);
 	if (rc != 0) {
 		free(w);

@@ -90,8 +90,7 @@ struct bc_format_options {
 	uint32_t size; /* 0: unknown */
 	bool has_bit_signals;
 	uint64_t interval_ns;
-	/* Not user options. Read times in ns and us as ps, to compare traces with different units.
-	 */
+	/* Not for users. Reads times in ns and us as ps, to compare traces of different units. */
 	bool in_picoseconds;
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */

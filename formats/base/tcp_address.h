@@ -28,9 +28,8 @@ uint16_t bc_tcp_address_port(const union bc_tcp_address *address);
 bool bc_tcp_host_is_loopback(const char *host);
 
 /* True if a Host header's value is this address and port: as a numeric address, or as localhost if
- * clients on this host can connect. If the address is any (0.0.0.0 or [::]), every
- * numeric address matches; a name does not, because others can point it at this host (DNS
- * rebinding). */
+ * clients on this host can connect. If the address is any (0.0.0.0 or [::]), every numeric address
+ * matches; a name does not, because others can point it at this host (DNS rebinding). */
 bool bc_tcp_address_is_host(const union bc_tcp_address *address, const char *host);
 
 /* Listens on the address, and sets its port if it was 0. Returns a non-blocking socket, which the

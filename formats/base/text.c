@@ -1,6 +1,5 @@
-/* Messages that fit their buffer, numbers in texts, and times.
- * A message that is too long loses the middle of its longest words, not its end: the end has the
- * reason. */
+/* Messages that fit their buffer, numbers in texts, and times. A message that is too long loses the
+ * middle of its longest words, not its end: the end has the reason. */
 #include "formats/base/text.h"
 
 #include <ctype.h>

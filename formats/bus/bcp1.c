@@ -130,8 +130,7 @@ static void skip_input(struct input *in, size_t n)
 	in->reader->skipped_bytes += n;
 }
 
-/* Appends the caller's bytes to the buffered ones until `need` bytes are buffered or none is left.
- */
+/* Appends the caller's bytes to the buffered ones until `need` are buffered or none is left. */
 static void buffer_input(struct input *in, size_t need)
 {
 	struct bc_bcp1_reader *r = in->reader;

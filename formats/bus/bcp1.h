@@ -80,8 +80,7 @@ struct bc_bcp1_frame {
 	struct bc_bcp1_header header;
 	uint64_t offset;        /* of the header, in the stream */
 	const uint8_t *samples; /* header.samples of 8 bytes each; NULL for BC_BCP1_DAMAGED. Points
-				 * into the reader or the caller's bytes: valid until the next call
-				 */
+				 * into the reader or the caller's bytes: until the next call */
 };
 
 /* Starts a reader, or restarts it for another stream. */

@@ -38,8 +38,7 @@ struct bc_pace {
 	uint32_t phase;   /* grows by `rest` with each sample, modulo `samples` */
 };
 
-/* A run of samples, made by bc_samples_of_frame() or bc_samples_of_raw6() and advanced by stamping.
- */
+/* A run of samples, made by bc_samples_of_frame() or bc_samples_of_raw6(); stamping advances it. */
 struct bc_samples {
 	const uint8_t *at;
 	uint32_t count;

@@ -1,10 +1,9 @@
 /* CSV: a header row, then one row per entry, for spreadsheets, pandas and similar tools.
  *
- * formats/codec/columns.h has the columns. Numbers are decimal. Addresses and other bit
- * patterns are hexadecimal with 0x, because many readers would take bare digits such as 1e5 for a
- * number. An unknown value is an empty cell. Text is quoted only if it contains a comma, a quote or
- * a line end; otherwise it is copied byte for byte. Rows end in a single newline. Source: RFC
- * 4180. */
+ * formats/codec/columns.h has the columns. Numbers are decimal. Addresses and other bit patterns
+ * are hexadecimal with 0x, because many readers would take bare digits such as 1e5 for a number. An
+ * unknown value is an empty cell. Text is quoted only if it contains a comma, a quote or a line
+ * end; otherwise it is copied byte for byte. Rows end in a single newline. Source: RFC 4180. */
 #include "formats/codec/codecs.h"
 
 #include <stdbool.h>

@@ -319,8 +319,7 @@ static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry 
 		return reduce_reference(c, c->made, entry);
 	size_t n = (c->traits & BC_TRAIT_REFERENCE) != 0 ? bc_entry_references(references, entry)
 							 : 0;
-	/* A micro-op without a memory access yields no reference, but does not count as left out.
-	 */
+	/* A micro-op without a memory access yields no reference, and is not left out. */
 	bool is_represented = n != 0 || entry->kind == BC_ENTRY_UOP;
 	count_loss(c,
 		is_represented && (c->traits & BC_TRAIT_REFERENCE) != 0 ? c->trait_losses

@@ -20,8 +20,7 @@
  *   TAG TIMESTAMP REST     F 123456789abcdef7 100 77
  *
  * The meaning of the rest depends on the tag. Only two tags are published, so the rest is kept
- * verbatim. The timestamp is hexadecimal, from the same clock as the references
- * (above).
+ * verbatim. The timestamp is hexadecimal, from the same clock as the references (above).
  *
  * The entry's letter is the first character of the tag, which must be printable. A line that would
  * be printed differently from its fields (because of extra spaces, leading zeros or capitals in the

@@ -193,8 +193,7 @@ struct tarmac {
 	uint8_t metric; /* ns, us or ps: all such times are read in this unit; BC_UNIT_TICK: none
 			   yet */
 	bool has_time;
-	uint16_t access; /* type of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS
-			  */
+	uint16_t access; /* of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS */
 	uint64_t unread; /* lines with more than was read */
 	struct cpu_names cpus;
 };

@@ -169,8 +169,7 @@ static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 	else
 		snprintf(p->err, sizeof(p->err),
 			"size of %" PRIu32
-			" bytes exceeds the %u bytes supported for a Tarmac memory "
-			"access",
+			" bytes exceeds the %u bytes supported for a Tarmac memory access",
 			entry->size, BC_TARMAC_ACCESS_MAX);
 	return -ERANGE;
 }

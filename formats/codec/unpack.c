@@ -450,8 +450,7 @@ static bool is_zlib(const uint8_t *head, size_t bytes)
 	       (head[0] << 8 | head[1]) % 31 == 0;
 }
 
-/* The usual properties, a dictionary of whole 64 KiB, and a length that is unknown or below 2^40.
- */
+/* The usual properties, a dictionary of whole 64 KiB, a length that is unknown or below 2^40. */
 static bool is_lzma(const uint8_t *head, size_t bytes)
 {
 	if (bytes < 14 || head[0] != 0x5D || head[1] != 0 || head[2] != 0 || head[13] != 0)

@@ -62,8 +62,7 @@ struct bc_segment_io {
 
 	void (*fault)(void *context, const struct bc_segment_fault *fault);
 
-	/* About to read this many bytes, or has just read them. Returns false to stop. NULL: go on.
-	 */
+	/* About to read this many bytes, or has read them. Returns false to stop. NULL: go on. */
 	bool (*pace)(void *context, uint64_t bytes);
 };
 
@@ -130,8 +129,7 @@ struct bc_segments {
 	struct bc_segments_item *items;
 	int count;
 	int at; /* the open one; -1: none */
-	/* Segments that are missing are reported if they may have had such records; all inclusive.
-	 */
+	/* Missing segments are reported if they may have had such records; all inclusive. */
 	int64_t from_ns;
 	int64_t to_ns;
 	uint64_t first_record;

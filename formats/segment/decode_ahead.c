@@ -40,8 +40,7 @@ struct bc_decode_ahead {
 	pthread_mutex_t mutex; /* of the rest */
 	pthread_cond_t changed;
 	uint32_t next;     /* the next chunk to be decoded */
-	uint32_t released; /* chunks before this one are no longer needed; changed by the reader
-			    */
+	uint32_t released; /* chunks before this one are no longer needed; the reader's */
 	bool is_over;
 	struct slot slot[SLOTS_MAX];
 };

@@ -67,8 +67,7 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_l
 int bc_frame_read(
 	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes) BC_MUST_CHECK;
 
-/* Decodes a frame in the same way. Also returns -EBADMSG if the XXH3-64 of the data is not `hash`.
- */
+/* Decodes a frame in the same way. Also returns -EBADMSG if the data's XXH3-64 is not `hash`. */
 int bc_frame_read_checked(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes,
 	uint64_t hash) BC_MUST_CHECK;
 

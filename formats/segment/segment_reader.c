@@ -271,8 +271,7 @@ static const char torn_summary[] = "torn: the file ends in the page summary";
 static const char torn_index[] = "torn: the file ends in the index";
 static const char damaged_summary[] = "the page summary is damaged";
 
-/* Identifies an item by its first 8 bytes. Sets *bytes to the length of its header, 0 if invalid.
- */
+/* Identifies an item by its first 8 bytes. Sets *bytes to its header's length, 0 if invalid. */
 static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
 	const uint8_t *here = buffer_data(&r->in);

@@ -29,8 +29,7 @@ struct bc_missing_segments {
 	uint32_t count;   /* 0: none; the records are missing from what is here */
 	uint64_t records; /* 0: none, or unknown because a neighbour can't be read */
 	uint64_t from;    /* number of the first of these records */
-	int64_t from_ns;  /* when they would have been, by the records around them; from_ns <= to_ns
-			   */
+	int64_t from_ns;  /* when they were, by the records around them; from_ns <= to_ns */
 	int64_t to_ns;
 };
 

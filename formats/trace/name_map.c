@@ -32,8 +32,7 @@
 struct layer_row {
 	uint64_t first;
 	uint64_t last;
-	size_t up;   /* just after the nearest earlier row of its kind that ends later; or its first
-		      */
+	size_t up;   /* after the nearest earlier row of its kind that ends later; or its first */
 	size_t name; /* offset in the layer's text */
 	bool is_port;
 };
