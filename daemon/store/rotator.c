@@ -259,8 +259,6 @@ static void report_sealed(struct bc_rotator *r, struct bc_complete_segment *comp
 
 	memcpy(notice.hash, complete->writer.file.sealed_hash, sizeof(notice.hash));
 	notice.bytes = complete->writer.file.sealed_bytes;
-	if (total == r->total) /* with the index at its end */
-		r->stats.recording_bytes += notice.bytes - complete->notice->bytes;
 	bc_log(BC_LOG_INFO, "%s: sealed, %s record%s in %s chunk%s", notice.file,
 		BC_GROUPED(notice.records), bc_plural(notice.records), BC_GROUPED(notice.chunks),
 		bc_plural(notice.chunks));
@@ -406,6 +404,7 @@ static bool cut(struct bc_rotator *r, bool is_given_up)
 		abandon_segment(r);
 		return true;
 	}
+	r->stats.recording_bytes += file->end_bytes;
 	complete_segment(r, BC_SEAL_SEAL);
 	if (!is_given_up)
 		clear_stuck(r);

@@ -204,8 +204,8 @@ def test_the_watchdog_is_pinged(tmp):
         equal(fed(manager), 0, "fed")
 
 
-def hang(directory, rules, ending, words, *argv):
-    """While the writer hangs, the watchdog is not pinged, and the log names thread and file once."""
+def hang(directory, rules, ending, who, words, *argv):
+    """While a thread hangs, the watchdog is not pinged, and the log names thread and file once."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
@@ -216,29 +216,29 @@ def hang(directory, rules, ending, words, *argv):
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set(rules)
-            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
+            harness.wait_until(lambda: f"{who} hangs" in daemon.log_so_far(), "the hang is logged")
             manager.catch_up()
             count = fed(manager)
             time.sleep(1.2)
             manager.catch_up()
-            equal(fed(manager), count, "pings while the writer hangs")
+            equal(fed(manager), count, f"pings while {who} hangs")
             harness.check_counts(daemon.status())
             faults.set("")
             harness.wait_until(lambda: fed(manager) > count + 3, "the watchdog is pinged again")
             daemon.stop()
-    errors = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
+    errors = [line for line in daemon.err.decode().splitlines() if who in line]
     equal(len(errors), 2, errors)
-    assert "the writer hangs: " + words.format(out) in errors[0], errors
+    assert f"{who} hangs: " + words.format(out) in errors[0], errors
     assert " s, since 20" in errors[0] and "systemd restarts" in errors[0], errors
-    assert "the writer continues after " in errors[1] and "notified again" in errors[1], errors
+    assert f"{who} continues after " in errors[1] and "notified again" in errors[1], errors
 
 
-def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
+def test_a_hanging_thread_is_logged_and_stops_the_pings(tmp):
     harness.each(hang, harness.some([
-        ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
-        ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:20K"),
-        ("openat:hold", ".partial", "creating {}/20", "-b", "filesize:20K"),
-        ("fstatvfs:hold", "", "checking the space in {}/."),
+        ("fdatasync:hold", ".partial", "the sealer", "syncing {}/20"), ("pwrite:hold", ".partial", "the writer", "writing to {}/20"),
+        ("renameat2:hold", ".lz4", "the sealer", "sealing {}/20", "-b", "filesize:20K"),
+        ("openat:hold", ".partial", "the writer", "creating {}/20", "-b", "filesize:20K"),
+        ("fstatvfs:hold", "", "the sealer", "checking the space in {}/."),
     ], 3))
 
 
