@@ -178,7 +178,7 @@ struct bc_entry {
 	uint32_t epoch; /* epoch of `tick`: the clock restarts with each epoch */
 	uint8_t sample[BC_SAMPLE_BYTES];
 	bool has_delta;
-	bool is_inexact; /* `tick` is a lower bound: an unknown number of ticks came before it */
+	bool is_inexact;   /* `tick` is a lower bound: an unknown number of ticks came before it */
 	bool is_continued; /* made from the same line as the previous entry */
 	/* The whole input line without its newline, for a format that cannot be rewritten from the
 	 * fields (Tarmac); otherwise empty. */
