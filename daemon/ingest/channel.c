@@ -513,7 +513,7 @@ void bc_channel_consumed(
 	ch->filling->until_ns = ch->last_ns;
 	if (bc_channel_records(ch) == ch->segment.first_record + kept) {
 		ch->segment.since_ns = ch->last_ns;
-		ch->segment.wall_ns = bc_wall_ns();
+		ch->segment.wall_ns = info->wall_ns;
 	}
 	show_new(ch, info->records - kept, tick_before);
 	if (ch->filling == NULL)

@@ -151,7 +151,7 @@ struct bc_channel_segment {
 	uint64_t first_record; /* counted in the recording */
 	/* When that record arrived, if it has; when the recording started, if it is older. */
 	uint64_t since_ns; /* uv_hrtime() */
-	int64_t wall_ns;   /* bc_wall_ns() */
+	int64_t wall_ns;   /* time of day, of that record as in its chunk: not of its arrival */
 };
 const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *channel);
 

@@ -390,8 +390,8 @@ static void wait_for_cut(struct bc_session *s)
 
 	forget_cut(s);
 	if (interval_ns != 0) {
-		/* It was set back, to before the multiple that precedes the cut. */
-		if (s->cut_wall_ns - wall_ns > (int64_t)interval_ns)
+		/* It was set back. A record may have a time a little later than its arrival. */
+		if (s->cut_wall_ns - wall_ns > (int64_t)(interval_ns + CLOCK_LOOK_NS))
 			s->cut_wall_ns = next_multiple(wall_ns, interval_ns);
 		int64_t left_ns = s->cut_wall_ns - wall_ns;
 		ns = left_ns <= 0 ? 0 : (uint64_t)left_ns < ns ? (uint64_t)left_ns : ns;
