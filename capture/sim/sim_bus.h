@@ -141,7 +141,7 @@ struct bc_sim_bus {
 	uint16_t l2[BC_SIM_L2_LINES]; /* tags (address bits above the cache size) + 1; 0: empty */
 };
 
-/* Initializes an idle bus with empty caches and 1 to BC_SIM_AGENTS_MAX agents, at `tick`. */
+/* Starts an idle bus at `tick`, with empty caches and 1 to BC_SIM_AGENTS_MAX agents. */
 void bc_sim_bus_init(struct bc_sim_bus *bus, uint64_t seed, unsigned agents, uint64_t tick);
 
 static inline bool bc_sim_port_is_empty(const struct bc_sim_port *port)

@@ -28,7 +28,7 @@ struct sorting {
 	bool is_mixed;  /* a column may have several recordings */
 	bool has_holes; /* holes have their own columns */
 	unsigned bin_count;
-	uint32_t bins[BC_OVERVIEW_COLUMNS];    /* of each of this recording's bins, or NONE */
+	uint32_t bins[BC_OVERVIEW_COLUMNS];    /* the column of each bin, or NONE */
 	__int128 more_ns[BC_OVERVIEW_COLUMNS]; /* by the bus clock than by time of day, per bin */
 	struct bc_chunk_info before;           /* the last chunk of this recording */
 	bool has_before;

@@ -506,7 +506,7 @@ static enum bc_exit verify_counted(struct check *c)
 	enum bc_exit code = bc_survey_read(
 		&s, job->console, c->file, &job->options, print_damage, c);
 	bool is_whole = code == BC_EXIT_OK;
-	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly one. */
+	/* Lines of unknown kinds are kept as text. With nothing else, it is another format. */
 	bool is_strange = s.units != 0 && s.kinds[BC_ENTRY_LINE] == s.units;
 
 	if (code == BC_EXIT_FAILED) {

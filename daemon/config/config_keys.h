@@ -26,7 +26,7 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_M
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Returns the reason without the value at its start: "addr=x: WHY" of a filter's only condition. */
+/* Returns the reason without its leading value: "addr=x: WHY" for a filter's only condition. */
 const char *bc_config_reason(const char *err, const char *value);
 
 /* Sets each of "key=value,key=value", the settings of a board in a source. An empty string sets

@@ -226,7 +226,7 @@ static void check_usb(const struct bc_config *c, struct bc_config_errors *errors
 			errors, "usb.silence_action = restart: never happens with silence = 0");
 }
 
-/* True if the source is live: it can't wait, as a board or a simulated bus with a rate. */
+/* True if the source is live, a board or a simulated bus with a rate: it can't wait. */
 static bool is_live(const struct bc_config *c)
 {
 	return c->source.kind == BC_SOURCE_USB ||

@@ -925,7 +925,7 @@ static void send_ring(struct bc_channel *ch)
 	}
 }
 
-/* The ring goes to the encoder at once; the chunk being filled is the recording's next one. */
+/* The ring goes to the encoder at once; the chunk being filled becomes the recording's next. */
 void bc_channel_start_recording(
 	struct bc_channel *ch, const struct bc_recording_info *recording, uint64_t records_max)
 {

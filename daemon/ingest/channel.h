@@ -210,7 +210,7 @@ void bc_channel_consumed(
 /* Counts the samples that a skipping call has passed over because no chunk was free, as a gap. */
 void bc_channel_dropped(struct bc_channel *channel, const struct bc_stamped *stamped);
 
-/* Adds a gap after the latest record: `lost` samples are missing, at least if not exact. */
+/* Adds a gap after the latest record: `lost` samples, or at least so many if not exact. */
 void bc_channel_gap(struct bc_channel *channel, enum bc_gap_cause cause, uint64_t lost, bool exact);
 
 /* Likewise, with the gap's duration by the host's clock. */

@@ -126,7 +126,7 @@ struct search {
 	uint32_t event;                             /* the first event at or after `at` */
 	bool is_head;                               /* `at` is the first record of the batch */
 	uint32_t first[BC_TRIGGER_ENGINE_TRIGGERS]; /* the first record at which each may match */
-	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS];  /* the records at which each matches */
+	uint64_t bits[BC_TRIGGER_ENGINE_TRIGGERS];  /* records of the block at which it matches */
 	uint32_t no_room; /* marks without space in the chunk, one bit per trigger */
 
 	/* The cache of tick_of(). */

@@ -40,7 +40,7 @@
 /* Gaps come in bursts: an event sums up the gaps of this time. */
 #define GAPS_NS UINT64_C(1000000000)
 
-/* A thread that has done one thing for less is no cause of a loss. */
+/* A loss is blamed on a thread that has been in one call for at least this long. */
 #define BUSY_NS UINT64_C(100000000)
 
 struct bc_recorder {
@@ -79,7 +79,7 @@ struct bc_recorder {
 		uint64_t board_unplugs;
 		struct bc_losses losses;
 		uint64_t losses_at_ns;                    /* the next ones at the earliest */
-		char activity[BC_THREAD_HEALTH_TEXT_MAX]; /* with losses of our own */
+		char activity[BC_THREAD_HEALTH_TEXT_MAX]; /* at the last buffer or disk loss */
 	} emitted;
 };
 

@@ -1,9 +1,9 @@
 /* The sealer: a thread that does what the writer need not wait for. It syncs the open segment,
  * seals and closes complete ones, and applies the space rules, so it is the only one that deletes
- * segments. Meanwhile the writer goes on in the open segment, or in the next one.
+ * segments. Meanwhile the writer keeps writing, to the open segment or the next one.
  *
  * Tasks are done one at a time and in order. So what is durable, and what is sealed, is always a
- * beginning of what was written.
+ * prefix of what was written.
  *
  *     bc_sealer_start()
  *     bc_sealer_submit(), bc_sealer_take() ...    a task is the sealer's in between

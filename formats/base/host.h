@@ -15,7 +15,7 @@ static inline unsigned bc_cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-/* The free space of a file system. Many network and FUSE mounts say 0 of 0: unknown, not full. */
+/* Free space of a file system. Many network and FUSE mounts report 0 of 0: unknown, not full. */
 struct bc_free_space {
 	bool is_known;
 	uint64_t bytes; /* for an unprivileged user; 0 if it is not known */

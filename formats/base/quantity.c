@@ -65,7 +65,7 @@ static bool add_digit(struct decimal *d, char digit)
 	       !__builtin_add_overflow(d->digits, (uint64_t)(digit - '0'), &d->digits);
 }
 
-/* Reads "12", "1.5" or "1.5e6". Returns what follows it; NULL if it is no number, or too long. */
+/* Reads "12", "1.5" or "1.5e6". Returns what follows; NULL if it is too long or not a number. */
 static const char *read_decimal(struct decimal *d, const char *text)
 {
 	const char *p = text;

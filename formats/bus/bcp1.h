@@ -79,8 +79,8 @@ struct bc_bcp1_reader {
 struct bc_bcp1_frame {
 	struct bc_bcp1_header header;
 	uint64_t offset;        /* of the header, in the stream */
-	const uint8_t *samples; /* header.samples of 8 bytes each; NULL for BC_BCP1_DAMAGED. Points
-				 * into the reader or the caller's bytes: until the next call */
+	const uint8_t *samples; /* header.samples of 8 bytes each; NULL for BC_BCP1_DAMAGED. Valid
+				 * until the next call: in the reader or the caller's bytes */
 };
 
 /* Starts a reader, or restarts it for another stream. */

@@ -252,7 +252,7 @@ def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
             for _ in range(10):
                 before, after, recording = trimmed_recording(daemon, path, pre)
                 if recording["records"] == 0:
-                    continue  # the bus was silent for so long
+                    continue  # the bus was silent all that time
                 started = check_started(recording, 0, out)
                 early, late = before - pre - 0.01 - started, started - (after - pre)
                 if early <= 0 and late <= 0.2:  # else the bus has paused, or stood still on a busy machine

@@ -107,7 +107,7 @@ TEST_F(a_call_that_takes_long_is_a_stuck_disk)
 	assert_true(has_line(
 		text, "buscapd_disk_error_info{error=\"the sealer: syncing X since T\"} 1"));
 	free(text);
-	/* What can't be written has a cause of its own. */
+	/* A failed write is reported rather than the slow call. */
 	f->report.is_stuck = true;
 	text = bc_metrics_write(&f->status);
 	assert_true(has_line(text, "buscapd_disk_error_info{error=\"No space left on device\"} 1"));
