@@ -52,7 +52,10 @@
 /* More than the chunk that recovery adds: gaps and the end. */
 #define NOTE_BYTES 1024u
 
-#define PATIENCE_NS UINT64_C(250000000) /* for the catalogue, and for a check of the space */
+#define PATIENCE_NS UINT64_C(250000000) /* for the catalogue */
+
+/* For a check of the space: less than the smallest buffer lasts at 40 MB/s. */
+#define CHECK_PATIENCE_NS UINT64_C(100000000)
 
 /* Segments that are not synced, with the open one: this many are allowed, more if they have fewer
  * bytes than the buffer. Each may take a megabyte of memory. */
@@ -741,7 +744,7 @@ void bc_rotator_take(struct bc_rotator *r)
 /* Waits a moment for a check. */
 static void check_space(struct bc_rotator *r, const struct coming *coming)
 {
-	uint64_t until_ns = bc_now_ns() + PATIENCE_NS;
+	uint64_t until_ns = bc_now_ns() + CHECK_PATIENCE_NS;
 
 	bc_rotator_take(r);
 	if (r->is_checking)
