@@ -155,6 +155,12 @@ static json_t *streams_json(const struct bc_status *s)
 	});
 }
 
+/* How long a call took, or null before the first one. */
+static json_t *call_json(uint64_t ns)
+{
+	return ns != 0 ? bc_json_double((double)ns * 1e-9) : json_null();
+}
+
 static const char *disk_error(const struct bc_status *s)
 {
 	return s->busy[0] != '\0' && !s->stats->is_stuck ? s->busy : s->stats->error;

@@ -114,6 +114,15 @@ TEST_F(a_call_that_takes_long_is_a_stuck_disk)
 	free(text);
 }
 
+TEST_F(before_the_first_sync_its_time_is_unknown)
+{
+	f->report.last_sync_ns = f->report.longest_sync_ns = 0;
+	char *text = bc_metrics_write(&f->status);
+	assert_null(strstr(text, "\nbuscapd_disk_last_sync_seconds "));
+	assert_null(strstr(text, "\nbuscapd_disk_longest_sync_seconds "));
+	free(text);
+}
+
 TEST_F(texts_are_escaped)
 {
 	static const char *const lines[] = {
