@@ -165,8 +165,8 @@ FIGURE("disk.time_left_seconds", COUNT_OR_NULL,
 	"Time until the disk is full at the rate of the last minute.")
 FIGURE("disk.stuck", FLAG, w->is_stuck || s->busy[0] != '\0', "disk_stuck",
 	"True (1) while chunks cannot be written, or a thread has been in one call for 5 s.")
-FIGURE("disk.last_sync_seconds", SECONDS_OR_NULL, call_json(w->last_sync_ns), "disk_last_sync_seconds",
-	"How long the last sync took, or the sealing of a segment.")
+FIGURE("disk.last_sync_seconds", SECONDS_OR_NULL, call_json(w->last_sync_ns),
+	"disk_last_sync_seconds", "How long the last sync took, or the sealing of a segment.")
 FIGURE("disk.longest_sync_seconds", SECONDS_OR_NULL, call_json(w->longest_sync_ns),
 	"disk_longest_sync_seconds", "How long the longest one took since the daemon started.")
 FIGURE("disk.last_error", TEXT_OR_NULL, disk_error(s), "disk_error_info",
