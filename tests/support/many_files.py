@@ -1,6 +1,8 @@
 """Directories with many recordings, or with one of many segments, as a daemon leaves them after months."""
 
+import datetime
 import json
+import os
 import pathlib
 import struct
 
@@ -37,6 +39,8 @@ class Template:
         name = f"{directory}/{recording}-{number}.byu.lz4"
         with open(name, "wb", buffering=0) as file:
             file.write(head + struct.pack("<Q", reference.hash_of(head[11:])) + self.after)
+        started = datetime.datetime.strptime(recording[:16] + "+0000", "%Y%m%dT%H%M%SZ%z").timestamp()
+        os.utime(name, (started, started + segment + 1))
 
 
 def recording_id(number):
