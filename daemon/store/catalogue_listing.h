@@ -2,8 +2,8 @@
  * directory.
  *
  *     bc_catalogue_open()
- *     bc_catalogue_start()    starts a thread that lists the directory, now and every minute or
- * less bc_catalogue_notice()   enters the changes of others, before the sums are used
+ *     bc_catalogue_start()    starts a thread that lists the directory, now and each minute
+ *     bc_catalogue_notice()   enters the changes of others, before the sums are used
  *     bc_catalogue_set_dir() ...
  *     bc_catalogue_stop()
  *

@@ -1,16 +1,16 @@
 /* Deletes the oldest sealed segments until every rule holds.
  *
  * Invariants:
- *   - The oldest recording first, by sequence number. A file that can't be deleted is refused: it
- * is logged, passed over, and tried again after a minute. If the directory accepts no change, or
- *     too many files are refused, that ends the check. If a header can't be read for the moment
- *     (a lease, a timeout), the rules wait for it, up to a minute; then the file is refused.
+ *   - The oldest recording first, by sequence number. A file that can't be deleted is refused:
+ *     logged, passed over, and tried again after a minute. If the directory accepts no change,
+ *     or too many files are refused, that ends the check. If a header can't be read for the
+ *     moment (a lease, a timeout), the rules wait for it, up to a minute; then it is refused.
  *   - Never an open, damaged or foreign file, or one that an earlier run left open. The catalogue
- * may be wrong about files of others, so a file's header is read before it is deleted.
- *   - Nothing for files that are gone: before each deletion, the catalogue enters what others have
- *     changed. If they change more than it can follow, the rules about existing files (files,
- * max_use, max_age) wait for it, up to a minute; keep_free does not. While the catalogue is
- * incomplete, all rules wait, because what they would delete may not be the oldest.
+ *     may be wrong about files of others, so a file's header is read before it is deleted.
+ *   - Nothing for files that are gone: before each deletion, the catalogue enters what others
+ *     have changed. If they change more than it can follow, the rules about existing files
+ *     (files, max_use, max_age) wait for it, up to a minute; keep_free does not. While the
+ *     catalogue is incomplete, all rules wait: what they would delete may not be the oldest.
  *   - Age counts only while the clock is known (is_age_known()).
  *
  * Free space is what the file system reports plus what was deleted and is not shown there yet. That

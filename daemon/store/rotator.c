@@ -17,8 +17,8 @@
  *   - bc_encoded.state tells how far a chunk is, so repeating a call writes nothing twice. The
  *     last chunk of a recording: daemon/store/last_write.c.
  *   - Each segment with chunks is counted once in `total`, as sealed or as left open. SEALED is
- * sent only for a file that is under its final name. Memory for that notice is allocated with the
- *     file, so a sealed file is always reported.
+ *     sent only for a file that is under its final name. Memory for that notice is allocated
+ *     with the file, so a sealed file is always reported.
  *
  * A check of the rules tells how many bytes may be written before one can break (space_left).
  * Writes are counted against it, and the rules are checked again when they exceed it, and once a
