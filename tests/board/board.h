@@ -13,8 +13,12 @@
  * and with is_ftdi in packets that start with two status bytes. To keep it cheap (a copy and the
  * CRCs per frame), it repeats a loop of 131,072 samples of that bus, with increasing ticks. A full
  * frame has `frame` samples, or ends before a delta that is too long. The first sequence number is
- * 0xFFFFFFF0, so that every recording sees the number wrap. The tick of a heartbeat is advanced by
- * the time since the previous frame; apart from that, ticks do not follow the time.
+ * 0xFFFFFFF0, so that every recording sees the number wrap.
+ *
+ * At a finite rate, ticks follow the time: the bus rests until the first sample of a frame was due,
+ * and the tick of a heartbeat is that of its time. The clock has 66 MHz, or as many as the rate of
+ * the options needs; at a higher rate set later, ticks are behind. At "rate max", only the tick of
+ * a heartbeat is advanced, by the time since the previous frame.
  *
  * At a finite rate, any call makes the samples that are due at its time. When the FIFO is full, the
  * oldest samples are lost, so a loss is reported in the very next frame. At "rate max", samples are

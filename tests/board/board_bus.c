@@ -166,6 +166,7 @@ void board_bus_skip(struct board_bus *bus, uint64_t n)
 	uint64_t at = bus->at + n;
 
 	bus->base += at / LOOP_SAMPLES * (bus->loop->lap + bus->idle);
+	bus->ahead += at / LOOP_SAMPLES * bus->idle;
 	bus->at = (uint32_t)(at % LOOP_SAMPLES);
 }
 
@@ -178,4 +179,5 @@ void board_bus_power_on(struct board_bus *bus)
 {
 	/* May wrap around; only the sum matters. */
 	bus->base = bus->loop->ticks[0] - bus->loop->ticks[bus->at];
+	bus->ahead = 0;
 }

@@ -14,9 +14,10 @@
 
 struct board_bus {
 	struct board_loop *loop;
-	uint64_t base; /* added to the loop's ticks */
-	uint32_t at;   /* the next sample */
-	uint64_t idle; /* ticks of silence after each lap */
+	uint64_t base;  /* added to the loop's ticks */
+	uint32_t at;    /* the next sample */
+	uint64_t idle;  /* ticks of silence after each lap */
+	uint64_t ahead; /* ticks of such silence: how far this bus is ahead of the clock */
 };
 
 /* Returns false if out of memory or `agents` is not 1 .. 4; then nothing needs to be freed. */
@@ -40,7 +41,7 @@ void board_bus_read_raw(struct board_bus *bus, uint8_t *out, uint32_t n);
 /* Skips n samples. */
 void board_bus_skip(struct board_bus *bus, uint64_t n);
 
-/* Inserts a silence of `ticks` before the next sample. */
+/* Inserts a silence of `ticks` before the next sample, in which time passes. */
 void board_bus_rest(struct board_bus *bus, uint64_t ticks);
 
 /* Resets the tick counter. */

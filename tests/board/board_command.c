@@ -239,6 +239,7 @@ static const char *run_command(
 		break;
 	case REST:
 		board_bus_rest(&board->bus, n);
+		board->bus.ahead += n;
 		break;
 	case IDLE:
 		board->bus.idle = n;

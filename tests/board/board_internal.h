@@ -105,6 +105,9 @@ struct board {
 	uint64_t lost;      /* to be reported in the next header */
 	uint64_t report_ns; /* when to report that without a sample */
 	uint64_t last_tick; /* of the last sample sent */
+	bool has_begun;     /* started since power-on: it was begin_tick at begin_ns */
+	uint64_t begin_ns;
+	uint64_t begin_tick;
 	uint64_t last_frame_ns;
 	uint64_t heartbeat_ns; /* 0: off */
 	uint32_t frame_samples;
@@ -144,6 +147,9 @@ unsigned board_interface(const struct board *board);
 size_t board_serial(const struct board *board, uint8_t *out, size_t room);
 
 /* board_stream.c */
+
+/* Ticks per second: 66 MHz, or more if the bus needs that for the rate of the options. */
+uint64_t board_clock_hz(const struct board *board);
 
 void board_stream_start(struct board *board);
 void board_stream_stop(struct board *board);

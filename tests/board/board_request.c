@@ -183,7 +183,7 @@ static int get_info(const struct board *board, const struct setup *s, uint8_t *d
 								  : FIRMWARE_BYTES;
 
 	bc_write_le32(info, 1);
-	bc_write_le32(info + 4, BC_SIM_CLOCK_HZ);
+	bc_write_le32(info + 4, (uint32_t)board_clock_hz(board));
 	bc_write_le32(info + 12, board->options.fifo_samples);
 	memcpy(info + FIRMWARE_AT, board->firmware.bytes, firmware);
 	board_serial(board, info + SERIAL_AT, SERIAL_BYTES);

@@ -4,6 +4,7 @@
 
 #include "formats/bus/bcp1.h"
 #include "formats/bus/sample.h"
+#include "formats/bus/tick_time.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -28,6 +29,34 @@ static uint64_t sample_time_ns(const struct board *board, uint64_t number)
 	       (rest + board->rate - 1) / board->rate;
 }
 
+uint64_t board_clock_hz(const struct board *board)
+{
+	uint64_t ticks = BC_SIM_TICKS_PER_SAMPLE(board->options.agents);
+	uint64_t needed = board->options.rate * ticks / 20 * 21;
+
+	return needed > BC_SIM_CLOCK_HZ ? needed : BC_SIM_CLOCK_HZ;
+}
+
+/* Returns when the next sample to send was due. */
+static uint64_t next_sample_ns(const struct board *board)
+{
+	int64_t number = (int64_t)(board->made + 1 - board->held);
+
+	return board->epoch_ns + (uint64_t)(number * (int64_t)SECOND_NS / (int64_t)board->rate);
+}
+
+/* The bus is silent until `ns`, if its ticks have not come so far. */
+static void rest_until(struct board *board, uint64_t ns)
+{
+	if (board->rate == 0 || ns < board->begin_ns)
+		return;
+	uint64_t due = board->begin_tick + board->bus.ahead +
+		       bc_ticks_of_ns(ns - board->begin_ns, board_clock_hz(board));
+	uint64_t next = board_bus_tick(&board->bus);
+	if (due > next)
+		board_bus_rest(&board->bus, due - next);
+}
+
 static void restart_epoch(struct board *board)
 {
 	board->epoch_ns = board->now_ns;
@@ -40,6 +69,11 @@ void board_stream_start(struct board *board)
 		return;
 	board->state = BOARD_RUNNING;
 	board->last_frame_ns = board->now_ns;
+	if (!board->has_begun) {
+		board->has_begun = true;
+		board->begin_ns = board->now_ns;
+		board->begin_tick = board_bus_tick(&board->bus) - board->bus.ahead;
+	}
 	restart_epoch(board);
 }
 
@@ -104,6 +138,7 @@ void board_stream_power_on(struct board *board)
 	board->state = BOARD_IDLE;
 	board_bus_power_on(&board->bus);
 	board->last_tick = board_bus_tick(&board->bus);
+	board->has_begun = false;
 	board->sequence = FIRST_SEQUENCE;
 	board->held_most = 0;
 	board->ledger.sums.captured = 0;
@@ -270,6 +305,8 @@ static void make_frame(struct board *board, uint32_t n, uint16_t flags)
 		board->is_trigger_due = false;
 	}
 	if (n != 0) {
+		if (board->rate != 0)
+			rest_until(board, next_sample_ns(board));
 		remove_from_fifo(board, n);
 		header.tick = board_bus_tick(&board->bus);
 		board->last_tick = board_bus_read(
@@ -313,7 +350,10 @@ static void make_garbage(struct board *board)
  * frame. No tick may be ahead of samples in the FIFO. */
 static void make_heartbeat(struct board *board)
 {
-	if (board->held == 0) {
+	if (board->held == 0 && board->rate != 0) {
+		rest_until(board, board->now_ns);
+		board->last_tick = board_bus_tick(&board->bus);
+	} else if (board->held == 0) {
 		uint64_t silence_ns = board->now_ns - board->last_frame_ns;
 		uint64_t ticks = silence_ns / 1000 * (BC_SIM_CLOCK_HZ / 1000000);
 		board_bus_rest(&board->bus, ticks);
