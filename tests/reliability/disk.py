@@ -158,10 +158,10 @@ INDEX_WRITES = 3
 
 def check_syncs(calls):
     """No file is sealed without a sync of its records. After a failed sync, only the index is synced again: the kernel
-    has forgotten that the records are not on the disk."""
+    has forgotten that the records are not on the disk. What an error left open is sealed later, as a copy."""
     unsynced = {}
     for kind, _, done, name in calls:
-        if not name.endswith(".partial") and kind != "renameat2":
+        if not name.endswith((".partial", ".recovering")) and kind != "renameat2":
             continue
         writes, has_synced, has_failed = unsynced.get(name, (0, False, False))
         if kind == "pwrite" and done in ("ok", "short"):
@@ -173,7 +173,8 @@ def check_syncs(calls):
             is_index_alone = has_synced and writes > 0 and writes % INDEX_WRITES == 0
             unsynced[name] = writes, has_synced, not is_index_alone
         elif kind == "renameat2" and done == "ok":
-            writes, has_synced, _ = unsynced.pop(name + ".partial")
+            original = unsynced.pop(name + ".partial")
+            writes, has_synced, _ = unsynced.pop(name + ".recovering", original)
             assert has_synced and writes == 0, f"{name} is sealed without a sync; {calls}"
 
 

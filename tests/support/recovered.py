@@ -32,9 +32,14 @@ def left_open(directory, recording=""):
     """The names of the open files that a start had to recover. Not among them is a file that nothing proves to be
     buscapd's: its header did not reach the disk, and it is the only one of its recording."""
 
+    def has_header(data):
+        (length,) = struct.unpack_from("<I", data.ljust(19, b"\0"), 15)
+        end = 11 + length
+        return data[end : end + 8] == struct.pack("<Q", reference.hash_of(data[11:end]))
+
     def is_ours(path):
         recording = path.name.rsplit("-", 1)[0]
-        return any(recording.encode() in file.read_bytes() for file in directory.glob(f"{recording}-*.lz4*"))
+        return any(has_header(file.read_bytes()) for file in directory.glob(f"{recording}-*.lz4*"))
 
     return [path.name for path in directory.glob(f"{recording}*.partial") if is_ours(path)]
 
