@@ -60,12 +60,11 @@ enum {
 	BC_CLIENT_OPT_SOCKET = 1000,
 	BC_CLIENT_OPT_MORE /* the command's own options start here */
 };
-#define BC_CLIENT_OPTION_SOCKET                                                                  \
-	{                                                                                        \
-		BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file",                                  \
-			"the daemon's socket ($BUSCAP_SOCKET, or $XDG_RUNTIME_DIR/buscapd.sock " \
-			"of a user, or " BC_SYSTEM_SOCKET ")"                                    \
-	}
+/* clang-format off */
+#define BC_CLIENT_OPTION_SOCKET \
+	{BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file", \
+		"the daemon's socket ($BUSCAP_SOCKET, or $XDG_RUNTIME_DIR/buscapd.sock of a user, or " BC_SYSTEM_SOCKET ")"}
+/* clang-format on */
 #define BC_CLIENT_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 can't reach the daemon."
 
 struct bc_client;

@@ -23,44 +23,33 @@ enum {
 };
 
 /* Rows for the options of a command. */
-#define BC_FILTER_OPTION_RECORDS                                                               \
-	{                                                                                      \
-		BC_FILTER_OPT_RECORDS, "records", "A-B", "range",                              \
-			"only records A to B, counted from 0; in text formats lines, counted " \
-			"from 1"                                                               \
-	}
-#define BC_FILTER_OPTION_EPOCH                                                             \
-	{                                                                                  \
-		'e', "epoch", "A-B", "range",                                              \
-			"only these epochs, counted from 0 (the clock restarts with each)" \
-	}
-#define BC_FILTER_OPTIONS_TIME                                                                  \
+/* clang-format off */
+#define BC_FILTER_OPTION_RECORDS \
+	{BC_FILTER_OPT_RECORDS, "records", "A-B", "range", \
+		"only records A to B, counted from 0; in text formats lines, counted from 1"}
+#define BC_FILTER_OPTION_EPOCH \
+	{'e', "epoch", "A-B", "range", \
+		"only these epochs, counted from 0 (the clock restarts with each)"}
+#define BC_FILTER_OPTIONS_TIME \
 	{BC_FILTER_OPT_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_POINT_HELP}, \
-	{                                                                                       \
-		BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"                      \
-	}
-#define BC_FILTER_OPTIONS_ADDR                                                                   \
+	{BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"}
+#define BC_FILTER_OPTION_PORT \
+	{BC_FILTER_OPT_PORT, "port", "A-B", "range", \
+		"only writes to these I/O ports: --addr A-B --type IOWRITE"}
+#define BC_FILTER_OPTION_REGION \
+	{BC_FILTER_OPT_REGION, "region", "NAME", "text", \
+		"only references to memory and ports with this name: vga, com1, or one of --map and --symbols"}
+#define BC_FILTER_OPTIONS_ADDR \
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
-		BC_FILTER_OPTION_PORT, BC_FILTER_OPTION_REGION
-#define BC_FILTER_OPTION_PORT                                                       \
-	{                                                                           \
-		BC_FILTER_OPT_PORT, "port", "A-B", "range",                         \
-			"only writes to these I/O ports: --addr A-B --type IOWRITE" \
-	}
-#define BC_FILTER_OPTION_REGION                                                                  \
-	{                                                                                        \
-		BC_FILTER_OPT_REGION, "region", "NAME", "text",                                  \
-			"only references to memory and ports with this name: vga, com1, or one " \
-			"of --map and --symbols"                                                 \
-	}
-#define BC_FILTER_OPTIONS_FIELDS                                                                  \
-	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",                      \
-		"only these types: read, write (of memory), fetch, a name that dump prints such " \
-		"as IOWRITE, or a number such as 0xf2"},                                          \
-	{                                                                                         \
-		BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range",                                   \
-			"only these processors; can be repeated"                                  \
-	}
+	BC_FILTER_OPTION_PORT, BC_FILTER_OPTION_REGION
+#define BC_FILTER_OPTIONS_FIELDS \
+	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch", \
+		"only these types: read, write (of memory), fetch, a name that dump prints such as IOWRITE, or a number such as 0xf2"}, \
+	{BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range", "only these processors; can be repeated"}
+#define BC_FILTER_OPTIONS \
+	BC_FILTER_OPTION_RECORDS, BC_FILTER_OPTION_EPOCH, BC_FILTER_OPTIONS_TIME, \
+	BC_FILTER_OPTIONS_ADDR, BC_FILTER_OPTIONS_FIELDS
+/* clang-format on */
 
 /* What --from and --to then do. */
 #define BC_NO_CLOCK_TEXT                                                                        \
@@ -124,15 +113,13 @@ enum {
 };
 
 /* Rows for the options of a command. */
-#define BC_NAME_OPTIONS                                                                       \
-	{BC_NAME_OPT_MAP, "map", "FILE", "file",                                              \
-		"names of addresses: \"pc\", or a file with lines such as \"a0000-bffff VGA " \
-		"memory\" and \"port 80 POST\"; can be repeated"},                            \
-	{                                                                                     \
-		BC_NAME_OPT_SYMBOLS, "symbols", "FILE[:OFFSET]", "file",                      \
-			"the symbols of an ELF file or a System.map are names too; adds the " \
-			"hexadecimal offset (-c0000000) to their addresses; can be repeated"  \
-	}
+/* clang-format off */
+#define BC_NAME_OPTIONS \
+	{BC_NAME_OPT_MAP, "map", "FILE", "file", \
+		"names of addresses: \"pc\", or a file with lines such as \"a0000-bffff VGA memory\" and \"port 80 POST\"; can be repeated"}, \
+	{BC_NAME_OPT_SYMBOLS, "symbols", "FILE[:OFFSET]", "file", \
+		"the symbols of an ELF file or a System.map are names too; adds the hexadecimal offset (-c0000000) to their addresses; can be repeated"}
+/* clang-format on */
 
 /* True if the option adds names. */
 static inline bool bc_name_args_has(int letter)

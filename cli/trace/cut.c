@@ -12,11 +12,7 @@
 #include "cli/term/options.h"
 
 static const struct bc_usage_option options[] = {
-	BC_FILTER_OPTION_RECORDS,
-	BC_FILTER_OPTION_EPOCH,
-	BC_FILTER_OPTIONS_TIME,
-	BC_FILTER_OPTIONS_ADDR,
-	BC_FILTER_OPTIONS_FIELDS,
+	BC_FILTER_OPTIONS,
 	BC_NAME_OPTIONS,
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{'O', "output-format", "FMT", "format-write",

@@ -37,16 +37,11 @@ enum { OPTION_B2A = 1000 };
 
 static const struct bc_usage_option options[] = {
 	{'n', "limit", "N", "number", "only the first N of these records, or lines of text"},
-	BC_FILTER_OPTION_RECORDS,
-	BC_FILTER_OPTION_EPOCH,
-	BC_FILTER_OPTIONS_TIME,
-	BC_FILTER_OPTIONS_ADDR,
-	BC_FILTER_OPTIONS_FIELDS,
+	BC_FILTER_OPTIONS,
 	{'t', "time", "FORM", "choice:delta|tick|relative|wall",
 		"append a time to each record: delta (default: nothing, a record ends with the "
-		"ticks "
-		"since the previous one), tick (absolute), relative (seconds since the first) or "
-		"wall (time of day)"},
+		"ticks since the previous one), tick (absolute), relative (seconds since the "
+		"first) or wall (time of day)"},
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line, as convert -O ndjson does"},
 	{OPTION_B2A, "b2a", NULL, NULL,
