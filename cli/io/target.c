@@ -99,6 +99,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (is_console && !info->is_text && isatty(console->out))
 		return bc_print_usage_error(
 			console, "won't write binary data to a terminal; use -o");
+	format_options.is_part = options->origin.key != NULL;
 	format_options.source_traits = bc_trace_traits(source) | options->source_traits;
 	format_options.source_is_segment = source->format == BC_FORMAT_SEGMENT;
 	format_options.source_has_wall |= format_options.source_is_segment;

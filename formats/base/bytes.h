@@ -36,18 +36,12 @@ static inline uint64_t bc_le64(const uint8_t *p)
 
 static inline uint32_t bc_be32(const uint8_t *p)
 {
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be32toh(v);
+	return __builtin_bswap32(bc_le32(p));
 }
 
 static inline uint64_t bc_be64(const uint8_t *p)
 {
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return be64toh(v);
+	return __builtin_bswap64(bc_le64(p));
 }
 
 static inline void bc_write_le16(uint8_t *p, uint16_t v)
@@ -70,8 +64,7 @@ static inline void bc_write_le64(uint8_t *p, uint64_t v)
 
 static inline void bc_write_be32(uint8_t *p, uint32_t v)
 {
-	v = htobe32(v);
-	memcpy(p, &v, sizeof(v));
+	bc_write_le32(p, __builtin_bswap32(v));
 }
 
 #endif

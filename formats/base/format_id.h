@@ -95,6 +95,8 @@ struct bc_format_options {
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */
 	uint32_t source_traits;
+	/* True if entries of the source may be left out, or come from several. */
+	bool is_part;
 	/* True if the entries are numbered as records of a recording. */
 	bool source_is_segment;
 	/* True if entries may have a time of day: bc_print.moment. */

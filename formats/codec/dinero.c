@@ -122,20 +122,20 @@ const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct din),
 	.notes = get_notes,
 	.has_bare_hex = true};
 
+static const struct {
+	char letter;
+	uint16_t type;
+} xdin_types[] = {{'r', BC_REQ_MEMREAD}, {'w', BC_REQ_MEMWRITE}, {'i', BC_REQ_FETCH},
+	{'c', BC_REF_COPYBACK}, {'v', BC_REF_INVALIDATE}, {'m', BC_REF_MISC}};
+
+#define XDIN_TYPES (sizeof(xdin_types) / sizeof(xdin_types[0]))
+
 static inline int xdin_type(char letter)
 {
-	/* Type plus one, indexed by letter from 'c' on. */
-	static const uint16_t types['w' - 'c' + 1] = {
-		['r' - 'c'] = BC_REQ_MEMREAD + 1,
-		['w' - 'c'] = BC_REQ_MEMWRITE + 1,
-		['i' - 'c'] = BC_REQ_FETCH + 1,
-		['m' - 'c'] = BC_REF_MISC + 1,
-		['c' - 'c'] = BC_REF_COPYBACK + 1,
-		['v' - 'c'] = BC_REF_INVALIDATE + 1,
-	};
-	unsigned at = (unsigned)(letter - 'c');
-
-	return at <= 'w' - 'c' ? types[at] - 1 : -1;
+	for (unsigned i = 0; i < XDIN_TYPES; i++)
+		if (xdin_types[i].letter == letter)
+			return xdin_types[i].type;
+	return -1;
 }
 
 /* Fast path: a letter and two numbers, separated by single spaces. */
@@ -208,68 +208,50 @@ const struct bc_parser bc_xdin_parser = {
 
 static char din_label(unsigned type)
 {
-	switch (type) {
-	case BC_REQ_MEMREAD:
-		return '0';
-	case BC_REQ_MEMWRITE:
-		return '1';
-	case BC_REQ_FETCH:
-		return '2';
-	case BC_REF_FLUSH:
-		return '4';
-	default:
-		return '3';
+	for (unsigned i = 0; i < sizeof(din_types) / sizeof(din_types[0]); i++)
+		if (din_types[i] == type)
+			return (char)('0' + i);
+	return '3';
+}
+
+static char xdin_letter(unsigned type)
+{
+	unsigned i = 0;
+
+	while (i < XDIN_TYPES - 1 && xdin_types[i].type != type)
+		i++;
+	return xdin_types[i].letter;
+}
+
+static int print_lines(struct bc_print *p, bool is_extended)
+{
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
+		const struct bc_entry *entry = p->entries;
+		char *out = p->out + p->used;
+		*out++ = is_extended ? xdin_letter(entry->type) : din_label(entry->type);
+		*out++ = ' ';
+		out = bc_write_hex(out, entry->addr);
+		if (is_extended) {
+			*out++ = ' ';
+			out = bc_write_hex(out, entry->size);
+		}
+		*out++ = '\n';
+		p->used = (size_t)(out - p->out);
 	}
+	return 0;
 }
 
 static int print_din(void *state, struct bc_print *p)
 {
 	(void)state;
-	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		char *out = p->out + p->used;
-		*out++ = din_label(p->entries->type);
-		*out++ = ' ';
-		out = bc_write_hex(out, p->entries->addr);
-		*out++ = '\n';
-		p->used = (size_t)(out - p->out);
-	}
-	return 0;
-}
-
-const struct bc_printer bc_din_printer = {.print = print_din};
-
-static char xdin_letter(unsigned type)
-{
-	switch (type) {
-	case BC_REQ_MEMREAD:
-		return 'r';
-	case BC_REQ_MEMWRITE:
-		return 'w';
-	case BC_REQ_FETCH:
-		return 'i';
-	case BC_REF_COPYBACK:
-		return 'c';
-	case BC_REF_INVALIDATE:
-		return 'v';
-	default:
-		return 'm';
-	}
+	return print_lines(p, false);
 }
 
 static int print_xdin(void *state, struct bc_print *p)
 {
 	(void)state;
-	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		char *out = p->out + p->used;
-		*out++ = xdin_letter(p->entries->type);
-		*out++ = ' ';
-		out = bc_write_hex(out, p->entries->addr);
-		*out++ = ' ';
-		out = bc_write_hex(out, p->entries->size);
-		*out++ = '\n';
-		p->used = (size_t)(out - p->out);
-	}
-	return 0;
+	return print_lines(p, true);
 }
 
+const struct bc_printer bc_din_printer = {.print = print_din};
 const struct bc_printer bc_xdin_printer = {.print = print_xdin};

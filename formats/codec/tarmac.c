@@ -120,11 +120,6 @@ static struct cpu_name *find_name(struct cpu_names *names, uint64_t hash)
 	return NULL;
 }
 
-static bool is_known_cpu(struct cpu_names *names, const char *name, size_t bytes)
-{
-	return find_name(names, bc_hash(name, bytes)) != NULL;
-}
-
 /* Sets *proc to the number of a name, which is added if it is new. Returns false, and counts the
  * line, if there are too many names. */
 static bool number_cpu(struct cpu_names *names, const char *name, size_t bytes, uint16_t *proc)
@@ -449,7 +444,7 @@ static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const c
 		return bc_tarmac_malformed(line, at, "expected a hexadecimal value");
 	if (end == value || !bc_is_token_end(*end)) {
 		/* "TLBI ALLE3": neither a register nor a value. */
-		if ((uint8_t)(*value - '0') > 9)
+		if (!is_digit(*value))
 			return BC_TARMAC_VERBATIM;
 		return bc_tarmac_malformed(line, end, "expected a hexadecimal value");
 	}
@@ -474,26 +469,13 @@ static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const c
 /* The unit named by a word, or BC_UNIT_TICK. */
 static unsigned unit_of(const char *at)
 {
-	if (at[0] == 'c' && at[1] == 'l' && at[2] == 'k')
-		return bc_is_token_end(at[3]) ? BC_UNIT_CLK : BC_UNIT_TICK;
-	if (at[0] == 'c' && at[1] == 'y' && at[2] == 'c')
-		return bc_is_token_end(at[3]) ? BC_UNIT_CYC : BC_UNIT_TICK;
-	if (at[0] == 't' && at[1] == 'i' && at[2] == 'c')
-		return bc_is_token_end(at[3]) ? BC_UNIT_TIC : BC_UNIT_TICK;
-	if (at[0] == '\n' || at[1] != 's' || !bc_is_token_end(at[2]))
-		return BC_UNIT_TICK;
-	switch (at[0]) {
-	case 'n':
-		return BC_UNIT_NS;
-	case 'c':
-		return BC_UNIT_CS;
-	case 'p':
-		return BC_UNIT_PS;
-	case 'u':
-		return BC_UNIT_US;
-	default:
-		return BC_UNIT_TICK;
+	for (unsigned unit = BC_UNIT_CLK; unit < BC_UNITS; unit++) {
+		const char *name = bc_unit_name(unit);
+		size_t bytes = strlen(name);
+		if (strncmp(at, name, bytes) == 0 && bc_is_token_end(at[bytes]))
+			return unit;
 	}
+	return BC_UNIT_TICK;
 }
 
 /* True if the word begins a record: a number before it is then a time, even without a unit. */
@@ -503,13 +485,12 @@ static bool is_record(const char *at)
 	size_t bytes = (size_t)(end - at);
 
 	if (bytes > 3 && memcmp(at, "cpu", 3) == 0)
-		return (uint8_t)(at[3] - '0') <= 9;
+		return is_digit(at[3]);
 	if (*at == 'M')
 		return bytes > 2 && end[-1] != ':' &&
 		       (at[1] == 'R' || at[1] == 'W' || at[2] == 'R' || at[2] == 'W');
 	if (bytes == 3)
-		return (*at == 'R' || *at == 'W') && (uint8_t)(at[1] - '0') <= 9 &&
-		       (uint8_t)(at[2] - '0') <= 9;
+		return (*at == 'R' || *at == 'W') && is_digit(at[1]) && is_digit(at[2]);
 	if (bytes == 1)
 		return *at == 'R' || *at == 'E';
 	return bytes == 2 && (memcmp(at, "IT", 2) == 0 || memcmp(at, "IS", 2) == 0 ||
@@ -550,7 +531,7 @@ static bool is_clear_component(const char *at)
 	const char *end = bc_tarmac_word_end(at);
 
 	for (const char *p = at; p < end; p++)
-		if (*p == '.' || (uint8_t)(*p - '0') <= 9)
+		if (*p == '.' || is_digit(*p))
 			return is_component(at);
 	return false;
 }
@@ -562,14 +543,14 @@ static bool add_fraction(uint64_t *value, const char *point, uint64_t picosecond
 	const char *p = point + 1;
 
 	for (uint64_t left = picoseconds; left != 1; left /= 10) {
-		unsigned digit = (uint8_t)(*p - '0') <= 9 ? (uint8_t)(*p++ - '0') : 0;
+		unsigned digit = is_digit(*p) ? (uint8_t)(*p++ - '0') : 0;
 		if (__builtin_mul_overflow(*value, 10, value) ||
 			__builtin_add_overflow(*value, digit, value))
 			return false;
 	}
 	while (*p == '0')
 		p++;
-	return (uint8_t)(*p - '0') > 9;
+	return !is_digit(*p);
 }
 
 /* Converts a time to the unit in which this trace's times are read, rounding down. Returns false if
@@ -598,14 +579,14 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	const char *p = *at;
 	uint64_t value = 0;
 
-	if ((uint8_t)(*p - '0') > 9)
+	if (!is_digit(*p))
 		return false;
 	bool fits = bc_parse_decimal(&p, &value);
 	const char *bad = p;
-	while ((uint8_t)(*p - '0') <= 9)
+	while (is_digit(*p))
 		p++;
 	const char *point = *p == '.' ? p++ : NULL;
-	while (point != NULL && (uint8_t)(*p - '0') <= 9)
+	while (point != NULL && is_digit(*p))
 		p++;
 	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
@@ -619,7 +600,10 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 		bad = point;
 		unit = BC_UNIT_PS;
 	}
+	unsigned text_unit = unit;
 	fits = fits && scale(t, &value, &unit);
+	if (unit != text_unit)
+		line->dependence = BC_LINE_NEEDS_PREFIX;
 	*at = unit == BC_UNIT_TICK ? name : bc_tarmac_skip(bc_tarmac_word_end(name));
 	if (fits) {
 		t->tick = value;
@@ -637,7 +621,7 @@ static const char *parse_cpu(
 {
 	const char *p = at;
 	const char *end = bc_tarmac_word_end(at);
-	uint64_t cpu;
+	uint64_t cpu = UINT64_MAX;
 	bool is_cpu = at[0] == 'c' && at[1] == 'p' && at[2] == 'u';
 	bool is_numbered;
 
@@ -647,11 +631,14 @@ static const char *parse_cpu(
 		cpu <= UINT16_MAX)
 		is_numbered = number_plain_cpu(cpus, (uint16_t)cpu, &line->proc);
 	else if (is_cpu ||
-		 (is_component(at) && (has_time || is_known_cpu(cpus, at, (size_t)(end - at)))))
+		 (is_component(at) &&
+			 (has_time || find_name(cpus, bc_hash(at, (size_t)(end - at))) != NULL)))
 		is_numbered = number_cpu(cpus, at, (size_t)(end - at), &line->proc);
 	else
 		return at;
 	line->traits |= is_numbered ? BC_TRAIT_PROC : 0;
+	if (line->proc != cpu || !bc_is_space(*p))
+		line->dependence = BC_LINE_NEEDS_PREFIX;
 	return bc_tarmac_skip(end);
 }
 
@@ -693,6 +680,9 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 
 	at = parse_cpu(line, &t->cpus, at, has_time);
 	line->traits |= t->has_time ? BC_TRAIT_TIME : 0;
+	/* After a time, a name or a number would be a processor. */
+	if (t->has_time && !has_time && !is_component(at) && !is_digit(*at))
+		line->dependence = BC_LINE_NEEDS_PREFIX;
 	line->tick = t->tick;
 	line->unit = t->unit;
 	line->words = line->end = at;
@@ -775,6 +765,8 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 		}
 		const char *end = *line.end == '\n' ? line.end : bc_line_end(line.end);
 		p->entries[p->count].line = bc_tarmac_text(p->at, end);
+		p->entries[p->count].dependence = line.dependence;
+		p->entries[p->count].prefix = (uint32_t)(line.words - p->at);
 		p->count += line.made;
 		p->at = end + 1;
 	}
@@ -804,12 +796,12 @@ static bool is_typical_tarmac(const char *line, const struct bc_entry *entry)
 		       (has_unit || entry->reg.value.bytes >= 8);
 	if (entry->kind != BC_ENTRY_LINE)
 		return true;
-	if ((uint8_t)(*at - '0') <= 9 && has_unit) /* otherwise the unit is the previous line's */
+	if (is_digit(*at) && has_unit) /* otherwise the unit is the previous line's */
 		return true;
-	while ((uint8_t)(*at - '0') <= 9)
+	while (is_digit(*at))
 		at++;
 	at = bc_skip_spaces(at);
-	return memcmp(at, "cpu", 3) == 0 && (uint8_t)(at[3] - '0') <= 9;
+	return memcmp(at, "cpu", 3) == 0 && is_digit(at[3]);
 }
 
 static void get_notes(const void *state, struct bc_parse_notes *notes)

@@ -262,7 +262,7 @@ static bool parse_region(const char **at, unsigned bytes[REGION_BYTES])
 }
 
 /* Parses the address and bytes of an LD or ST line. Adjacent bytes form accesses of at most eight
- * bytes, split from the highest address down. */
+ * bytes, from the lowest address up. */
 static enum bc_tarmac_result parse_byte_row(
 	struct bc_tarmac_line *line, const char *at, unsigned type)
 {
@@ -274,19 +274,19 @@ static enum bc_tarmac_result parse_byte_row(
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!parse_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "expected 16 bytes: digits, .. or ##");
-	for (unsigned end = REGION_BYTES; end != 0;) {
+	for (unsigned i = 0, end; i < REGION_BYTES; i = end) {
 		uint64_t data = 0;
-		unsigned i = end;
-		if (bytes[i - 1] == REGION_UNUSED) {
-			end--;
-			continue;
-		}
-		bool is_known = bytes[i - 1] != REGION_UNKNOWN;
-		while (i != 0 && end - i < 8 && bytes[i - 1] != REGION_UNUSED &&
-			(bytes[i - 1] != REGION_UNKNOWN) == is_known)
-			data = data << 8 | (bytes[--i] & 0xFF);
-		add_access(line, &a, i, end - i, is_known, data);
+		bool is_known = bytes[i] != REGION_UNKNOWN;
 		end = i;
+		while (end < REGION_BYTES && end - i < 8 && bytes[end] != REGION_UNUSED &&
+			(bytes[end] != REGION_UNKNOWN) == is_known) {
+			data |= (uint64_t)(bytes[end] & 0xFF) << (end - i) * 8;
+			end++;
+		}
+		if (end == i)
+			end++; /* unused */
+		else
+			add_access(line, &a, i, end - i, is_known, data);
 	}
 	line->end = at;
 	/* No bytes were accessed, so there is no entry. */
@@ -321,6 +321,7 @@ enum bc_tarmac_result bc_tarmac_parse_continued(
 	p = bc_tarmac_skip(p);
 	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')
 		return BC_TARMAC_VERBATIM;
+	line->dependence = BC_LINE_CONTINUES;
 	enum bc_tarmac_result result = parse_byte_row(line, at, type);
 	if (result != BC_TARMAC_MALFORMED)
 		*access = type;

@@ -1,5 +1,5 @@
 /* A line of Tarmac while it is parsed: shared by formats/codec/tarmac.c and
- * formats/codec/tarmac_line.c. formats/codec/tarmac_print.c has the same limit. */
+ * formats/codec/tarmac_access.c. formats/codec/tarmac_print.c has the same limit. */
 #ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
@@ -24,6 +24,7 @@ struct bc_tarmac_line {
 	bc_traits traits; /* for each of its entries */
 	uint16_t proc;
 	uint8_t unit;
+	uint8_t dependence; /* enum bc_line_dependence */
 	uint64_t tick;
 	const char *words; /* after the time and processor */
 	const char *end;   /* parsed up to here, at most the newline */

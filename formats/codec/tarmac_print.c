@@ -1,8 +1,9 @@
 /* Prints entries as Tarmac.
  *
- * An entry read from Tarmac is printed as its original line, once for all entries of the line. Any
- * other entry is printed from its fields in the forms of ISPRAS Trace Matcher, with "cpu0" if it
- * has a processor:
+ * An entry read from Tarmac is printed as its original line, once for all entries of the line. In a
+ * part of a trace, which may lack the lines before it, its time and processor are written anew if
+ * they depend on those. A line that continues another is then printed from its fields. So is any
+ * entry of another format, in the forms of ISPRAS Trace Matcher, with "cpu0" if it has a processor:
  *
  *   12 clk MR4 00008034 000029b4                 a reference
  *   12 clk MW4 00008034 xxxxxxxx                 with unknown data
@@ -25,8 +26,9 @@
 
 struct tarmac_printer {
 	uint64_t ticks;  /* next tick for an entry without a time */
-	uint64_t number; /* of the last line that was printed verbatim */
+	uint64_t number; /* of the last line that was printed, with all of its entries */
 	bool has_number;
+	bool is_part;
 };
 
 static char *write_address(char *out, const struct bc_entry *entry)
@@ -192,29 +194,50 @@ static int print_fields(struct tarmac_printer *t, struct bc_print *p, const stru
 	return 0;
 }
 
+/* Prints an entry that has a line. */
+static int print_line(struct tarmac_printer *t, struct bc_print *p, const struct bc_entry *entry)
+{
+	struct bc_text line = entry->line;
+	char *out = p->out + p->used;
+
+	if (t->is_part && entry->dependence == BC_LINE_CONTINUES)
+		return print_fields(t, p, entry);
+	if (t->is_part && entry->dependence == BC_LINE_NEEDS_PREFIX) {
+		out = write_time(out, entry, entry->tick);
+		line.at += entry->prefix;
+		line.bytes -= entry->prefix;
+	}
+	out = bc_write_text(out, line);
+	*out++ = '\n';
+	p->used = (size_t)(out - p->out);
+	t->number = entry->number;
+	t->has_number = true;
+	return 0;
+}
+
 static int print_tarmac(void *state, struct bc_print *p)
 {
 	struct tarmac_printer *t = state;
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
-		if (entry->line.bytes != 0 || entry->kind == BC_ENTRY_LINE) {
-			char *out = bc_write_text(p->out + p->used, entry->line);
-			*out++ = '\n';
-			p->used = (size_t)(out - p->out);
-			t->number = entry->number;
-			t->has_number = true;
-			continue;
-		}
-		/* It is part of the line just printed. */
-		if (entry->is_continued && t->has_number && t->number == entry->number)
-			continue;
-		int rc = print_fields(t, p, entry);
+		int rc = 0;
+		if (entry->line.bytes != 0 || entry->kind == BC_ENTRY_LINE)
+			rc = print_line(t, p, entry);
+		else if (!entry->is_continued || !t->has_number || t->number != entry->number)
+			rc = print_fields(t, p, entry);
 		if (rc != 0)
 			return rc;
 	}
 	return 0;
 }
 
+static void start_tarmac(void *state, const struct bc_format_options *options)
+{
+	struct tarmac_printer *t = state;
+
+	t->is_part = options->is_part;
+}
+
 const struct bc_printer bc_tarmac_printer = {
-	.state_bytes = sizeof(struct tarmac_printer), .print = print_tarmac};
+	.state_bytes = sizeof(struct tarmac_printer), .init = start_tarmac, .print = print_tarmac};

@@ -158,6 +158,13 @@ struct bc_kernel_event {
 	struct bc_text rest; /* everything after the tag and time, verbatim, without the newline */
 };
 
+/* How a line depends on those before it */
+enum bc_line_dependence {
+	BC_LINE_IS_ALONE,
+	BC_LINE_NEEDS_PREFIX, /* for its time or its unit, or the number of a processor's name */
+	BC_LINE_CONTINUES,    /* what the previous line began */
+};
+
 struct bc_entry {
 	uint8_t kind;     /* enum bc_entry_kind */
 	uint8_t attr;     /* memory type */
@@ -178,8 +185,10 @@ struct bc_entry {
 	uint32_t epoch; /* epoch of `tick`: the clock restarts with each epoch */
 	uint8_t sample[BC_SAMPLE_BYTES];
 	bool has_delta;
-	bool is_inexact;   /* `tick` is a lower bound: an unknown number of ticks came before it */
-	bool is_continued; /* made from the same line as the previous entry */
+	bool is_inexact;    /* `tick` is a lower bound: an unknown number of ticks came before it */
+	bool is_continued;  /* made from the same line as the previous entry */
+	uint8_t dependence; /* of its line: enum bc_line_dependence */
+	uint32_t prefix;    /* bytes of the line before its words: its time and processor */
 	/* The whole input line without its newline, for a format that cannot be rewritten from the
 	 * fields (Tarmac); otherwise empty. */
 	struct bc_text line;
@@ -242,6 +251,8 @@ static inline void bc_entry_reference(
 	entry->has_delta = false;
 	entry->is_inexact = false;
 	entry->is_continued = false;
+	entry->dependence = BC_LINE_IS_ALONE;
+	entry->prefix = 0;
 	entry->line.at = NULL;
 	entry->line.bytes = 0;
 }

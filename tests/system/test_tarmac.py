@@ -60,7 +60,7 @@ def test_times_of_different_units_are_merged_by_real_time(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     words = [line.split() for line in done.stdout.decode().splitlines()]
     equal([" ".join(w[:2] if len(w) == 5 else w[:1]) for w in words],
-          ["999 ps", "1 ns", "1000 ps", "0.0015us", "2 ns", "2500 ps", "3 ns", "0.003us", "3001 ps"], "order")
+          ["999 ps", "1000 ps", "1000 ps", "0.0015us", "2000 ps", "2500 ps", "3000 ps", "0.003us", "3001 ps"], "order")
 
 
 def test_traces_of_different_units_and_fields_are_compared(tmp):

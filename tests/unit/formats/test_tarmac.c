@@ -289,16 +289,18 @@ static const struct {
 	{"7 ns LD 00000300  ........ ........ 00000800 ........     0000000300    NM ISH INC",
 		"7 ns MEMREAD 304 4 800"},
 	{"7 ns LD 7ff80fe0 ........ 44444444 ........ 2222..11    S:007ff80fe0    nGnRnE OSH",
-		"7 ns MEMREAD 7ff80fe8 4 44444444; 7 ns MEMREAD 7ff80fe2 2 2222; "
-		"7 ns MEMREAD 7ff80fe0 1 11"},
+		"7 ns MEMREAD 7ff80fe0 1 11; 7 ns MEMREAD 7ff80fe2 2 2222; "
+		"7 ns MEMREAD 7ff80fe8 4 44444444"},
 	{"7 ns ST 0010000 66656463 62613938 37363534 33323130 S:0000010000 nGnRnE OSH",
-		"7 ns MEMWRITE 10008 8 6665646362613938; 7 ns MEMWRITE 10000 8 3736353433323130"},
+		"7 ns MEMWRITE 10000 8 3736353433323130; 7 ns MEMWRITE 10008 8 6665646362613938"},
+	{"7 ns ST 0010000 ........ 62613938 37363534 33323130",
+		"7 ns MEMWRITE 10000 8 3736353433323130; 7 ns MEMWRITE 10008 4 62613938"},
 	{"7 ns ST b0000000  ........ ........ ........ ..##..65",
-		"7 ns MEMWRITE b0000002 1 unknown; "
-		"7 ns MEMWRITE b0000000 1 65"},
+		"7 ns MEMWRITE b0000000 1 65; "
+		"7 ns MEMWRITE b0000002 1 unknown"},
 	{"7 ns ST b0000000 ##12#### ........ ........ ........",
-		"7 ns MEMWRITE b000000f 1 unknown; 7 ns MEMWRITE b000000e 1 12; "
-		"7 ns MEMWRITE b000000c 2 unknown"},
+		"7 ns MEMWRITE b000000c 2 unknown; 7 ns MEMWRITE b000000e 1 12; "
+		"7 ns MEMWRITE b000000f 1 unknown"},
 	/* Registers. */
 	{"14 clk R r8 00000000", "14 clk [r8] [00000000]"},
 	{"14 clk cpu0 R cpsr 20000000 __C_", "14 clk cpu0 [cpsr] [20000000]"},
