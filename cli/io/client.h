@@ -144,8 +144,7 @@ void bc_response_write_json(struct bc_output *output, const struct bc_response *
  * allocated text, or NULL if out of memory. */
 char *bc_client_query(const char *path, json_t *object);
 
-/* Percent-encodes `text` for a path or a query. Returns allocated text, or NULL if out of memory.
- */
+/* Percent-encodes `text` for a path or a query. Returns allocated text; NULL: out of memory. */
 char *bc_client_encode(const char *text);
 
 #endif

@@ -134,6 +134,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		file->is_regular = true;
 		file->bytes = (uint64_t)st.st_size;
 		file->is_written = file->is_partial && bc_is_being_written(file->fd);
+		file->is_killed = bc_segment_path_is_killed(path, file->fd);
 	}
 	int rc = open_input(file, wanted);
 	/* Compressed data is not seekable. */

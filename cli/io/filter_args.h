@@ -79,8 +79,7 @@ static inline bool bc_filter_args_has(int letter)
 }
 
 /* Parses the value in `optarg` of one of these options. On an invalid value it prints an error that
- * names both, and returns false. Only --type and --proc may be repeated; their values are combined.
- */
+ * names both, and returns false. Only --type and --proc may be repeated: values are combined. */
 bool bc_filter_args_option(
 	struct bc_filter_args *args, const struct bc_console *console, int letter);
 

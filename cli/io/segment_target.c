@@ -5,8 +5,7 @@
  * that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event. Where the
  * source's clock restarts, or another recording begins, an epoch begins. Epoch numbers only grow.
  *
- * Times of day come from the source's chunks; without these, they count from the time of opening.
- */
+ * Times of day come from the source's chunks; without these, they count from the opening. */
 #include "cli/io/segment_target.h"
 
 #include <errno.h>

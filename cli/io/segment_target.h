@@ -7,8 +7,7 @@
  *
  * The segment is a new recording: it has a new id, and its records are numbered from 0 without
  * holes. Ticks, epochs, times of day, gaps, marks and triggers are taken from the entries. The
- * header is copied from the source if it has one; its metadata names the source (struct bc_origin).
- */
+ * header is copied from the source's, if any; its metadata names the source (struct bc_origin). */
 #ifndef BC_CLI_IO_SEGMENT_TARGET_H
 #define BC_CLI_IO_SEGMENT_TARGET_H
 
@@ -41,8 +40,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 
 /* Adds entries, which must be references or events. `source` is their trace; `moment` relates their
  * ticks to the time of day. Returns the number of entries added. If it is less than `count`, `err`
- * describes the problem with the next entry, or is empty if writing failed; the end reports that.
- */
+ * describes the problem with the next entry, or is empty if writing failed, reported at the end. */
 size_t bc_segment_target_add(struct bc_segment_target *target, const struct bc_entry *entries,
 	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160]);
 

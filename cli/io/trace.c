@@ -1,8 +1,7 @@
 /* The files of an input, one after another. Of a fault, the first messages of a file are printed
  * and the rest is counted; every fault makes `exit` worse. Files that were deleted since they were
  * listed are skipped, but the segments of all files are one sequence (bc_sequence_check), which
- * also finds what is missing between two files, and before a file of which nothing could be read.
- */
+ * also finds what is missing between files, and before one of which nothing could be read. */
 #include "cli/io/trace.h"
 
 #include <errno.h>
@@ -128,6 +127,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 		return rc;
 	}
 	t->options.is_partial = t->file.is_partial;
+	t->options.is_killed = t->file.is_killed;
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
 	if (error == -ENOTSUP)

@@ -285,8 +285,7 @@ static enum bc_exit add_text(struct request *r, const char *name, const char *va
 	return BC_EXIT_USAGE;
 }
 
-/* Returns a member of the body, which create() makes if it does not exist; NULL if out of memory.
- */
+/* Returns a member of the body, which create() makes if need be; NULL if out of memory. */
 static json_t *body_member(struct request *r, const char *name, json_t *(*create)(void))
 {
 	json_t *member = json_object_get(r->body, name);

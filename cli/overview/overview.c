@@ -499,8 +499,7 @@ static uint32_t next_absence(const struct drawing *d, const struct bc_overview_s
 		       : UINT32_MAX;
 }
 
-/* Keeps the loss of a unit without records for the next one. It does not move the end of a column.
- */
+/* Keeps the loss of a unit without records for the next one. It moves no column's end. */
 static void keep_loss(
 	struct drawing *d, const struct unit *u, const struct moment *at, struct bc_loss loss)
 {

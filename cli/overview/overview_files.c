@@ -599,8 +599,7 @@ static void add_hole(
 					   .what = bc_missing_write(what, missing)});
 }
 
-/* Reports the missing segments. Next to an unreadable segment, their number of records is unknown.
- */
+/* Reports the missing segments. Next to an unreadable one, their number of records is unknown. */
 static int report_holes(struct bc_overview *o)
 {
 	size_t room = (size_t)o->segment_count + o->file_count + 1;

@@ -7,8 +7,7 @@
  *
  * Bins are by time of day, rates by the bus clock. Both pass equally fast within a chunk, but each
  * chunk starts when it arrived: a delay leaves a pause before the chunk and makes it overlap the
- * next one. So where two chunks meet, the difference is added to the durations of the bins there.
- */
+ * next one. So where two chunks meet, the difference is added to the bins' durations there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -317,8 +317,7 @@ out:
 	return code;
 }
 
-/* Searches a trace of any format from its start to its end, and before that for the last matches.
- */
+/* Searches a trace of any format from start to end, and before that for the last matches. */
 static void find_in_stream(struct find *find, const char *path)
 {
 	struct stream s = {.find = find, .path = path};

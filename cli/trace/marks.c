@@ -231,6 +231,21 @@ static bool read_chunk(struct marks *m, uint32_t row)
 	return m->has_records || bc_segment_file_read_header(&m->files.file, row, &m->chunk);
 }
 
+/* Lists the gap at the end of a recording that was killed. */
+static void print_last_gap(struct marks *m)
+{
+	const struct bc_segment_file *file = &m->files.file;
+	struct bc_recording_end end;
+	uint32_t row = file->table.count - 1;
+
+	if (file->table.count != 0 && bc_segment_path_is_killed(file->path, file->table.fd) &&
+		is_in_time(m, row) && read_chunk(m, row) && !bc_recording_end_find(&end, &m->chunk))
+		print_event(m, row,
+			&(struct bc_event){.kind = BC_EVENT_GAP,
+				.cause = BC_GAP_CRASH,
+				.position = m->chunk.info.records});
+}
+
 static void list_files(struct marks *m)
 {
 	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
@@ -247,6 +262,7 @@ static void list_files(struct marks *m)
 			for (uint32_t e = 0; e < m->chunk.info.events; e++)
 				print_event(m, row, &m->chunk.events[e]);
 		}
+		print_last_gap(m);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "cli/io/file.h"
 #include "cli/io/give_way.h"
 #include "cli/term/options.h"
+#include "formats/recording/segments.h"
 #include "formats/segment/recover.h"
 
 static const struct bc_usage_option options[] = {
@@ -132,6 +133,7 @@ static enum bc_exit run_recover(const struct job *job)
 {
 	struct bc_recovered recovered;
 	struct bc_segment_name fallback;
+	char boot_id[BC_BOOT_ID_BYTES];
 
 	if (!is_recoverable(job))
 		return BC_EXIT_FAILED;
@@ -143,9 +145,12 @@ static enum bc_exit run_recover(const struct job *job)
 	if (dir >= 0) {
 		bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
 				bc_segment_name_read(&fallback, basename(job->out));
+		bool is_killed = bc_segment_path_is_killed(job->in, in);
+		bc_boot_id_read(boot_id);
 		int rc = bc_recover(&recovered, in, dir, basename(job->out),
 			&(struct bc_recover_options){
 				.fallback = has_name ? &fallback : NULL,
+				.boot_id = is_killed ? boot_id : NULL,
 			});
 		code = finish_recover(job, &recovered, rc);
 		close(dir);

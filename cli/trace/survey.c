@@ -2,8 +2,7 @@
  * file has twice counts once (sequence_check). Of a sealed segment, chunks without events are rows
  * of the index; they are not read at all.
  *
- * Other files: three ways to count what a file consists of: frames, records of one size, entries.
- */
+ * Other files: three ways to count what a file has: frames, records of one size, entries. */
 #include "cli/trace/survey.h"
 
 #include <errno.h>
@@ -269,8 +268,7 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 		if (!file->is_regular)
 			info->bytes = bc_segment_reader_offset(reader);
 	}
-	/* It was killed, and recovery will say so: see recording_summary. */
-	if (file->is_partial && !file->is_written && !info->has_end && !info->is_sealed) {
+	if (file->is_killed && !info->has_end) {
 		info->losses.gaps[BC_GAP_CRASH]++;
 		info->losses.inexact[BC_GAP_CRASH]++;
 	}

@@ -252,8 +252,10 @@ struct chunk_state {
 	uint32_t event;  /* and events from this one on */
 	uint64_t tick;   /* of the previous record */
 	bool is_inexact; /* `tick` is only a lower bound */
-	bool has_epoch;
+	bool has_epoch;  /* a chunk has been returned */
 	uint32_t epoch;
+	bool has_end;              /* of the recording */
+	struct bc_chunk_info last; /* returned chunk */
 	struct bc_sequence_check own;
 	struct bc_sequence_check *sequence;
 	struct duplicates duplicates;
@@ -470,6 +472,23 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 		"no index: the segment was cut off or is not sealed; all whole chunks were read");
 }
 
+/* Adds a gap after the last chunk, of which nothing else is left, unless it has the end. */
+static void add_last_gap(struct bc_reader *r, struct chunk_state *c)
+{
+	struct bc_chunk_info *info = &c->chunk.info;
+
+	if (!c->has_epoch || c->has_end || !is_needed(r, &c->last))
+		return;
+	*info = c->last;
+	c->chunk.events[0] = (struct bc_event){
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_CRASH, .position = info->records};
+	info->events = 1;
+	c->event = 0;
+	c->next = info->records;
+	c->tick = info->last_tick;
+	c->has_chunk = true;
+}
+
 /* Reads the next chunk. Returns 1 for a fault, 0, or a negative errno. */
 static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
@@ -513,6 +532,8 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		return rc < 0 ? rc : 0;
 	}
 	c->is_over = true;
+	if (r->options.is_killed)
+		add_last_gap(r, c);
 	return end_segment(r, c, batch);
 }
 
@@ -542,8 +563,7 @@ static void add_chunk_event(struct bc_reader *r, const struct chunk_state *c,
 	entry->is_inexact = c->is_inexact;
 }
 
-/* An anchor holds the tick of a record without a delta. The first record's tick is in the
- * header. */
+/* An anchor holds the tick of a record without a delta. The first one's is in the header. */
 static void apply_anchor(struct chunk_state *c, const struct bc_event *anchor, uint32_t time)
 {
 	if (time != BC_TIME_NONE)
@@ -564,6 +584,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
 		c->has_epoch = true;
 		c->epoch = info->epoch;
+		c->last = *info;
 	}
 	batch->chunk_info = info;
 	while (batch->count < READER_ENTRIES && batch->run.count == 0) {
@@ -577,6 +598,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 				apply_anchor(c, event, time);
 			else if (event->kind < BC_EVENT_END) /* that describes the file */
 				add_chunk_event(r, c, batch, event, time);
+			c->has_end = c->has_end || event->kind == BC_EVENT_END;
 			continue;
 		}
 		if (c->next == info->records) {
@@ -799,8 +821,7 @@ static void find_whole(const struct bc_reader *r, struct block_state *b)
 	b->whole = at;
 }
 
-/* Reads until there is a whole line or record, or the input ends. Returns 1 for a fault, otherwise
- * 0. */
+/* Reads until there is a whole line or record, or the input ends. Returns 1 for a fault, else 0. */
 static int fill_block(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	while (b->start == b->whole) {

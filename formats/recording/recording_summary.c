@@ -218,6 +218,17 @@ static bool is_left_open(const struct bc_recording_summary *s)
 	       (bc_segment_path_is_partial(s->path) || s->header.sequence != 0);
 }
 
+/* True if a daemon has locked the directory. */
+static bool is_in_use(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is_locked = fd >= 0 && bc_is_being_written(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is_locked;
+}
+
 /* Adds what the newest segment says. */
 static void add_newest(struct reader *r)
 {
@@ -228,6 +239,9 @@ static void add_newest(struct reader *r)
 		s->is_written = bc_is_being_written(r->newest.table.fd);
 	if (r->is_countable && bc_segment_file_load(&r->newest) == 0)
 		add_newest_rows(r);
+	/* Between two segments, none is being written. */
+	if (is_left_open(s) && !s->is_open)
+		s->is_written = is_in_use(r->dir_fd);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
 	else if (is_left_open(s))

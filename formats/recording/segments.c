@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/atomic_file.h"
 #include "formats/base/text.h"
 #include "formats/bus/tick_time.h"
 #include "formats/segment/segment_index.h"
@@ -47,6 +49,21 @@ bool bc_segment_path_find(char *path)
 	if (access(path, F_OK) == 0 || errno != ENOENT)
 		return true;
 	return seal_path(path) && access(path, F_OK) == 0;
+}
+
+bool bc_segment_path_is_killed(const char *path, int fd)
+{
+	char next[PATH_MAX];
+	struct bc_segment_name name;
+	size_t at = (size_t)(basename(path) - path);
+
+	if (!bc_segment_name_read(&name, path + at) || !name.is_partial ||
+		bc_is_being_written(fd) || at + BC_SEGMENT_NAME_MAX > sizeof(next))
+		return false;
+	name.segment++;
+	memcpy(next, path, at);
+	bc_segment_name_write(next + at, &name);
+	return !bc_segment_path_find(next);
 }
 
 bool bc_segment_path_span(struct bc_segment_span *span, const char *path)
@@ -164,11 +181,14 @@ int bc_segment_file_load(struct bc_segment_file *f)
 {
 	const struct bc_chunk_table_io io = {f, on_damage, on_pace};
 	int fd = f->table.fd;
+	struct stat st;
 
 	if (f->has_table)
 		return 0;
 	int rc = bc_chunk_table_load(&f->table, fd, &io);
 	f->has_table = rc == 0;
+	if (rc == 0 && fstat(fd, &st) == 0 && st.st_size == 0)
+		on_damage(f, &(struct bc_segment_damage){.is_torn = true, .what = "empty file"});
 	if (rc == 0)
 		return 0;
 	bc_chunk_table_free(&f->table);
@@ -406,8 +426,7 @@ bool bc_segments_open(struct bc_segments *r, int at, const struct bc_page_query 
 
 	if (r->at == at)
 		return true;
-	/* Of copies with the names of segments, the first one is used, also by a search from the
-	 * end. */
+	/* Of copies with names of segments, the first is used, also by a search from the end. */
 	if (may_be_copy(r, at))
 		(void)bc_segments_open(r, at - 1, query);
 	close_item(r);

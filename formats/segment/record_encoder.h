@@ -4,8 +4,7 @@
  * record and by field, where LZ4 looks at every byte. docs/encoder.md explains the method.
  *
  * Each level makes smaller blocks than the one before it, on records that suit the encoder, and
- * from BC_LEVEL_FAST on it takes longer. Other records are left to LZ4.
- */
+ * from BC_LEVEL_FAST on it takes longer. Other records are left to LZ4. */
 #ifndef BC_FORMATS_SEGMENT_RECORD_ENCODER_H
 #define BC_FORMATS_SEGMENT_RECORD_ENCODER_H
 

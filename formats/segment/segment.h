@@ -11,8 +11,7 @@
  *     skippable 0x184D2A52: index and trailer
  *
  * This module encodes and decodes frames, chunks, index and trailer.
- * formats/segment/segment_writer.h and formats/segment/segment_reader.h write and read the files.
- */
+ * formats/segment/segment_writer.h and segment_reader.h write and read the files. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_H
 #define BC_FORMATS_SEGMENT_SEGMENT_H
 

@@ -56,6 +56,11 @@ bool bc_metadata_merge(
 /* 32 hexadecimal digits and the terminating zero. */
 #define BC_BOOT_ID_BYTES 33
 
+/* Reads the kernel's id of the current boot, which distinguishes a crash from a power cut; the
+ * empty string if it is unknown. The service cannot see /proc/sys, so its unit passes the id in
+ * BUSCAPD_BOOT_ID. */
+void bc_boot_id_read(char out[BC_BOOT_ID_BYTES]);
+
 struct bc_segment_header {
 	uint32_t version; /* reading: the file's; writing: ignored */
 	char recording[BC_RECORDING_ID_MAX];

@@ -157,6 +157,14 @@ def test_what_the_end_of_a_killed_recording_lost_is_unknown_before_and_after_its
     equal((file["count"], file["exact"], list(file["causes"])), (1, False, ["crash"]), "info FILE")
     report = json.loads(run(BUSCAP, "report", "--json", out).stdout)["overview"]["recordings"][0]
     equal((report["gaps"], report["lost"], report["inexact_gaps"]), (1, 0, 1), "report")
+    for command in (["marks", out], ["cut", "-o", tmp / "cut.byu.lz4", out], ["recover", "-o", tmp / "copy.byu.lz4", path]):
+        assert run(BUSCAP, *command).returncode in (0, 3), command
+    for files in ([out], [tmp / "cut.byu.lz4"], [tmp / "copy.byu.lz4"]):
+        marks = [json.loads(line) for line in run(BUSCAP, "marks", "-j", *files).stdout.splitlines()]
+        equal([(one["kind"], one["cause"], one["lost"], one["exact"]) for one in marks], [("gap", "crash", 0, False)], files)
+        equal(marks[0]["number"], row["records"], files)
+        events = json.loads(run(BUSCAP, "stats", "-j", *files).stdout)["events"]
+        equal((events["gaps"], events["lost"], events["inexact"]), (1, 0, 1), files)
     # The daemon does not read the whole file: it says nothing, rather than that nothing was lost.
     with Daemon("--source", "sim:rate=1", "--set", "recording.record=on-demand", "-o", tmp / "live", socket=tmp / "s") as daemon:
         daemon.wait_ready()
