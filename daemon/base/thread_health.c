@@ -80,8 +80,8 @@ static void log_stall(const struct bc_thread_health_seen *stuck, const char *dir
 		is_watched
 			? "%s hangs: %s%s%s%s%s for %.0f s, since %s; the watchdog is not notified "
 			  "until it continues, so that systemd restarts buscapd"
-			: "%s hangs: %s%s%s%s%s for %.0f s, since %s; nothing is written until it "
-			  "continues, and a live source loses samples when the buffer is full",
+			: "%s hangs: %s%s%s%s%s for %.0f s, since %s; if the buffer "
+			  "fills up before it continues, a live source loses samples",
 		stuck->who, stuck->what, has_file ? " " : "", has_file ? dir : "",
 		has_file ? "/" : "", stuck->file, seconds_since(stuck->since_ns), since);
 }

@@ -53,9 +53,6 @@
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
 
-/* A call that takes this long is in the status. */
-#define BUSY_NS UINT64_C(5000000000)
-
 /* When stopping, the buffer is given up if the disk accepts nothing for this long, and the log says
  * after WARN_SECONDS that it waits. Counted in timer ticks, not clock time: while the process is
  * suspended, the writer is too. */
@@ -140,10 +137,7 @@ static struct bc_status status_of(void *context)
 	struct bc_daemon *d = context;
 	struct bc_status status = bc_recorder_status(d->recorder);
 
-	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
-
 	status.rates = d->rates;
-	bc_thread_health_text(status.busy, &longest, BUSY_NS);
 	status.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9;
 	status.dropped_log_lines = bc_log_dropped();
 	status.commands_waiting = bc_hook_waiting(d->hook);
@@ -203,8 +197,7 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 				.disk_low = {d->disk_alarm.is_low, left}});
 }
 
-/* On a terminal, while this process is in its foreground: a job in the background leaves it alone.
- */
+/* On a terminal, while this process is in its foreground: a background job leaves it alone. */
 static void show_status(const struct bc_daemon *d, const struct bc_status *status)
 {
 	char words[BC_SERVICE_TEXT_MAX] = "";
@@ -967,29 +960,6 @@ static int init_loop(uv_loop_t *loop)
 	return rc;
 }
 
-/* Reads the kernel's id of the current boot, which distinguishes a crash from a power cut: 32
- * hexadecimal digits, or the empty string if it is unknown. The service cannot see /proc/sys, so
- * its unit passes the id in BUSCAPD_BOOT_ID. */
-static void read_boot_id(char out[BC_BOOT_ID_BYTES])
-{
-	char buffer[64];
-	const char *text = getenv("BUSCAPD_BOOT_ID");
-	size_t n = 0;
-
-	if (text == NULL) {
-		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-		ssize_t bytes = fd >= 0 ? read(fd, buffer, sizeof(buffer) - 1) : 0;
-		buffer[bytes > 0 ? bytes : 0] = '\0';
-		if (fd >= 0)
-			close(fd);
-		text = buffer;
-	}
-	for (; *text != '\0' && n < BC_BOOT_ID_BYTES - 1; text++)
-		if (strchr("0123456789abcdef", *text) != NULL)
-			out[n++] = *text;
-	out[n == BC_BOOT_ID_BYTES - 1 ? n : 0] = '\0';
-}
-
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_config *config)
 {
 	struct bc_daemon *d;
@@ -1014,7 +984,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 	/* People read the summary in the log. */
 	d->prints_status = options->json || (options->once && !isatty(STDOUT_FILENO));
 	d->exit_code = BC_EXIT_FAILED;
-	read_boot_id(d->boot_id);
+	bc_boot_id_read(d->boot_id);
 	bc_log_set_level(config->log_level);
 	bc_signals_block();
 	start_thread_pool(d);

@@ -9,8 +9,7 @@
  *
  * A recording has four phases: start_recording(), end_recording(), on_session_ending(), which the
  * session calls, and on_recording_ended(), when it is sealed. If the source ends, so does the
- * session: end_recording() is not called, and the counts are those when the recording is sealed.
- */
+ * session: end_recording() is not called, and the counts are those when it is sealed. */
 #include "daemon/recorder/recorder.h"
 
 #include <assert.h>
@@ -43,6 +42,9 @@
 /* A loss is blamed on a thread that has been in one call for at least this long. */
 #define BUSY_NS UINT64_C(100000000)
 
+/* The disk is stuck if one call takes this long. */
+#define STUCK_NS UINT64_C(5000000000)
+
 struct bc_recorder {
 	struct bc_recorder_options options;
 	struct bc_mapping mapping;
@@ -74,6 +76,7 @@ struct bc_recorder {
 	struct {
 		const char *state; /* initially "idle" */
 		bool is_stuck;
+		char busy[BC_THREAD_HEALTH_TEXT_MAX]; /* the thread for which it is; or "" */
 		char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
 		int board_state; /* initially -1 */
 		uint64_t board_unplugs;
@@ -235,15 +238,18 @@ static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
 static void emit_disk(struct bc_recorder *r)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
+	struct bc_thread_health_seen longest = bc_recorder_longest_activity(r);
+	const char *busy = bc_thread_health_text(r->emitted.busy, &longest, STUCK_NS);
+	bool is_stuck = stats->is_stuck || busy[0] != '\0';
 	bool is_new = strcmp(stats->error, r->emitted.disk_error) != 0;
 
-	if (stats->is_stuck == r->emitted.is_stuck && !is_new)
+	if (is_stuck == r->emitted.is_stuck && !is_new)
 		return;
-	r->emitted.is_stuck = stats->is_stuck;
+	r->emitted.is_stuck = is_stuck;
 	memcpy(r->emitted.disk_error, stats->error, sizeof(r->emitted.disk_error));
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_DISK,
-			.disk = {
-				stats->is_stuck, stats->is_stuck || is_new ? stats->error : NULL}});
+	if (stats->is_stuck || !is_stuck)
+		busy = is_stuck || is_new ? stats->error : NULL;
+	emit(r, &(struct bc_live_event){.kind = BC_LIVE_DISK, .disk = {is_stuck, busy}});
 }
 
 /* Emits events for everything that changes by itself, except gaps. */
@@ -1022,6 +1028,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.has_flight = has_flight(r) && !r->is_over,
 		.flight = flight_of(r),
 		.triggers = r->triggers.count,
+		.busy = r->emitted.busy,
 	};
 }
 

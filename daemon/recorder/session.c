@@ -467,8 +467,7 @@ static void time_new_segment(struct bc_session *s)
 }
 
 /* Starts the duration again, from now, if the writer has cut the segment by size. The report may be
- * late: a segment cut here since then has its own timer. Multiples of the interval stay the same.
- */
+ * late: a segment cut here since has its own timer. Multiples of the interval stay the same. */
 static void time_cut_by_size(struct bc_session *s, uint64_t first_record)
 {
 	if (first_record < s->untimed_from ||

@@ -4,8 +4,7 @@
  *
  * Recordings start and end in it with bc_session_start_recording() and
  * bc_session_finish_recording(). With ends_with_recording (files and --once), it ends when its
- * source, a limit or its owner ends the recording; received records are still written and sealed.
- */
+ * source, a limit or its owner ends the recording; received records are still sealed. */
 #ifndef BC_DAEMON_RECORDER_SESSION_H
 #define BC_DAEMON_RECORDER_SESSION_H
 

@@ -85,8 +85,8 @@ struct bc_status {
 	unsigned clients;
 	uint64_t dropped_log_lines;
 	double uptime_s;
-	char busy[BC_THREAD_HEALTH_TEXT_MAX]; /* a thread in one call for 5 s; or "" */
-	const char *mode;                     /* bc_record_mode_name() */
+	const char *busy; /* a thread in one call for 5 s; or "" */
+	const char *mode; /* bc_record_mode_name() */
 	bool has_flight;
 	struct bc_status_flight flight; /* if has_flight */
 	unsigned triggers;              /* armed */

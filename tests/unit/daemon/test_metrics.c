@@ -62,6 +62,7 @@ static void set_up(struct fixture *f)
 	strcpy(f->report.file, "a.byu.lz4");
 	strcpy(f->report.error, "No space left on device");
 	f->status = (struct bc_status){.state = "recording",
+		.busy = "",
 		.mode = "flight",
 		.source_kind = "usb",
 		.source_name = "usb\"\n\\",
@@ -100,7 +101,7 @@ static bool has_line(const char *text, const char *line)
 
 TEST_F(a_call_that_takes_long_is_a_stuck_disk)
 {
-	strcpy(f->status.busy, "the sealer: syncing X since T");
+	f->status.busy = "the sealer: syncing X since T";
 	char *text = bc_metrics_write(&f->status);
 
 	assert_true(has_line(text, "buscapd_disk_stuck 1"));

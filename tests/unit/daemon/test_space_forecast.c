@@ -14,6 +14,7 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
+	f->status.busy = "";
 	f->stats.is_checked = true;
 	f->stats.is_free_known = true;
 	f->stats.free_bytes = 1000 * MB;
