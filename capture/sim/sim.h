@@ -14,8 +14,7 @@
  * and the positions of losses and corruption also depend on the `samples_max` of each call. The
  * same sequence of samples_max gives the same bytes. docs/board-protocol.md describes the frames.
  * With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;
- * with one, the header's processor id is 0. The first sequence number is 0; the first tick is not.
- */
+ * with one, the header's processor id is 0. The first sequence number is 0, the first tick not. */
 #ifndef BC_CAPTURE_SIM_SIM_H
 #define BC_CAPTURE_SIM_SIM_H
 

@@ -1,8 +1,7 @@
 /* Turns transfers into pieces for the sink, with their arrival times.
  *
  * Invariant: at most one break is open. Any number of faults with no data in between are one break,
- * with the worst of their causes; it closes, with its duration, before the next data is passed on.
- */
+ * with the worst of their causes; it closes, with its duration, before more data is passed on. */
 #include "capture/usb/usb_framer.h"
 
 #include <assert.h>

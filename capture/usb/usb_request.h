@@ -44,8 +44,7 @@ struct bc_usb_target {
 struct bc_usb_request;
 
 /* Called when a request has finished. `status` is 0, -EPIPE if the board does not know the request,
- * -ETIMEDOUT, -ENODEV, -ECANCELED or another negative errno. `data` is the answer, `count` bytes.
- */
+ * -ETIMEDOUT, -ENODEV, -ECANCELED or another negative errno. `data`: the answer, `count` bytes. */
 typedef void (*bc_usb_request_cb)(
 	void *context, enum bc_usb_request_id id, int status, const uint8_t *data, unsigned count);
 

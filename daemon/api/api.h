@@ -2,8 +2,7 @@
  * its machine-readable form.
  *
  *     struct bc_api api = {...};
- *     struct bc_server_options options = {.context = &api, .request = bc_api_request, ...};
- */
+ *     struct bc_server_options options = {.context = &api, .request = bc_api_request, ...}; */
 #ifndef BC_DAEMON_API_API_H
 #define BC_DAEMON_API_API_H
 

@@ -43,8 +43,7 @@ void bc_history_poll(
 	struct bc_history *history, const uint64_t figures[BC_HISTORY_FIGURES], uint64_t boot_ns);
 
 /* Returns the complete intervals as a line of JSON of less than 512 KiB, which the caller frees;
- * NULL if out of memory. boot_ns and wall_ns are the same moment in bc_boot_ns() and bc_wall_ns().
- */
+ * NULL if out of memory. boot_ns and wall_ns: the same moment in bc_boot_ns() and bc_wall_ns(). */
 char *bc_history_write(const struct bc_history *history, uint64_t boot_ns, int64_t wall_ns);
 
 #endif

@@ -21,8 +21,7 @@
 #include "formats/http/server.h"
 
 /* The CPU time for taps is limited by a token bucket: it gains 1/SHARE of the elapsed time, up to
- * BUDGET_MAX_NS, and loses what taps use. While it is not above 0, records are skipped unexamined.
- */
+ * BUDGET_MAX_NS, and loses what taps use. Unless it is above 0, records are skipped unexamined. */
 #define SHARE         20
 #define BUDGET_MAX_NS INT64_C(2000000)
 

@@ -12,8 +12,7 @@
  * lost. A line without fields is written to standard error, also if that is the journal: there, the
  * journal knows the line's unit even if the process has ended before it is read.
  *
- * Without the thread (before bc_log_start(), or if it can't be created) lines are written directly.
- */
+ * Without the thread (before bc_log_start(), or if that fails) lines are written directly. */
 #include "daemon/base/log.h"
 
 #include <errno.h>

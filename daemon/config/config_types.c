@@ -1,6 +1,5 @@
 /* The types of settings: reading a value into its field, and writing it as it would be read. A
- * number, size or time has its limits and its unit in its row; its field may have 1, 4 or 8 bytes.
- */
+ * number, size or time has its limits and its unit in its row; its field has 1, 4 or 8 bytes. */
 #include "daemon/config/config_types.h"
 
 #include <inttypes.h>

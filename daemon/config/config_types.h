@@ -13,8 +13,7 @@ struct bc_config_key;
 
 struct bc_config_type {
 	/* Parses a value. On failure returns false with a phrase in `err` that names neither key
-	 * nor value, and the field may have any value. NULL: bc_config_set() handles the section.
-	 */
+	 * nor value, and the field any value. NULL: bc_config_set() handles the section. */
 	bool (*read)(const struct bc_config_key *key, void *field, const char *value, char *err,
 		size_t errlen);
 

@@ -31,8 +31,7 @@ struct bc_daemon_options {
 enum bc_daemon_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRONG };
 
 /* Parses the command line; `options` refers to argv. BC_OPTIONS_EXIT: something was printed on
- * standard output, such as the help text; BC_OPTIONS_WRONG: an error was printed on standard error.
- */
+ * standard output, such as the help text; BC_OPTIONS_WRONG: an error, on standard error. */
 enum bc_daemon_options_result bc_daemon_options_read(
 	struct bc_daemon_options *options, int argc, char **argv);
 

@@ -1,7 +1,6 @@
 /* Parses --source. The settings of `sim` are a table, from which --list-settings and the documents
  * are made; `usb` has the keys of [usb], which config_keys reads; the settings of a file follow
- * its path, from the right, as long as they look like settings, because a path may contain commas.
- */
+ * its path, from the right, while they look like settings, because a path may contain commas. */
 #include "daemon/config/source_spec.h"
 
 #include <stdio.h>

@@ -669,8 +669,7 @@ const struct bc_channel_segment *bc_channel_segment(const struct bc_channel *ch)
 }
 
 /* Splits the chunk being filled at position `at` and returns the first part, or NULL if nothing is
- * being filled. The rest remains in the channel, in a new slot; if none is free, it is discarded.
- */
+ * being filled. The rest stays in the channel, in a new slot; if none is free, it is discarded. */
 static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 {
 	struct bc_slot *slot = ch->filling;

@@ -8,8 +8,7 @@
  *
  * Invariant: no match is found twice or lost. What is known beyond a search is in the engine: more
  * matches at the same record (`due`, with the record they are at, because a split may have moved or
- * discarded it), and what the events at a chunk's end do at the next record (`waiting`, `has_gap`).
- */
+ * discarded it), and what events at a chunk's end do at the next record (`waiting`, `has_gap`). */
 #include "daemon/ingest/trigger_engine.h"
 
 #include <errno.h>

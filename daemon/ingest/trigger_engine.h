@@ -93,8 +93,7 @@ const struct bc_trigger *bc_trigger_engine_find(
 	const struct bc_trigger_engine *engine, const char *name);
 
 /* Replaces the triggers of the configuration. Unchanged ones keep their counts and hold-off, and
- * get the new ranges of their regions. A new one replaces a requested trigger with the same name.
- */
+ * get the new ranges of their regions. A new one replaces a requested trigger with its name. */
 void bc_trigger_engine_configure(
 	struct bc_trigger_engine *engine, const struct bc_trigger *triggers, unsigned count);
 

@@ -30,8 +30,7 @@
 #define KILL_MS 1000
 
 /* The exit code of a shell that does not find a command, and of a process that posix_spawn()
- * started but that could not run the program: some systems, and valgrind, report that no other way.
- */
+ * started but that could not run the program: some systems, and valgrind, report only this. */
 #define NOT_FOUND 127
 
 #define NICE 10

@@ -67,8 +67,7 @@ void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
 void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
 /* Reaps children that are not the command, so that they don't remain as zombies: what commands
- * leave behind is inherited by process 1, which we may be in a container. Call about once a second.
- */
+ * leave behind is inherited by process 1, which we may be in a container. Call once a second. */
 void bc_hook_reap_orphans(const struct bc_hook *hook);
 
 /* Runs waiting, including the current one. */

@@ -185,8 +185,7 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 	return IS_REMOVED;
 }
 
-/* Deletes the original if everything that can be read in it is in the copy, and keeps it otherwise.
- */
+/* Deletes the original if all that can be read in it is in the copy, and keeps it otherwise. */
 static enum outcome finish_original(struct recovery *r, struct leftover *l)
 {
 	const struct bc_recovered *found = &l->found;
@@ -239,8 +238,7 @@ static bool is_blank(int fd)
 
 /* Copies what is whole. Without a header of ours, or a file of its recording that has one, a file
  * is ours only if a chunk in it proves it, or if it is blank and has the id of a recording;
- * otherwise it stays as it is, and retention reports it.
- */
+ * otherwise it stays as it is, and retention reports it. */
 static enum outcome copy_original(struct recovery *r, struct leftover *l, int in,
 	const struct bc_recover_options *options, bool is_ours)
 {
@@ -435,8 +433,7 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 		r->dir, last, next);
 }
 
-/* Recovers the open files of a recording. Returns whether something of it is left that can be read.
- */
+/* Recovers the open files of a recording. Returns whether anything readable of it is left. */
 static bool recover_recording(struct recovery *r, struct bc_startup_found *found,
 	const struct bc_recording *recording, const struct origin *origin)
 {

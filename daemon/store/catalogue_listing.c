@@ -38,8 +38,7 @@
 /* After a failed listing, it rests this long. */
 #define RETRY_NS UINT64_C(5000000000)
 
-/* After a failed attempt to seal what was left open, that, and this many times as long as it took.
- */
+/* After a failed attempt to seal what was left open: that, and this many times what it took. */
 #define SEAL_RATIO 20u
 
 /* bc_catalogue_notice() stops after this long and leaves the rest for the next call. A new file is
@@ -47,8 +46,7 @@
 #define NOTICE_NS UINT64_C(100000000)
 #define NOTICED   (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE)
 
-/* A listing alternates between this much work and as much rest, to delay nothing on a busy machine.
- */
+/* A listing alternates between this much work and as much rest, to delay nothing else. */
 #define TURN_NS UINT64_C(5000000)
 
 /* The longest listing that bc_catalogue_refresh_small() repeats. */

@@ -2,8 +2,7 @@
  * the last chunk into the form to be written (daemon/store/last_write.c); the rotator writes it.
  *
  * Also the reserve: a preallocated hidden file in the output directory. When the disk is full and a
- * loss must be recorded, the file is deleted, and the loss fits in its place. Writer thread only.
- */
+ * loss must be recorded, the file is deleted, and the loss fits there. Writer thread only. */
 #ifndef BC_DAEMON_STORE_LAST_WRITE_H
 #define BC_DAEMON_STORE_LAST_WRITE_H
 

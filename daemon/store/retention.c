@@ -186,8 +186,7 @@ static void remove_unshown(struct bc_retention *r, unsigned i)
 }
 
 /* Enters what the file system reports now. Its growth since the last report, apart from what was
- * written since, is the space of the files that were deleted first. It never matches to the byte.
- */
+ * written since, is the space of the files deleted first. It never matches to the byte. */
 static void enter_free(struct bc_retention *r, uint64_t free_bytes, uint64_t written_bytes)
 {
 	if (r->has_free && free_bytes == r->free_bytes)

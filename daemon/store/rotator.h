@@ -85,8 +85,7 @@ int bc_rotator_init(
 /* Call after bc_rotator_close(), or if no file was ever opened. */
 void bc_rotator_destroy(struct bc_rotator *rotator);
 
-/* Starts a recording, after bc_rotator_end() of the previous one. Returns false if out of memory.
- */
+/* Starts a recording, after bc_rotator_end() of the one before. Returns false if out of memory. */
 bool bc_rotator_start(
 	struct bc_rotator *rotator, const struct bc_recording_info *recording) BC_MUST_CHECK;
 

@@ -50,8 +50,7 @@ uint16_t bc_tcp_address_port(const union bc_tcp_address *a)
 	return ntohs(is_v4(a) ? a->v4.sin_port : a->v6.sin6_port);
 }
 
-/* Splits "HOST:PORT" or "HOST". Returns false if the host is too long. *port is NULL if there is
- * none. */
+/* Splits "HOST:PORT" or "HOST" (*port is NULL). Returns false if the host is too long. */
 static bool split_host_port(char host[BC_TCP_ADDRESS_TEXT], const char **port, const char *text)
 {
 	const char *bracket = strrchr(text, ']');

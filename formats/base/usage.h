@@ -70,12 +70,10 @@ struct bc_usage_getopt {
 	char brief[2 + 3 * (BC_USAGE_OPTIONS_MAX + 1)]; /* starts with ':' */
 };
 
-/* Fills in *getopt. `usage` has at most BC_USAGE_OPTIONS_MAX options. --help is added and returns
- * 'h'. */
+/* Fills in *getopt. `usage` has at most BC_USAGE_OPTIONS_MAX options. Adds --help, which is 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
 
-/* True if argv[1] .. argv[argc - 1] are only options of the command and their values. argv[0] is
- * ignored. */
+/* True if argv[1] .. argv[argc - 1] are only options of the command and their values. */
 bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv);
 
 #define BC_USAGE_ERROR_MAX 400u

@@ -73,8 +73,7 @@ void bc_page_counts_free(struct bc_page_counts *counts);
 /* Makes them empty again. */
 void bc_page_counts_clear(struct bc_page_counts *counts);
 
-/* Adds other counts. The result is as coarse as the coarser of both, or coarser if there is no
- * room. */
+/* Adds other counts. The result is as coarse as the coarser of both, or coarser if need be. */
 void bc_page_counts_add(struct bc_page_counts *counts, const struct bc_page_counts *other);
 
 /* Makes the regions at least this large. */

@@ -9,8 +9,7 @@
 #include "formats/base/bytes.h"
 #include "formats/base/fast_text.h"
 
-/* Names, and " NAME\n" padded to a constant length, because copying a constant length is
- * fastest. */
+/* Names, and " NAME\n" padded to a constant length, because copying that is fastest. */
 #define TAIL_BYTES 16
 #define CYCLE(name)                                            \
 	{                                                      \

@@ -72,12 +72,10 @@ enum bc_stamp_result {
 
 #define BC_NO_TICK_LIMIT UINT64_MAX
 
-/* Starts a timeline at tick 0 of epoch 0. `mapping` must stay valid; NULL if only records are
- * stamped. */
+/* Starts a timeline at tick 0 of epoch 0. `mapping` must stay valid; NULL: only for records. */
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping);
 
-/* Starts an epoch, in which `tick` is before the first record. That has no delta and needs a new
- * chunk. */
+/* Starts an epoch; `tick` is before its first record, which has no delta and needs a new chunk. */
 void bc_stamper_begin(struct bc_stamper *stamper, uint32_t epoch, uint64_t tick);
 
 /* `samples` must not be 0. The last sample gets the last tick. */

@@ -41,8 +41,7 @@ static const char *const columns[] = {
 	"expected column 14, the micro opcode",
 };
 
-/* Parsers of individual columns. Each skips leading spaces and ends at the next space or
- * newline. */
+/* Parsers of single columns. Each skips leading spaces and ends at a space or newline. */
 
 static inline bool parse_int(const char **at, int32_t *value)
 {
@@ -179,8 +178,7 @@ static const uint8_t tens[256] = {[' '] = 1,
 static const uint8_t letters[256] = {
 	['-'] = 7, ['R'] = 1, ['W'] = 1, ['T'] = 2, ['N'] = 2, ['L'] = 4, ['S'] = 4};
 
-/* Fast parsers of individual columns. They return 0, or nonzero if the column needs the slow
- * path. */
+/* Fast parsers of single columns. They return 0, or nonzero if the column needs the slow path. */
 
 static inline unsigned plain_hex(const char *at, const uint8_t *bounds, uint64_t *value)
 {

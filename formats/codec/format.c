@@ -153,8 +153,7 @@ enum bc_conversion bc_traits_conversion(bc_traits traits, enum bc_format to, uin
 	bc_traits common = traits & target->traits & reported;
 
 	*lost = traits & ~target->traits;
-	/* Invalid cycles come with samples. Other formats contain them as records only on
-	 * request. */
+	/* Invalid cycles come with samples. Other formats have them as records only on request. */
 	if ((traits & ~target->traits & BC_TRAIT_SAMPLE) != 0)
 		*lost |= traits & BC_TRAIT_INVALID;
 	if (!target->can_write)
@@ -247,8 +246,7 @@ static void count_loss(
 		counts[__builtin_ctz(lost)]++;
 }
 
-/* Traits of an entry that the target cannot hold. Invalid cycles need samples, unless kept on
- * request. */
+/* Traits of an entry that the target cannot hold. Invalid cycles need samples, or a request. */
 static bc_traits missing_traits(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
 	bc_traits traits = bc_entry_traits(entry);

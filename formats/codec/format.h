@@ -44,8 +44,7 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 enum bc_conversion bc_traits_conversion(bc_traits traits, enum bc_format to, uint32_t *lost);
 
 /* Traits that `to` has a place for, but that individual entries may lose: times that are too far
- * apart, several references at one time, sizes that no bus cycle has. Losses are counted as they
- * happen. */
+ * apart, several references at one time, sizes that no bus cycle has. Losses are counted. */
 bc_traits bc_format_lossy_traits(enum bc_format from, enum bc_format to);
 
 /* Why the conversion is refused, as a clause. */

@@ -117,8 +117,7 @@ static bool is_hex(const struct hex_check *c)
 					c->highest >= ADDRESS_LEAST && c->has_unround);
 }
 
-/* Result of parsing the lines. Blank lines, comments and those that the parser skips don't
- * count. */
+/* Result of parsing the lines, without blank ones, comments and those that the parser skips. */
 struct count {
 	uint64_t lines;
 	uint64_t bad;

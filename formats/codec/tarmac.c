@@ -448,8 +448,7 @@ static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const c
 			return BC_TARMAC_VERBATIM;
 		return bc_tarmac_malformed(line, end, "expected a hexadecimal value");
 	}
-	/* Spaces may split a value into groups of eight digits. Anything else that follows is a
-	 * remark. */
+	/* Spaces may split a value into groups of eight digits. What else follows is a remark. */
 	if (end - value == 8) {
 		for (;;) {
 			const char *group = bc_tarmac_skip(end);

@@ -162,8 +162,7 @@ enum bc_tarmac_result bc_tarmac_parse_rw(struct bc_tarmac_line *line, const char
 #define BC_TARMAC_NO_ACCESS UINT16_MAX
 
 /* LD and ST lines, and continuation lines, which have an address in place of the kind. *access is
- * the type of the access on the previous line, or BC_TARMAC_NO_ACCESS, and is set to this line's.
- */
+ * the type of the access on the previous line, or BC_TARMAC_NO_ACCESS; it is set to this one's. */
 enum bc_tarmac_result bc_tarmac_parse_ld_st(
 	struct bc_tarmac_line *line, const char *at, uint16_t *access);
 enum bc_tarmac_result bc_tarmac_parse_continued(

@@ -100,8 +100,7 @@ unsigned bc_server_connections(const struct bc_server *server);
 /* Closes all connections and frees the server. Streams may send what they still have, as far as
  * their clients accept it without delay; closed() of each is called before this returns. `request`
  * is no longer called. Pending requests still need a response, which is discarded. Stop watching
- * the descriptor first. Must not be called from `request` or from a stream's functions. NULL is
- * allowed. */
+ * the descriptor first. Must not be called from `request` or a stream's functions. May be NULL. */
 void bc_server_close(struct bc_server *server);
 
 /* Requests. The receiver owns a request until it calls bc_request_respond() or bc_request_stream(),

@@ -189,8 +189,7 @@ static void make_reference(struct bc_entry *out, const struct bc_entry *entry, u
 	}
 }
 
-/* Maximum length of an x86 instruction. A larger distance to the next instruction is not a
- * length. */
+/* Maximum length of an x86 instruction. A larger distance to the next one is not a length. */
 #define X86_LENGTH_MAX 15
 
 static size_t references_of_uop(struct bc_entry *out, const struct bc_entry *entry)

@@ -217,8 +217,7 @@ struct bc_moment {
 	struct bc_clock_point clock;
 };
 
-/* Sets *ns to the time of day of an entry's tick. Returns false if it is not known; `moment` may be
- * NULL. */
+/* Sets *ns to the time of day of an entry's tick. Returns false if it is unknown, as with NULL. */
 static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)
 {
@@ -322,8 +321,7 @@ bc_traits bc_entry_traits(const struct bc_entry *entry);
 /* The singular name of a trait: "time", "byte enables", "kernel event". `trait` must be one bit. */
 const char *bc_trait_name(uint32_t trait);
 
-/* The name of a reference type: as in byutr.h, or "MODIFY" and so on. NULL if the code has no
- * name. */
+/* The name of a reference type: as in byutr.h, or "MODIFY" and so on; or NULL. */
 const char *bc_ref_type_name(unsigned type);
 
 /* The reference type with this name, in any case, or -1. */

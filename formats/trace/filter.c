@@ -86,8 +86,7 @@ static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *inf
 		types |= f->types[i] & info->types[i];
 		procs |= f->procs[i] & info->procs[i];
 	}
-	/* A record at addr_high may extend 255 bytes further, and a burst at addr_low may start
-	 * lower. */
+	/* A record at addr_high may extend 255 bytes further, a burst at addr_low start lower. */
 	uint64_t low = info->addr_low & ~(uint64_t)BC_BURST_BELOW;
 	if (f->has_addr &&
 		(low > f->addr.last || (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))

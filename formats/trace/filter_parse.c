@@ -281,8 +281,7 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 	return true;
 }
 
-/* Adds all types that reduce to `plain` (read, write or fetch). A modify is both a read and a
- * write. */
+/* Adds all types that reduce to `plain` (read, write or fetch). A modify is read and write. */
 static void add_plain(struct bc_filter *filter, int plain)
 {
 	for (unsigned type = 0; type < BC_REF_TYPES; type++)

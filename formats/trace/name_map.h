@@ -73,8 +73,7 @@ bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 size_t bc_symbols_split(const char *text, uint64_t *offset);
 
 /* Adds the names in a file as a layer. Returns 0; -EINVAL with a message such as "line 3: ..."; or
- * another negative errno, -EFBIG for a text of more than 64 MiB. On failure the map is unchanged.
- */
+ * another negative errno, -EFBIG for a text above 64 MiB. On failure the map is unchanged. */
 int bc_name_file_add_map(struct bc_name_map *map, int fd, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Adds the symbols of a program, with `offset` (modulo 2^64) added to each address. Same results.

@@ -83,8 +83,7 @@ struct bc_parser {
 	bool is_ordered; /* for detection: times never decrease */
 };
 
-/* Allocates and initializes a state for a new file. Free it with free(). Returns NULL if out of
- * memory. */
+/* Allocates and initializes a state for a new file, for free(). Returns NULL if out of memory. */
 static inline void *bc_parser_start(
 	const struct bc_parser *parser, const struct bc_format_options *options)
 {
