@@ -112,8 +112,7 @@ static inline struct bc_text bc_cell_text(struct bc_cell cell)
 
 const char *bc_column_name(enum bc_column column);
 
-/* The columns of a trace, by the options of its printer. A trace with only one kind has no column
- * `kind`. */
+/* The columns of a trace, by its printer's options. A trace with one kind has no column `kind`. */
 uint64_t bc_columns_of_trace(const struct bc_format_options *options);
 
 /* The columns in which entries of a kind (enum bc_entry_kind) may have a value. */

@@ -721,8 +721,7 @@ static bool is_access(const char *at)
 	return *at == 'M' || ((*at == 'R' || *at == 'W') && !bc_is_token_end(at[1]));
 }
 
-/* Parses the records after the one at `begin`. What follows a register or a row of bytes may be a
- * remark. */
+/* Parses the records after the one at `begin`. A register or a row of bytes may have a remark. */
 static void parse_more(struct bc_tarmac_line *line, struct tarmac *t, const char *begin)
 {
 	bool is_bare = is_access(begin);

@@ -262,32 +262,37 @@ static bool parse_region(const char **at, unsigned bytes[REGION_BYTES])
 }
 
 /* Parses the address and bytes of an LD or ST line. Adjacent bytes form accesses of at most eight
- * bytes, from the lowest address up. */
+ * bytes, split from the highest address down, as Arm's parser does; the lowest is added first. */
 static enum bc_tarmac_result parse_byte_row(
 	struct bc_tarmac_line *line, const char *at, unsigned type)
 {
 	struct access a = {.type = type};
 	unsigned bytes[REGION_BYTES];
+	struct part parts[REGION_BYTES];
+	unsigned offsets[REGION_BYTES];
+	unsigned count = 0;
 
 	at = bc_tarmac_skip(at);
 	if (!bc_parse_hex_block(&at, &a.addr) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (!parse_region(&at, bytes))
 		return bc_tarmac_malformed(line, at, "expected 16 bytes: digits, .. or ##");
-	for (unsigned i = 0, end; i < REGION_BYTES; i = end) {
-		uint64_t data = 0;
-		bool is_known = bytes[i] != REGION_UNKNOWN;
-		end = i;
-		while (end < REGION_BYTES && end - i < 8 && bytes[end] != REGION_UNUSED &&
-			(bytes[end] != REGION_UNKNOWN) == is_known) {
-			data |= (uint64_t)(bytes[end] & 0xFF) << (end - i) * 8;
-			end++;
-		}
-		if (end == i)
-			end++; /* unused */
-		else
-			add_access(line, &a, i, end - i, is_known, data);
+	for (unsigned end = REGION_BYTES; end != 0; end--) {
+		struct part *part = &parts[count];
+		unsigned i = end;
+		*part = (struct part){.is_known = bytes[end - 1] != REGION_UNKNOWN};
+		while (i != 0 && end - i < 8 && bytes[i - 1] != REGION_UNUSED &&
+			(bytes[i - 1] != REGION_UNKNOWN) == part->is_known)
+			part->data = part->data << 8 | (bytes[--i] & 0xFF);
+		if (i == end)
+			continue;
+		part->bytes = (uint8_t)(end - i);
+		offsets[count++] = i;
+		end = i + 1;
 	}
+	while (count-- != 0)
+		add_access(line, &a, offsets[count], parts[count].bytes, parts[count].is_known,
+			parts[count].data);
 	line->end = at;
 	/* No bytes were accessed, so there is no entry. */
 	return line->made != 0 ? BC_TARMAC_PARSED : BC_TARMAC_VERBATIM;

@@ -509,8 +509,7 @@ static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *ha
 	}
 }
 
-/* Finds where the marks begin and end the search. Returns the text of one that does not exist, or
- * NULL. */
+/* Finds where marks begin and end the search. Returns the text of one that is missing, or NULL. */
 static const char *set_marks(struct search *s)
 {
 	const struct bc_search_options *o = s->options;

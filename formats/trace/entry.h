@@ -226,8 +226,7 @@ static inline bool bc_entry_wall(
 	       bc_tick_time(ns, moment->clock, entry->tick);
 }
 
-/* Initializes a reference with only a type and an address. All other fields are 0; the union is not
- * set. */
+/* Initializes a reference with only a type and an address. The rest is 0, the union not set. */
 static inline void bc_entry_reference(
 	struct bc_entry *entry, unsigned type, uint64_t addr, uint64_t number)
 {
