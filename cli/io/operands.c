@@ -182,10 +182,16 @@ static enum bc_exit find_operand(
 enum bc_exit bc_operands_open(struct bc_operands *o, const struct bc_console *console,
 	const char *const *words, int count, const char *socket)
 {
+	struct stat in;
+
 	*o = (struct bc_operands){
 		.console = console, .all = calloc((size_t)count + 1, sizeof(*o->all))};
 	if (o->all == NULL)
 		return bc_print_no_memory(console);
+	if (count == 0 && fstat(console->in, &in) == 0 &&
+		(S_ISFIFO(in.st_mode) || S_ISREG(in.st_mode)))
+		return bc_print_usage_error(
+			console, "standard input is not read; use -, or name files");
 	if (bc_check_inputs(console, words, count) != BC_EXIT_OK)
 		return BC_EXIT_USAGE;
 	if (count == 0) {

@@ -33,9 +33,10 @@ struct bc_operands {
 	enum bc_exit exit; /* for the files that do not exist */
 };
 
-/* Classifies the words. Without words, the only operand is the daemon's directory; `socket` is the
- * daemon's, or NULL. A file that does not exist is reported and left out. Returns BC_EXIT_OK; the
- * exit code if no operand is left or after another error. Close the operands in either case. */
+/* Classifies the words. Without words, the only operand is the daemon's directory, unless standard
+ * input is a pipe or a file; `socket` is the daemon's, or NULL. A file that does not exist is
+ * reported and left out. Returns BC_EXIT_OK; the exit code if no operand is left or after another
+ * error. Close the operands in either case. */
 enum bc_exit bc_operands_open(struct bc_operands *operands, const struct bc_console *console,
 	const char *const *words, int count, const char *socket) BC_MUST_CHECK;
 void bc_operands_close(struct bc_operands *operands);

@@ -73,8 +73,7 @@ void bc_bcp1_reader_init(struct bc_bcp1_reader *reader)
 	reader->end = 0;
 }
 
-/* The offset in n bytes of the first magic, which may be truncated at the end. Returns n if there
- * is none. */
+/* The offset in n bytes of the first magic, which the end may cut off; n: there is none. */
 static size_t find_magic(const uint8_t *p, size_t n)
 {
 	for (size_t at = 0; at < n;) {

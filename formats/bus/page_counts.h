@@ -65,8 +65,7 @@ struct bc_page_counts {
 	struct bc_region *regions; /* sorted */
 };
 
-/* Makes empty counts, of single pages and ports, with room for `capacity` regions. Returns 0 or
- * -ENOMEM. */
+/* Makes empty counts, of single pages and ports, for `capacity` regions. Returns 0 or -ENOMEM. */
 int bc_page_counts_init(struct bc_page_counts *counts, uint32_t capacity) BC_MUST_CHECK;
 void bc_page_counts_free(struct bc_page_counts *counts);
 

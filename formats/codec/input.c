@@ -769,8 +769,7 @@ struct bc_input_stream bc_input_stream(struct bc_input *in)
 	return stream;
 }
 
-/* The LZ4 frames of a segment belong to its format; compression around the segment is undone
- * first. */
+/* The LZ4 frames of a segment belong to its format; compression around it is undone first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	if (in->unpacker != NULL)

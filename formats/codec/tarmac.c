@@ -523,8 +523,7 @@ static bool is_component(const char *at)
 	       !is_kind(at) && *next != '\n' && is_kind(next) && memcmp(next, "cpu", 3) != 0;
 }
 
-/* True if the word after a number is a component name rather than an unknown unit: it has a dot or
- * a digit. */
+/* True if the word after a number is a component, not an unknown unit: it has a dot or a digit. */
 static bool is_clear_component(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);

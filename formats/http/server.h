@@ -90,8 +90,7 @@ int bc_server_fd(const struct bc_server *server);
 /* Does what can be done without waiting, in small steps: other work of the loop gets its turn. */
 void bc_server_run(struct bc_server *server);
 
-/* Listens on another socket from now on: it gets the number of the one in the options, and `fd` is
- * closed. */
+/* Listens on another socket from now on: it gets the number of the old one, and `fd` is closed. */
 void bc_server_listen(struct bc_server *server, int fd);
 
 /* Number of connections, without those being refused or closed. */

@@ -64,8 +64,7 @@ static bool is_subdirectory(int dir_fd, const struct dirent *item)
 	return fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Adds the files in directory `at` to the rows, and its subdirectories to `below`, unless that is
- * NULL. */
+/* Adds the files in directory `at` to the rows, and its subdirectories to `below` if not NULL. */
 static int read_dir(struct rows *rows, int dir_fd, const char *path, uint16_t at,
 	struct bc_recording_list *below)
 {

@@ -335,8 +335,7 @@ void bc_name_map_close(struct bc_name_map *map)
 	free(map);
 }
 
-/* Sorts and adds a layer, which then belongs to the map. Returns 0, or -ENOMEM with the layer
- * freed. */
+/* Sorts and adds a layer, which then belongs to the map. Returns 0; -ENOMEM: it is freed. */
 static int add_layer(struct bc_name_map *map, struct layer *layer)
 {
 	struct layer *layers = reallocarray(map->layers, map->count + 1, sizeof(*layers));

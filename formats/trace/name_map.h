@@ -36,8 +36,7 @@ struct bc_name_region {
 
 struct bc_name_map;
 
-/* Returns a map without names, except that bc_name_map_region() knows the PC's; or NULL if out of
- * memory. */
+/* Returns a map without names (but bc_name_map_region() knows the PC's); NULL: out of memory. */
 struct bc_name_map *bc_name_map_open(void) BC_MUST_CHECK;
 void bc_name_map_close(struct bc_name_map *map);
 

@@ -206,3 +206,19 @@ def test_web_shows_files_directories_and_ids(lab, tmp):
     with daemon_in(lab, tmp) as socket:
         equal(shown(last[:-1], "--socket", socket), [(last, by_id[last])])
         equal(sorted(shown("--socket", socket)), everything)
+
+
+def test_a_pipe_is_read_or_refused(tmp):
+    """Without operands, most commands read the daemon's directory: not what was piped into them."""
+    trace = tmp / "x.din"
+    trace.write_text("0 1000\n1 1004\n2 2000\n" * 20)
+    def code(command, **stdin):
+        done = subprocess.run([BUSCAP, *command], capture_output=True, timeout=30, check=False, **stdin)
+        return done.returncode, b"standard input is not read; use -, or name files" in done.stderr
+
+    for command in (["verify"], ["info"], ["find", "0-"], ["marks"], ["report", "-o", tmp / "x.html"], ["web"]):
+        equal(code(command, input=trace.read_bytes()), (2, True), command)
+        with trace.open("rb") as file:
+            equal(code(command, stdin=file), (2, True), command)
+    for command in (["stats"], ["cut"], ["dump"], ["convert", "-O", "csv"]):
+        equal(code(command, input=trace.read_bytes()), (0, False), command)
