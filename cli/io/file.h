@@ -16,7 +16,7 @@ struct bc_file {
 	bool is_regular; /* seekable: a regular file, and not a compressed segment */
 	bool is_partial; /* named like an open segment: ".partial" */
 	bool is_written; /* an open segment that is being recorded; only `bytes` of it are read */
-	bool is_killed;  /* an open segment that will not go on: bc_segment_path_is_killed() */
+	bool is_killed;  /* an open segment that was abandoned: bc_segment_path_is_killed() */
 	uint64_t bytes;  /* size of a regular file; else 0 */
 	struct bc_probe probe;
 	struct bc_input *input;

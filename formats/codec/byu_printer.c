@@ -120,7 +120,7 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 	/* Do not invent a delta from ticks that are only lower bounds. */
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		return BC_TIME_NONE;
-	/* A lower tick with a delta means that the next of several files begins: keep it. */
+	/* A lower tick with a delta: the next of several files begins. Keep the delta. */
 	if (entry->has_delta && (has_fallen || reported == difference))
 		return entry->delta;
 	if (!has_fallen && difference <= max && difference != BC_TIME_NONE)

@@ -255,7 +255,7 @@ struct chunk_state {
 	bool has_epoch;  /* a chunk has been returned */
 	uint32_t epoch;
 	bool has_end;              /* of the recording */
-	struct bc_chunk_info last; /* returned chunk */
+	struct bc_chunk_info last; /* chunk, needed or not */
 	struct bc_sequence_check own;
 	struct bc_sequence_check *sequence;
 	struct duplicates duplicates;
@@ -276,7 +276,7 @@ static int open_chunks(struct bc_reader *r)
 	memset(c, 0, offsetof(struct chunk_state, chunk));
 	r->state = c;
 	c->sequence = r->options.sequence != NULL ? r->options.sequence : &c->own;
-	if (r->options.needs_chunk != NULL && r->options.index_fd >= 0 &&
+	if (r->options.needs_chunk != NULL && r->options.index_fd >= 0 && !r->options.is_killed &&
 		bc_segment_index_load(&c->index, r->options.index_fd) != 0)
 		c->index.rows = NULL;
 	c->is_open = c->index.rows == NULL;
@@ -443,6 +443,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	const struct bc_chunk_info *info = &c->chunk.info;
 	const struct bc_missing *missing = &c->missing;
 
+	c->last = *info;
 	c->has_chunk = is_needed(r, info);
 	c->next = 0;
 	c->event = 0;
@@ -584,7 +585,6 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
 		c->has_epoch = true;
 		c->epoch = info->epoch;
-		c->last = *info;
 	}
 	batch->chunk_info = info;
 	while (batch->count < READER_ENTRIES && batch->run.count == 0) {

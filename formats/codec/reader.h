@@ -65,7 +65,7 @@ struct bc_reader_options {
 	bc_needs_chunk *needs_chunk;
 	void *context;
 	bool is_partial;     /* a segment that is still open: it has no index yet */
-	bool is_killed;      /* it will not go on: unless it has the recording's end, a gap of
+	bool is_killed;      /* it was abandoned: unless it has the recording's end, a gap of
 				unknown size is added at its end */
 	bool is_one_of_many; /* the caller reads several files at a time: no threads for this one */
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:

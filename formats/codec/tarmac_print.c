@@ -1,9 +1,9 @@
 /* Prints entries as Tarmac.
  *
  * An entry read from Tarmac is printed as its original line, once for all entries of the line. In a
- * part of a trace, which may lack the lines before it, its time and processor are written anew if
- * they depend on those. A line that continues another is then printed from its fields. So is any
- * entry of another format, in the forms of ISPRAS Trace Matcher, with "cpu0" if it has a processor:
+ * part of a trace, the lines before it may be missing: a time or processor that depends on them is
+ * written out, and a line that continues another is printed from its fields. So is any entry of
+ * another format, in the forms of ISPRAS Trace Matcher, with "cpu0" if it has a processor:
  *
  *   12 clk MR4 00008034 000029b4                 a reference
  *   12 clk MW4 00008034 xxxxxxxx                 with unknown data

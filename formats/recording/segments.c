@@ -60,6 +60,8 @@ bool bc_segment_path_is_killed(const char *path, int fd)
 	if (!bc_segment_name_read(&name, path + at) || !name.is_partial ||
 		bc_is_being_written(fd) || at + BC_SEGMENT_NAME_MAX > sizeof(next))
 		return false;
+	if (access(path, F_OK) != 0) /* it has been sealed since */
+		return false;
 	name.segment++;
 	memcpy(next, path, at);
 	bc_segment_name_write(next + at, &name);

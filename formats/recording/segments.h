@@ -71,9 +71,8 @@ struct bc_segment_io {
 /* True if the file has the name of a segment being written. */
 bool bc_segment_path_is_partial(const char *path);
 
-/* True if an open segment (`fd`) will not go on: it has that name, nobody writes it, and no later
- * segment of its recording is there. Unless it has the recording's end, an unknown number of
- * records was lost after it. */
+/* True if an open segment (`fd`) was abandoned: it still has that name, nobody is writing it, and
+ * it is the recording's last. Unless it has the end, an unknown number of records was lost. */
 bool bc_segment_path_is_killed(const char *path, int fd);
 
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if

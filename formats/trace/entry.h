@@ -217,7 +217,7 @@ struct bc_moment {
 	struct bc_clock_point clock;
 };
 
-/* Sets *ns to the time of day of an entry's tick. Returns false if it is unknown, as with NULL. */
+/* Sets *ns to the time of day of an entry's tick. Returns false if unknown; moment may be NULL. */
 static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)
 {

@@ -731,6 +731,11 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
     equal(buscap("dump", partial)[0], chunks_text(segment.chunks[:-1]) + killed, "dump of an open segment")
     equal(buscap("convert", "-O", "csv", partial)[0].count("\n"), len(records) + len(b"".join(records[:-1])) // 12,
           "lines of CSV: the columns, records, new epochs and the gap")
+    first, last_epoch = segment.chunks[0].info["epoch"], segment.chunks[-2].info["epoch"]
+    assert first != last_epoch, "epochs"
+    for epoch in (first, last_epoch):
+        cut = buscap("cut", "-e", str(epoch), "-O", "csv", partial)[0]
+        equal(cut.count(",crash,"), int(epoch == last_epoch), f"the end is in the last epoch, not in {epoch}")
     assert "not sealed" in buscap("verify", partial, code=3)[0]
     equal(json.loads(buscap("info", "--json", partial)[0])["sealed"], False, "info")
     _, err = buscap("recover", partial, "-o", out)

@@ -96,7 +96,7 @@ def test_the_clock_of_a_board_runs_while_the_bus_is_silent(tmp):
             before = time.monotonic()
             daemon.take_all(5000)
             begin = time.monotonic()
-            time.sleep(0.3)
+            daemon.wait_uptime(daemon.status()["uptime_seconds"] + 0.3)
             end = time.monotonic()
             daemon.take_all(5000)
             after = time.monotonic()
