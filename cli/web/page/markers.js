@@ -8,7 +8,7 @@
 import { isFollowing } from "./follow.js";
 import { writeLink } from "./link.js";
 import {
-	hasClocks, hasPlaces, isColumnBetween, isLossExact, missingText, model, shownEvents, spanView, toAbsolute, toRelative,
+	hasClocks, hasPlaces, isColumnBetween, missingText, model, shownEvents, spanView, toAbsolute, toRelative,
 } from "./model.js";
 import { NEAR, timeAtPixel, timeScale } from "./plot.js";
 import { fetchFind, fetchOverview } from "./source.js";
@@ -44,6 +44,7 @@ function sumsOf(columns) {
 	return {
 		counts: CLASSES.map((name, k) => sum((column) => column.counts[k])), records: sum((column) => column.records),
 		uncounted: sum((column) => column.uncounted), missing: sum((column) => column.missing), lost: sum((column) => column.lost),
+		inexact: sum((column) => column.inexact_gaps),
 	};
 }
 
@@ -135,7 +136,7 @@ function countsText(seconds) {
 	const number = (n) => (isExact || n < 1000 ? count(n) : short(n));
 	const rate = seconds > 0 && measured.records ? ` (${short(measured.records / seconds)}/s)` : "";
 	const classes = CLASSES.map((name, k) => `${name} ${number(measured.counts[k])}`).join(", ");
-	const isLossKnown = isLossExact(...markedTimes().map(toRelative), measured.lost);
+	const isLossKnown = !measured.inexact;
 	const lost = measured.lost === 0 && isLossKnown ? "no samples lost"
 		: measured.lost > 0 && !isExact ? `about ${plural(measured.lost, "sample")} lost` : lostText(measured.lost, isLossKnown);
 	return [

@@ -239,12 +239,6 @@ export function visibleRows() {
 	return indices;
 }
 
-// True if the gaps between two times explain a loss.
-export function isLossExact(from, to, lost) {
-	const gaps = eventsByTime().filter((event) => event.kind === "gap" && event.time >= from && event.time <= to);
-	return gaps.every((gap) => gap.exact) && gaps.reduce((sum, gap) => sum + gap.lost, 0) >= lost;
-}
-
 // Returns the sums over the columns in the view, at its addresses: counts and cells by class, memory and I/O apart.
 export function totals() {
 	const shown = visibleColumns();
@@ -257,8 +251,6 @@ export function totals() {
 		sums.columns += 1;
 		sums.records += columnRecords(column);
 		sums.uncounted += column.uncounted;
-		sums.missing += column.missing;
-		sums.lost += column.lost;
 		columnCounts(column).forEach((n, k) => { sums.counts[k] += n; });
 		eachCell(column, (row, i) => {
 			if (!rows.has(row)) {
@@ -273,10 +265,11 @@ export function totals() {
 			sums.rows.set(row, four);
 		});
 	}
-	sums.missing += d3.sum(visibleHoles(), (hole) => hole.missing);
-	const from = Math.min(...shown.map((column) => column.from));
-	const to = Math.max(...shown.map((column) => column.to));
-	sums.isExact = isLossExact(from, to, sums.lost);
+	for (const part of [...shown, ...visibleHoles()]) {
+		sums.missing += part.missing;
+		sums.lost += part.lost;
+		sums.isExact = sums.isExact && !part.inexact_gaps;
+	}
 	return sums;
 }
 
