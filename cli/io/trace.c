@@ -28,10 +28,8 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 			fault->line, fault->column, fault->what);
 	else if (fault->is_before)
 		bc_print_error(console, file, "%s", fault->what);
-	else if (fault->bytes != 0)
-		bc_print_damage(console, file, fault->offset, fault->bytes, fault->what);
 	else
-		bc_print_error(console, file, "offset %" PRIu64 ": %s", fault->offset, fault->what);
+		bc_print_damage(console, file, fault->offset, fault->bytes, fault->what);
 }
 
 void bc_print_notes(

@@ -52,8 +52,11 @@ enum bc_exit bc_print_no_memory(const struct bc_console *console)
 void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what)
 {
-	bc_print_error(console, file, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s", offset, bytes,
-		bc_plural(bytes), what);
+	if (bytes == 0)
+		bc_print_error(console, file, "offset %" PRIu64 ": %s", offset, what);
+	else
+		bc_print_error(console, file, "offset %" PRIu64 ", %" PRIu64 " byte%s: %s", offset,
+			bytes, bc_plural(bytes), what);
 }
 
 static int severity(enum bc_exit code)

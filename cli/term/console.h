@@ -32,7 +32,7 @@ void bc_print_error(const struct bc_console *console, const char *file, const ch
 /* Prints "out of memory" and returns BC_EXIT_FAILED. */
 enum bc_exit bc_print_no_memory(const struct bc_console *console);
 
-/* Prints an error about `bytes` damaged bytes at `offset` of a file. */
+/* Prints an error about `bytes` damaged bytes at `offset` of a file; 0: something is missing. */
 void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,
 	uint64_t bytes, const char *what);
 

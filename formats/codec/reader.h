@@ -39,8 +39,7 @@ struct bc_batch {
 	struct bc_record_run run;     /* only with as_records or as_runs; count 0: none */
 	const struct bc_fault *fault; /* NULL: none */
 
-	/* For segments: the header of the chunk that contains the entries or the run; otherwise
-	 * NULL. */
+	/* For segments: the header of the chunk with the entries or the run; otherwise NULL. */
 	const struct bc_chunk_info *chunk_info;
 };
 
