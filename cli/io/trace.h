@@ -36,12 +36,7 @@ void bc_print_faults_left(const struct bc_console *console, const char *file, ui
 /* ---- Gaps and losses, for people. */
 
 /* Bytes, with the terminating zero. */
-#define BC_LOST_TEXT_MAX 64
-#define BC_GAP_TEXT_MAX  128
-
-/* Returns "an unknown number of samples lost", or `out` with "at least 250 samples lost" or
- * "250 samples lost". `lost` is a minimum unless it is exact; if that is 0, it is unknown. */
-const char *bc_lost_text(char out[BC_LOST_TEXT_MAX], uint64_t lost, bool is_exact);
+#define BC_GAP_TEXT_MAX 160
 
 /* The samples lost in a recording, for a column or a line: "1,234", ">= 1,234", "unknown", or "-"
  * if they were not counted. `recording` is the JSON of bc_recording_summary_json(). */

@@ -205,8 +205,7 @@ static void print_status_event(struct bc_output *o, const json_t *event)
 {
 	const json_t *status = bc_json_path(event, "status");
 	const json_t *rate = bc_json_path(status, "rates.samples_per_second");
-	bool is_inexact = bc_json_path_count(status, "counts.inexact_gaps") != 0;
-	uint64_t lost = bc_status_lost(status);
+	char lost[BC_LOSS_TEXT_MAX];
 	char text[BC_HUMANIZE_MAX];
 
 	bc_template_print(o, "{status.state}, ", event);
@@ -214,11 +213,7 @@ static void print_status_event(struct bc_output *o, const json_t *event)
 		bc_output_format(
 			o, "%s samples/s, ", bc_humanize_rate(text, json_number_value(rate)));
 	bc_template_print(o, "{status.counts.received sample} received", event);
-	if (lost == 0 && is_inexact)
-		bc_output_format(o, ", an unknown number lost");
-	else
-		bc_output_format(o, ", %s%s lost", is_inexact ? "at least " : "",
-			bc_humanize_count(text, lost));
+	bc_output_format(o, ", %s", bc_loss_text(lost, bc_status_loss(status)));
 	if (bc_status_is_stuck(status)) {
 		bc_output_format(o, ", disk stuck: ");
 		bc_output_safe(o, bc_json_path_text(status, "disk.last_error"));
@@ -227,13 +222,12 @@ static void print_status_event(struct bc_output *o, const json_t *event)
 
 static void print_gap(struct bc_output *o, const json_t *event)
 {
-	bool is_exact = json_is_true(bc_json_path(event, "exact"));
+	const struct bc_loss loss = {.lost = bc_json_path_count(event, "lost"),
+		.inexact = !json_is_true(bc_json_path(event, "exact"))};
+	char text[BC_LOSS_TEXT_MAX];
 
-	if (!is_exact && bc_json_path_count(event, "lost") == 0)
-		bc_output_format(o, "an unknown number of samples");
-	else
-		bc_template_print(o, is_exact ? "{lost sample}" : "at least {lost sample}", event);
-	bc_template_print(o, " lost ({cause})", event);
+	bc_output_format(o, "%s", bc_loss_text(text, loss));
+	bc_template_print(o, " ({cause})", event);
 	if (bc_json_path_count(event, "gaps") > 1)
 		bc_template_print(o, " in {gaps gap}", event);
 	bc_template_print(o, "[; {activity}]", event);

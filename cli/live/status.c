@@ -107,14 +107,15 @@ bool bc_is_status(const json_t *object)
 	return json_is_string(bc_json_path(object, "state"));
 }
 
-uint64_t bc_status_lost(const json_t *s)
+struct bc_loss bc_status_loss(const json_t *s)
 {
 	const json_t *causes = bc_json_path(s, "counts.lost");
-	uint64_t lost = 0;
+	struct bc_loss loss = {.gaps = bc_json_path_count(s, "counts.gaps"),
+		.inexact = bc_json_path_count(s, "counts.inexact_gaps")};
 
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
-		lost += bc_json_path_count(causes, bc_gap_cause_name(cause));
-	return lost;
+		loss.lost += bc_json_path_count(causes, bc_gap_cause_name(cause));
+	return loss;
 }
 
 bool bc_status_is_stuck(const json_t *s)
@@ -248,15 +249,14 @@ static void write_rates(const json_t *s, writer *w)
 static void write_lost(const json_t *s, writer *w)
 {
 	const json_t *counts = bc_json_path(s, "counts");
-	uint64_t lost = bc_status_lost(s);
+	const struct bc_loss loss = bc_status_loss(s);
 	uint64_t skipped = bc_json_path_count(counts, "skipped_bytes");
-	bool is_inexact = bc_json_path_count(counts, "inexact_gaps") != 0;
 	char text[BC_HUMANIZE_MAX];
 
-	if (lost != 0)
-		write_phrase(w, BC_TONE_BAD, "%s%s sample%s", is_inexact ? "at least " : "",
-			bc_humanize_count(text, lost), bc_plural(lost));
-	else if (bc_json_path_count(counts, "gaps") != 0)
+	if (loss.lost != 0)
+		write_phrase(w, BC_TONE_BAD, "%s%s sample%s", loss.inexact != 0 ? "at least " : "",
+			bc_humanize_count(text, loss.lost), bc_plural(loss.lost));
+	else if (loss.inexact != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
 	else if (bc_json_path_count(counts, "deleted_records") == 0)
 		write_phrase(w, BC_TONE_GOOD, "none");

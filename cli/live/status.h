@@ -11,6 +11,7 @@
 #include "cli/term/output.h"
 #include "cli/term/text.h"
 #include "formats/base/figures.h"
+#include "formats/bus/loss.h"
 
 enum bc_status_line_id {
 	BC_STATUS_SOURCE,
@@ -40,8 +41,8 @@ struct bc_status_writer {
 /* True if an object is a status. */
 bool bc_is_status(const json_t *object);
 
-/* Returns the number of lost samples. */
-uint64_t bc_status_lost(const json_t *status);
+/* The losses since the start, without the time away. */
+struct bc_loss bc_status_loss(const json_t *status);
 
 /* True if chunks cannot be written. */
 bool bc_status_is_stuck(const json_t *status);

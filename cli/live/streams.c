@@ -387,9 +387,10 @@ static void print_gap(struct bc_output *o, const json_t *gap)
 {
 	uint64_t lost = bc_json_path_count(gap, "lost");
 	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
-	char text[BC_LOST_TEXT_MAX];
+	char text[BC_LOSS_TEXT_MAX];
 
-	bc_output_format(o, "# gap: %s (", bc_lost_text(text, lost, is_exact));
+	bc_output_format(o, "# gap: %s (",
+		bc_loss_text(text, (struct bc_loss){.lost = lost, .inexact = !is_exact}));
 	bc_output_safe(o, bc_json_path_text(gap, "cause"));
 	bc_output_format(o, ")\n");
 }

@@ -69,9 +69,9 @@ bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct
 			       bc_json_path_number(last, "uptime_seconds") &&
 		       bc_json_path_count(s, "counts.received") >=
 			       bc_json_path_count(last, "counts.received") &&
-		       bc_status_lost(s) >= bc_status_lost(last);
+		       bc_status_loss(s).lost >= bc_status_loss(last).lost;
 	if (is_same) {
-		lost = bc_status_lost(s) - bc_status_lost(last);
+		lost = bc_status_loss(s).lost - bc_status_loss(last).lost;
 	} else {
 		clear_mixes(state);
 		state->lost_ns = 0;

@@ -394,50 +394,37 @@ static void put_names(struct printer *p, const char *member, const char *heading
 
 /* ---- events, micro-ops, instructions */
 
-static void put_loss(struct printer *p, const char *name, struct bc_loss loss)
+static void print_loss(struct printer *p, const char *name, struct bc_loss loss)
 {
-	char text[BC_LOST_TEXT_MAX];
-	char away[32] = "";
+	char text[BC_LOSS_TEXT_MAX];
 
-	set_u64(p, "gaps", loss.gaps);
-	set_u64(p, "lost", loss.lost);
-	set_u64(p, "inexact", loss.inexact);
-	if (loss.away_ns != 0)
-		snprintf(away, sizeof(away), ", %.6f s", (double)loss.away_ns * 1e-9);
 	if (loss.gaps == 0)
 		print_line(p, name, "none");
 	else
-		print_line(p, name, "%s, %s%s", BC_GROUPED(loss.gaps),
-			bc_lost_text(text, loss.lost, loss.inexact == 0), away);
+		print_line(p, name, "%s, %s", BC_GROUPED(loss.gaps), bc_loss_text(text, loss));
 }
 
 static void put_events(struct printer *p)
 {
 	const struct bc_entry_counts *h = &p->stats->counts;
 	const struct bc_losses *l = &h->losses;
-	const struct bc_loss sum = bc_losses_sum(l);
-	json_t *outer = enter_object(p, "events");
-	json_t *events = p->object;
+	json_t *outer = p->object;
 	char name[32];
 
 	if (!is_json(p) && (bc_format_info(p->stats->format)->traits & BC_TRAIT_EVENT) == 0)
 		return;
+	set_json(p, "events", bc_losses_json(l));
+	p->object = json_object_get(outer, "events");
 	print_heading(p, "gaps and marks");
-	put_loss(p, "gaps", sum);
-	set_u64(p, "away_ns", sum.away_ns);
-	json_t *causes = add_array(p, "causes");
+	print_loss(p, "gaps", bc_losses_sum(l));
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		if (l->gaps[cause] == 0)
-			continue;
-		append_json(p, causes, json_pack("{s:s}", "cause", bc_gap_cause_name(cause)));
-		p->object = json_array_get(causes, json_array_size(causes) - 1);
 		snprintf(name, sizeof(name), "  %s", bc_gap_cause_name(cause));
-		put_loss(p, name,
-			(struct bc_loss){.gaps = l->gaps[cause],
-				.lost = l->lost[cause],
-				.inexact = l->inexact[cause]});
+		if (l->gaps[cause] != 0)
+			print_loss(p, name,
+				(struct bc_loss){.gaps = l->gaps[cause],
+					.lost = l->lost[cause],
+					.inexact = l->inexact[cause]});
 	}
-	leave_object(p, events);
 	print_line(p, "marks", "%s", BC_GROUPED(h->marks));
 	print_line(p, "triggers", "%s", BC_GROUPED(h->triggers));
 	set_u64(p, "marks", h->marks);

@@ -219,7 +219,7 @@ static void print_survey(struct job *job, const struct bc_file *file, const stru
 	enum bc_format format = file->probe.format;
 	bool is_bcp1 = format == BC_FORMAT_BCP1;
 	char units[16];
-	char lost[BC_LOST_TEXT_MAX];
+	char lost[BC_LOSS_TEXT_MAX];
 
 	print_name(job, file);
 	bc_output_format(
@@ -235,7 +235,9 @@ static void print_survey(struct job *job, const struct bc_file *file, const stru
 			s->has_last ? "" : ", without the final one");
 		bc_status_line(output, "gaps", "%s%s%s", BC_GROUPED(s->gaps),
 			s->gaps != 0 ? ", " : "",
-			s->gaps != 0 ? bc_lost_text(lost, s->lost, false) : "");
+			s->gaps == 0 ? ""
+				     : bc_loss_text(lost,
+					       (struct bc_loss){.lost = s->lost, .inexact = 1}));
 		bc_status_line(output, "epochs", "%s", BC_GROUPED(s->epochs));
 	}
 	if (s->damaged_bytes != 0)

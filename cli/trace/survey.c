@@ -392,8 +392,7 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 {
 	const struct bc_loss sum = bc_losses_sum(&info->losses);
 	char causes[512] = "";
-	char lost[BC_LOST_TEXT_MAX];
-	char away[32] = "";
+	char lost[BC_LOSS_TEXT_MAX];
 	size_t at = 0;
 
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
@@ -401,13 +400,11 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%s %s",
 				at != 0 ? ", " : "", BC_GROUPED(info->losses.gaps[i]),
 				bc_gap_cause_name(i));
-	if (sum.away_ns != 0)
-		snprintf(away, sizeof(away), ", %.6f s", (double)sum.away_ns * 1e-9);
 	if (sum.gaps == 0)
 		bc_status_line(output, "gaps", "0");
 	else
-		bc_status_line(output, "gaps", "%s (%s), %s%s", BC_GROUPED(sum.gaps), causes,
-			bc_lost_text(lost, sum.lost, sum.inexact == 0), away);
+		bc_status_line(output, "gaps", "%s (%s), %s", BC_GROUPED(sum.gaps), causes,
+			bc_loss_text(lost, sum));
 	if (info->unreported != 0)
 		bc_status_line(output, "unreported", "%s sample%s lost without a gap",
 			BC_GROUPED(info->unreported), bc_plural(info->unreported));
@@ -521,37 +518,6 @@ static json_t *header_json(const struct bc_segment_header *h)
 		}));
 }
 
-static json_t *gap_sum_json(uint64_t count, uint64_t lost, uint64_t inexact)
-{
-	return bc_json_object((struct bc_json_member[]){
-		{"count", bc_json_u64(count)},
-		{"lost", bc_json_u64(lost)},
-		{"exact", json_boolean(inexact == 0)},
-		{NULL, NULL},
-	});
-}
-
-static json_t *gaps_json(const struct bc_segment_info *info)
-{
-	const struct bc_losses *l = &info->losses;
-	const struct bc_loss sum = bc_losses_sum(l);
-	json_t *gaps = gap_sum_json(sum.gaps, sum.lost, sum.inexact);
-	json_t *causes = json_object();
-	int rc = 0;
-
-	for (unsigned i = 0; i < BC_GAP_CAUSES; i++)
-		if (l->gaps[i] != 0)
-			rc |= json_object_set_new(causes, bc_gap_cause_name(i),
-				gap_sum_json(l->gaps[i], l->lost[i], l->inexact[i]));
-	rc |= json_object_set_new(gaps, "causes", causes);
-	rc |= json_object_set_new(gaps, "away_ns", bc_json_u64(sum.away_ns));
-	rc |= json_object_set_new(gaps, "unreported", bc_json_u64(info->unreported));
-	if (rc == 0)
-		return gaps;
-	json_decref(gaps);
-	return NULL;
-}
-
 static json_t *annotations_json(const struct bc_segment_info *info)
 {
 	json_t *list = json_array();
@@ -610,7 +576,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 
 	if (info->has_header)
 		object = bc_json_merge(object, header_json(&info->header));
-	return bc_json_merge(object,
+	object = bc_json_merge(object,
 		bc_json_object((struct bc_json_member[]){
 			{"chunks", bc_json_u64(info->chunks)},
 			{"records", bc_json_u64(info->records)},
@@ -628,15 +594,19 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"bytes", bc_json_u64(info->bytes)},
 			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
 			{"ratio", bc_json_double(ratio(info))},
-			{"gaps", gaps_json(info)},
-			{"marks", bc_json_u64(info->marks)},
-			{"triggers", bc_json_u64(info->triggers)},
-			{"events", annotations_json(info)},
-			{"events_left", bc_json_u64(info->annotations_left)},
-			{"types", seen_json(info->types, true)},
-			{"processors", seen_json(info->procs, false)},
 			{NULL, NULL},
 		}));
+	object = bc_json_merge(object, bc_losses_json(&info->losses));
+	return bc_json_merge(object, bc_json_object((struct bc_json_member[]){
+					     {"unreported", bc_json_u64(info->unreported)},
+					     {"marks", bc_json_u64(info->marks)},
+					     {"triggers", bc_json_u64(info->triggers)},
+					     {"events", annotations_json(info)},
+					     {"events_left", bc_json_u64(info->annotations_left)},
+					     {"types", seen_json(info->types, true)},
+					     {"processors", seen_json(info->procs, false)},
+					     {NULL, NULL},
+				     }));
 }
 
 /* ---- Other formats. */

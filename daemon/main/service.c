@@ -192,7 +192,7 @@ static void write_recording(char *out, size_t size, const struct bc_status *s, c
 	const struct bc_status_progress progress = bc_status_progress(s);
 	struct bc_loss sum = bc_losses_sum(&s->counts->losses);
 	char amount[32];
-	char lost[40] = "an unknown number";
+	char lost[BC_LOSS_TEXT_MAX];
 
 	snprintf(out, size, "%s", doing);
 	if (s->recording == NULL)
@@ -207,10 +207,8 @@ static void write_recording(char *out, size_t size, const struct bc_status *s, c
 	write_amount(amount, sizeof(amount), (double)progress.records, " records");
 	append(out, size, "%s, ", amount);
 	write_amount(amount, sizeof(amount), (double)progress.bytes, "B");
-	if (sum.lost != 0 || sum.inexact == 0)
-		snprintf(lost, sizeof(lost), "%s%s", sum.inexact != 0 ? "at least " : "",
-			BC_GROUPED(sum.lost));
-	append(out, size, "%s, %s lost", amount, lost);
+	sum.away_ns = 0;
+	append(out, size, "%s, %s", amount, bc_loss_text(lost, sum));
 	if (with_rate && buffer->chunks != 0)
 		append(out, size, ", buffer %u %%",
 			100 * (buffer->chunks - buffer->free) / buffer->chunks);

@@ -7,9 +7,8 @@
  * as part of a frame or as skipped. After a bad payload, the search continues one byte after the
  * start of its header, because a frame may start in it.
  *
- * bc_frames_next() adds what a header says about the frames before it: gaps, epochs, triggers. It
- * holds these back until a frame with samples comes, or the end, and merges gaps with the same
- * cause. */
+ * bc_frames_next() adds what a header says about the frames before it: gaps, epochs, triggers. They
+ * wait for a frame with samples, or the end; gaps with the same cause are merged. */
 #include "formats/bus/bcp1.h"
 
 #include <errno.h>

@@ -216,8 +216,7 @@ static void add_events(struct bc_chunk *chunk, const struct bc_event *events, ui
 	}
 }
 
-/* Keeps only the events first .. end - 1 with their text, and subtracts `shift` from their
- * positions. */
+/* Keeps only the events first .. end - 1 and their text; subtracts `shift` from the positions. */
 static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t shift)
 {
 	char text[BC_CHUNK_TEXT_BYTES];

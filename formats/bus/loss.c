@@ -1,8 +1,10 @@
 #include "formats/bus/loss.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/json.h"
+#include "formats/base/text.h"
 
 struct bc_loss bc_losses_sum(const struct bc_losses *losses)
 {
@@ -132,4 +134,39 @@ json_t *bc_loss_json(const struct bc_loss *loss)
 		{"away_ns", loss != NULL ? bc_json_u64(loss->away_ns) : json_null()},
 		{NULL, NULL},
 	});
+}
+
+json_t *bc_losses_json(const struct bc_losses *losses)
+{
+	const struct bc_loss sum = bc_losses_sum(losses);
+	struct bc_json_member causes[BC_GAP_CAUSES + 1] = {{NULL, NULL}};
+	unsigned count = 0;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (losses->gaps[cause] != 0)
+			causes[count++] = (struct bc_json_member){bc_gap_cause_name(cause),
+				bc_json_object((struct bc_json_member[]){
+					{"gaps", bc_json_u64(losses->gaps[cause])},
+					{"lost", bc_json_u64(losses->lost[cause])},
+					{"inexact_gaps", bc_json_u64(losses->inexact[cause])},
+					{NULL, NULL},
+				})};
+	return bc_json_merge(bc_loss_json(&sum), bc_json_object((struct bc_json_member[]){
+							 {"causes", bc_json_object(causes)},
+							 {NULL, NULL},
+						 }));
+}
+
+const char *bc_loss_text(char out[BC_LOSS_TEXT_MAX], struct bc_loss loss)
+{
+	int used = snprintf(out, BC_LOSS_TEXT_MAX, "an unknown number of samples lost");
+
+	if (loss.lost != 0 || loss.inexact == 0)
+		used = snprintf(out, BC_LOSS_TEXT_MAX, "%s%s sample%s lost",
+			loss.inexact != 0 ? "at least " : "", BC_GROUPED(loss.lost),
+			bc_plural(loss.lost));
+	if (loss.away_ns != 0)
+		snprintf(out + used, BC_LOSS_TEXT_MAX - (size_t)used, ", %.6f s",
+			(double)loss.away_ns * 1e-9);
+	return out;
 }

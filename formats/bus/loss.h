@@ -1,6 +1,5 @@
 /* Gaps and the samples lost in them: the one form in which losses are counted, from the channel to
- * the files, the status and every command. A number of lost samples is never passed on without its
- * exactness. */
+ * the files, the status and every command. No number of lost samples goes without its exactness. */
 #ifndef BC_FORMATS_BUS_LOSS_H
 #define BC_FORMATS_BUS_LOSS_H
 
@@ -44,6 +43,16 @@ void bc_loss_raise(struct bc_loss *loss, struct bc_loss least);
 /* The members `gaps`, `lost`, `inexact_gaps` and `away_ns` of a JSON object; all null if `loss`
  * is NULL: unknown. Returns NULL if out of memory. */
 json_t *bc_loss_json(const struct bc_loss *loss) BC_MUST_CHECK;
+
+/* The same, and `causes`: those members but `away_ns` for each cause that has gaps. */
+json_t *bc_losses_json(const struct bc_losses *losses) BC_MUST_CHECK;
+
+/* With the terminating zero. */
+#define BC_LOSS_TEXT_MAX 96
+
+/* Returns "an unknown number of samples lost", "at least 250 samples lost" or "250 samples lost",
+ * and, if known, for how long: "..., 0.001200 s". Writes to `out`. */
+const char *bc_loss_text(char out[BC_LOSS_TEXT_MAX], struct bc_loss loss);
 
 struct bc_loss bc_losses_sum(const struct bc_losses *losses);
 struct bc_totals bc_losses_totals(const struct bc_losses *losses);

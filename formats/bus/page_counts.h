@@ -101,9 +101,8 @@ size_t bc_page_counts_write(uint8_t *out, size_t room, const struct bc_page_coun
 
 #define BC_ANY_RECORDS UINT64_MAX
 
-/* Reads counts. Returns false, with the counts empty, if they are not valid, are not `bytes` long,
- * don't add up to this number of records (or BC_ANY_RECORDS), or have more regions than there is
- * room for. */
+/* Reads counts. Returns false, with the counts empty, if they are not valid, not `bytes` long, too
+ * many regions, or don't add up to this number of records (or BC_ANY_RECORDS). */
 bool bc_page_counts_read(struct bc_page_counts *counts, const uint8_t *in, size_t bytes,
 	uint64_t records) BC_MUST_CHECK;
 

@@ -104,8 +104,7 @@ enum bc_stamp_result bc_stamp_records(struct bc_stamper *stamper, struct bc_reco
 uint64_t bc_samples_next_tick(const struct bc_samples *run);
 uint64_t bc_records_next_tick(const struct bc_stamper *stamper, const struct bc_records *run);
 
-/* Skips a record that does not fit into 12 bytes, `time` ticks after the one before; BC_TIME_NONE:
- * unknown. */
+/* Skips a record that does not fit 12 bytes, `time` ticks (BC_TIME_NONE: unknown) later. */
 void bc_stamp_skip_time(struct bc_stamper *stamper, uint64_t time);
 
 #endif

@@ -116,9 +116,9 @@ def lost_on_record(segments):
     lost = 0
     is_inexact = False
     for segment in info(segments):
-        for gaps in segment["gaps"]["causes"].values():
+        for gaps in segment["causes"].values():
             lost += gaps["lost"]
-            is_inexact |= not gaps["exact"]
+            is_inexact |= gaps["inexact_gaps"] != 0
     return lost, is_inexact
 
 

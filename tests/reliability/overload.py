@@ -81,7 +81,7 @@ def from_board(directory, seed, samples, burners):
         harness.verify(segments)
         said = harness.info(segments)
         records = sum(segment["records"] for segment in said)
-        gaps = sum(gap["lost"] for segment in said for gap in segment["gaps"]["causes"].values())
+        gaps = sum(gap["lost"] for segment in said for gap in segment["causes"].values())
         equal(records, counts["written"], "records in the files, written")
         equal(records + gaps, counts["received"] - counts["dropped"]["invalid"], f"records and losses on record; {recorder.log}")
         return counts["received"], lost, recorder.watch.samples

@@ -211,7 +211,7 @@ def check_segments(log, counts, directory):
     equal(records, counts["written"], f"records in {len(sealed)} sealed segments, written")
     lost = {}
     for segment in sealed.values():
-        for cause, gap in segment["gaps"]["causes"].items():
+        for cause, gap in segment["causes"].items():
             lost[cause] = lost.get(cause, 0) + gap["lost"]
     for cause in ("buffer", "disk"):
         equal(lost.get(cause, 0), counts["dropped"][cause], f"lost because of {cause}: gaps, counts")

@@ -258,8 +258,8 @@ class Recorder(Daemon):
             equal(causes, gaps, f"gaps; {sent}\n{self.log}")
         reported = {}
         for segment in info(paths):
-            for cause, gap in segment["gaps"]["causes"].items():
-                reported[cause] = reported.get(cause, 0) + gap["count"]
+            for cause, gap in segment["causes"].items():
+                reported[cause] = reported.get(cause, 0) + gap["gaps"]
         equal(reported, recorded_causes, "gaps reported by buscap info")
         equal(board.left_open(), [0, 0, 0, 0], "resources left open")
         return recorded

@@ -66,7 +66,7 @@ def test_a_killed_recording_is_recovered_and_says_so(tmp):
     segments = info(harness.segments(out))
     equal([segment["end"] and segment["end"]["reason"] for segment in segments], ["signal", "crash", "signal"], "ends")
     equal([segment["sequence"] for segment in segments], [1, 2, 3], "sequence")
-    equal(segments[1]["gaps"]["causes"], {"crash": {"count": 1, "lost": torn, "exact": False}}, "gaps")
+    equal(segments[1]["causes"], {"crash": {"gaps": 1, "lost": torn, "inexact_gaps": 1}}, "gaps")
     text = run(BUSCAP, "info", *harness.segments(out, prefix=ids[1])).stdout
     assert b"reason: crash (recovered)" in text, text
 
@@ -109,7 +109,7 @@ def test_a_torn_tail_keeps_whole_chunks(tmp):
         assert "; torn: lost " in err, err
         verify([sealed])
         (recovered,) = info([sealed])
-        equal(recovered["gaps"]["causes"], {"crash": {"count": 1, "lost": torn, "exact": False}}, f"gaps, {cut} bytes cut")
+        equal(recovered["causes"], {"crash": {"gaps": 1, "lost": torn, "inexact_gaps": 1}}, f"gaps, {cut} bytes cut")
         assert 0 < harness.compare_with_sim([sealed]) == recovered["records"], cut
 
 

@@ -42,8 +42,8 @@ def lost_by_cause(segments):
     """The losses in the gaps: {cause: samples}."""
     lost = {}
     for segment in info(segments):
-        for cause, gaps in segment["gaps"]["causes"].items():
-            assert gaps["exact"], segment
+        for cause, gaps in segment["causes"].items():
+            assert not gaps["inexact_gaps"], segment
             lost[cause] = lost.get(cause, 0) + gaps["lost"]
     return lost
 
@@ -590,7 +590,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     assert b"a loss of 1000 samples that no gap reports" in done.stdout, done.stdout
     equal(done.stdout.count(b"no gap"), 1, done.stdout)
     (segment,) = info([torn])
-    equal((segment["gaps"]["count"], segment["gaps"]["unreported"]), (0, 1000), segment["gaps"])
+    equal((segment["gaps"], segment["unreported"]), (0, 1000), segment)
     done = run(harness.BUSCAP, "dump", torn)
     equal((done.returncode, done.stderr.count(b"1,000 samples were lost before chunk 1, but no gap")), (3, 1), done.stderr)
     equal(done.stdout.count(b"# gap: at least 1,000 samples lost (disk)"), 1)
@@ -601,13 +601,13 @@ def test_a_loss_without_a_gap_is_found(tmp):
     done = run(BUSCAPD, "--once", "--source", f"file:{torn}", "-o", tmp / "replay")
     equal(done.returncode, 3, done.stderr.decode())
     assert b"1,000 samples lost before record 87381, but no gap" in done.stderr, done.stderr
-    equal(info(harness.segments(tmp / "replay"))[0]["gaps"]["causes"]["disk"]["lost"], 1000, "lost in the replay")
+    equal(info(harness.segments(tmp / "replay"))[0]["causes"]["disk"]["lost"], 1000, "lost in the replay")
     whole = tmp / "whole.byu.lz4"
     run(harness.BUSCAP, "recover", torn, "-o", whole)
     verify([whole])
     (segment,) = info([whole])
-    equal(segment["gaps"]["causes"], {"disk": {"count": 1, "lost": 1000, "exact": False}}, "gaps")
-    equal(segment["gaps"]["unreported"], 0, "unreported")
+    equal(segment["causes"], {"disk": {"gaps": 1, "lost": 1000, "inexact_gaps": 1}}, "gaps")
+    equal(segment["unreported"], 0, "unreported")
 
 
 def test_a_renamed_directory_is_reported(tmp):

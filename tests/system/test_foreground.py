@@ -20,7 +20,7 @@ pytestmark = pytest.mark.threads
 
 ERASE = b"\r\x1b[K"
 SHOWN = re.escape(ERASE) + rb"recording: "
-LINE = SHOWN + rb"[\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?B, 0 lost, buffer \d+ %"
+LINE = SHOWN + rb"[\d.]+( k| M)? samples/s, [\d.]+( k| M)? records, [\d.]+ [kM]?B, 0 samples lost, buffer \d+ %"
 
 
 class Terminal:

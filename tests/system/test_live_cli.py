@@ -94,7 +94,7 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("of-tomorrow", {"what": "\u009b\x07"}),
     ("stopping", {"signal": "SIGTERM"})))]
 EVENTS_TEXT = """\
-status             recording, 1.00 M samples/s, 61,290,837 samples received, 12,355 lost
+status             recording, 1.00 M samples/s, 61,290,837 samples received, 12,355 samples lost
 state              idle -> recording
 recording started  20261120T091500Z-3f9a2c-boot, label boot
 recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended: limit reached

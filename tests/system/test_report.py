@@ -171,8 +171,8 @@ def test_totals_and_events_are_those_of_info_stats_and_marks(large):
     equal(recording["segments"], len(infos))
     for name in ("records", "bytes"):
         equal(recording[name], sum(info[name] for info in infos), name)
-    equal(recording["gaps"], sum(info["gaps"]["count"] for info in infos), "gaps")
-    equal(recording["lost"], sum(info["gaps"]["lost"] for info in infos), "lost")
+    equal(recording["gaps"], sum(info["gaps"] for info in infos), "gaps")
+    equal(recording["lost"], sum(info["lost"] for info in infos), "lost")
     stats, = lines("stats", "--json", *paths)
     classes = [0] * 4
     for row in stats["types"]:

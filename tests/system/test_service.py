@@ -108,7 +108,7 @@ def test_ready_and_stopping_are_sent(tmp):
             assert "EXTEND_TIMEOUT_USEC=60000000" in manager.lines()[at:], manager.lines()
             equal(manager.lines("WATCHDOG"), [], "with no watchdog")
             status = manager.lines("STATUS=recording")[-1]
-            assert ", 0 lost, buffer " in status and "samples/s" in status and " records, " in status, status
+            assert ", 0 samples lost, buffer " in status and "samples/s" in status and " records, " in status, status
 
 
 def fed(manager):

@@ -127,7 +127,7 @@ def test_after_a_recording_another_board_can_be_used(tmp):
             status = daemon.take_all(5000, number=2)
             equal(status["source"]["clock_hz"], 33_000_000, "its clock")
             daemon.end(wanted=0)
-    equal([(segment["board"]["serial"], segment["source"]["clock_hz"], segment["gaps"]["count"])
+    equal([(segment["board"]["serial"], segment["source"]["clock_hz"], segment["gaps"])
            for segment in info(segments(tmp / "out"))], [("A1", 66_000_000, 0), ("B2", 33_000_000, 0)], "the recordings")
 
 
@@ -162,7 +162,7 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
     verify(segments(tmp / "out"))
     (segment,) = info(segments(tmp / "out"))
     equal(segment["records"], later["counts"]["written"], "records")
-    equal({cause: gap["lost"] for cause, gap in segment["gaps"]["causes"].items()}, {"board": 123}, "gaps")
+    equal({cause: gap["lost"] for cause, gap in segment["causes"].items()}, {"board": 123}, "gaps")
     equal([(event["record"], event["text"]) for event in segment["events"]],
           [(0, None), (0, "on"), (segment["records"] - 1, "off")], "a board trigger and a configured one")
 

@@ -392,7 +392,8 @@ TEST_F(losses_are_shown_as_they_occur)
 	check_has(f, "lost       none\n");
 	f->now.ns += SECOND_NS;
 	add_status(f,
-		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":1},"
+		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":1,\"inexact_"
+		      "gaps\":1},"
 		      "\"uptime_seconds\":2}"),
 		NULL);
 	check_has(f, "lost       unknown number of samples, 1 gap\n");

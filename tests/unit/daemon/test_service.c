@@ -139,17 +139,18 @@ static void assert_text(struct fixture *f, bool is_stopping, const char *wanted)
 
 TEST_F(the_status_of_a_recording_is_one_line)
 {
-	assert_text(f, false, "recording " REC ": 0 samples/s, 0 records, 0 B, 0 lost");
+	assert_text(f, false, "recording " REC ": 0 samples/s, 0 records, 0 B, 0 samples lost");
 	f->status.rates.samples_per_s = 4987654;
 	f->report.recording_bytes = 12345678901;
 	f->report.recording_records = 999600;
 	f->status.buffer = (struct bc_buffer_state){.chunks = 60, .free = 39};
 	assert_text(f, false,
-		"recording " REC ": 5.0 M samples/s, 1.0 M records, 12.3 GB, 0 lost, buffer 35 %");
+		"recording " REC
+		": 5.0 M samples/s, 1.0 M records, 12.3 GB, 0 samples lost, buffer 35 %");
 	char words[BC_SERVICE_TEXT_MAX];
 	bc_service_text(words, sizeof(words), &f->status, false, false);
-	assert_string_equal(
-		words, "recording: 5.0 M samples/s, 1.0 M records, 12.3 GB, 0 lost, buffer 35 %");
+	assert_string_equal(words,
+		"recording: 5.0 M samples/s, 1.0 M records, 12.3 GB, 0 samples lost, buffer 35 %");
 	f->report.recording_records = 0;
 	f->status.buffer.chunks = 0;
 	f->counts.losses.lost[BC_GAP_BUFFER] = 1;
@@ -158,30 +159,37 @@ TEST_F(the_status_of_a_recording_is_one_line)
 	f->counts.dropped_idle = f->counts.dropped_filtered = f->counts.dropped_invalid = 9999;
 	f->status.rates.samples_per_s = 999.4;
 	f->report.recording_bytes = 999499;
-	assert_text(f, false, "recording " REC ": 999 samples/s, 0 records, 999 kB, 321 lost");
+	assert_text(
+		f, false, "recording " REC ": 999 samples/s, 0 records, 999 kB, 321 samples lost");
 	f->status.rates.samples_per_s = 999.6;
 	f->report.recording_bytes = 999;
-	assert_text(f, false, "recording " REC ": 1.0 k samples/s, 0 records, 999 B, 321 lost");
+	assert_text(
+		f, false, "recording " REC ": 1.0 k samples/s, 0 records, 999 B, 321 samples lost");
 	f->status.rates.samples_per_s = 99940;
 	f->report.recording_bytes = UINT64_MAX;
-	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 records, 18447 PB, 321 lost");
+	assert_text(f, false,
+		"recording " REC ": 99.9 k samples/s, 0 records, 18447 PB, 321 samples lost");
 	/* The newest file was abandoned, and the next is not created yet. */
 	f->report.recording_bytes = 12345678901;
 	f->report.file[0] = '\0';
-	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 records, 12.3 GB, 321 lost");
+	assert_text(f, false,
+		"recording " REC ": 99.9 k samples/s, 0 records, 12.3 GB, 321 samples lost");
 	/* The writer is still writing another recording. */
 	f->report.recording_tag = 8;
-	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 records, 0 B, 321 lost");
+	assert_text(
+		f, false, "recording " REC ": 99.9 k samples/s, 0 records, 0 B, 321 samples lost");
 }
 
 TEST_F(a_loss_of_unknown_size_is_not_none)
 {
 	f->counts.losses.gaps[BC_GAP_UNPLUGGED] = f->counts.losses.inexact[BC_GAP_UNPLUGGED] = 1;
-	assert_text(
-		f, false, "recording " REC ": 0 samples/s, 0 records, 0 B, an unknown number lost");
+	assert_text(f, false,
+		"recording " REC
+		": 0 samples/s, 0 records, 0 B, an unknown number of samples lost");
 	f->counts.losses.gaps[BC_GAP_BUFFER] = 1;
 	f->counts.losses.lost[BC_GAP_BUFFER] = 20;
-	assert_text(f, false, "recording " REC ": 0 samples/s, 0 records, 0 B, at least 20 lost");
+	assert_text(f, false,
+		"recording " REC ": 0 samples/s, 0 records, 0 B, at least 20 samples lost");
 }
 
 TEST_F(each_state_has_its_text)
@@ -191,9 +199,10 @@ TEST_F(each_state_has_its_text)
 	assert_text(f, false, "waiting for a board");
 	f->counts.received = 5;
 	f->report.recording_bytes = 2500;
-	assert_text(f, false, "waiting for a board to continue " REC ": 0 records, 2.5 kB, 0 lost");
+	assert_text(f, false,
+		"waiting for a board to continue " REC ": 0 records, 2.5 kB, 0 samples lost");
 	f->status.state = "draining";
-	assert_text(f, false, "sealing " REC ": 0 records, 2.5 kB, 0 lost");
+	assert_text(f, false, "sealing " REC ": 0 records, 2.5 kB, 0 samples lost");
 	f->status.recording = NULL;
 	assert_text(f, false, "sealing");
 	f->status.state = "failed";
