@@ -158,8 +158,7 @@ static uint64_t unit_records(const struct unit *u)
 	return u->rows != NULL ? rows_records(u->rows, u->first, u->end) : u->segment->records;
 }
 
-/* Reads the summary node that covers exactly this unit. Returns NULL if the summary has no
- * such node. */
+/* Reads the summary node that covers exactly this unit. Returns NULL if there is none. */
 static const struct bc_page_counts *node_counts(
 	struct bc_overview *o, const struct unit *u, unsigned level)
 {
@@ -226,8 +225,7 @@ static int defer_unit(struct drawing *d, uint32_t column, const struct unit *u, 
 	return 0;
 }
 
-/* Adds a chunk by its records; or by `counts`, NULL if unknown, if the records are damaged or too
- * much work. */
+/* Adds a chunk by its records; or by `counts` (NULL: unknown) if they are damaged or too much. */
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
 	const struct bc_page_counts *counts)
 {
@@ -340,8 +338,7 @@ static uint64_t column_of(const struct drawing *d, uint64_t unit)
 	return unit * d->options->columns / d->shared;
 }
 
-/* The length of the last column: by the bus clock if possible, which is exact where arrival times
- * are not. */
+/* The length of the last column: by the bus clock if possible, which is more exact. */
 static uint64_t length_ns(const struct drawing *d, int64_t to_ns, uint64_t to_tick)
 {
 	const struct bc_overview *o = d->overview;
@@ -550,7 +547,7 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	const struct moment last = {s->last_ns, s->last_epoch, s->last_tick};
 	const struct unit u = {s, NULL, 0, s->rows};
 
-	return draw_unit(d, &u, &first, &last, bc_loss_since(s->after, s->base), LEVEL_SEGMENTS);
+	return draw_unit(d, &u, &first, &last, bc_overview_segment_loss(s), LEVEL_SEGMENTS);
 }
 
 static int draw_rows(struct drawing *d, const struct unit *u, unsigned level)
@@ -778,8 +775,7 @@ static uint64_t units_of(const struct bc_overview_segment *s, unsigned level)
 	return level == LEVEL_SEGMENTS ? 1 : (s->high >> 4 * level) - (s->low >> 4 * level) + 1;
 }
 
-/* The most columns that are needed if none has several recordings. A hole has one, and may divide
- * another. */
+/* The most columns needed if none has several recordings. A hole has one and may divide another. */
 static uint64_t count_columns(const struct drawing *d)
 {
 	const struct bc_overview *o = d->overview;

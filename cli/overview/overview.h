@@ -93,8 +93,7 @@ struct bc_overview_damage {
 	char *what;
 };
 
-/* Segments that are missing between others, at most BC_OVERVIEW_DAMAGES. They are reported at each
- * update. */
+/* Missing segments between others, at most BC_OVERVIEW_DAMAGES. Reported at each update. */
 struct bc_overview_hole {
 	uint32_t recording; /* index */
 	const char *file;   /* that follows */

@@ -8,6 +8,7 @@
  * Invariant: after an update, o->segments is sorted by recording and number, and only points into
  * files in o->files; a file that can't be read has no segments and an entry in o->damages. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -532,7 +533,7 @@ static void add_to_recording(
 	r->segments++;
 	r->records += s->records;
 	r->bytes += s->bytes;
-	bc_loss_add(&r->loss, bc_loss_since(s->after, s->base));
+	bc_loss_add(&r->loss, bc_overview_segment_loss(s));
 }
 
 /* ---- segments that are missing */
@@ -626,6 +627,30 @@ static int report_holes(struct bc_overview *o)
 
 /* ---- recordings */
 
+/* Ends a recording with its last segment. If it was killed, an unknown number of records is missing
+ * after the last one that is here. */
+static void end_recording(struct bc_overview *o, uint32_t at, bool is_closed)
+{
+	struct bc_overview_segment *s = o->segments[at];
+	struct bc_overview_recording *r = &o->recordings[s->recording];
+	const struct bc_loss left = {.gaps = 1, .inexact = 1};
+
+	r->state = is_closed             ? s->end
+		   : s->file->is_written ? BC_OVERVIEW_RECORDING
+					 : BC_OVERVIEW_OPEN;
+	if (is_closed && s->end == BC_OVERVIEW_OPEN &&
+		bc_segment_path_is_in_use(AT_FDCWD, s->file->path))
+		r->state = BC_OVERVIEW_RECORDING;
+	bool is_later = is_closed && s->end != BC_OVERVIEW_OPEN && s->ended_ns > r->to_ns;
+	r->ended_ns = is_later ? s->ended_ns : r->to_ns;
+	if (r->state != BC_OVERVIEW_OPEN)
+		return;
+	bc_loss_add(&r->loss, left);
+	while (at != 0 && o->segments[at]->rows == 0 && o->segments[at - 1]->tag == s->tag)
+		at--;
+	o->segments[at]->left = left;
+}
+
 /* Makes the recordings of the segments, which are sorted by tag or by recording. */
 static void make_recordings(struct bc_overview *o)
 {
@@ -641,21 +666,15 @@ static void make_recordings(struct bc_overview *o)
 			o->recording_count++;
 		s->recording = o->recording_count - 1;
 		s->base = follows ? before->after : s->before;
+		s->left = (struct bc_loss){.gaps = 0};
 		const struct bc_segment_span after = span_of(s);
 		const struct bc_segment_span last = span_of(before != NULL ? before : s);
 		bc_missing_between(&s->hole, &last, &after);
-		struct bc_overview_recording *r = &o->recordings[s->recording];
-		add_to_recording(r, s, is_first);
+		add_to_recording(&o->recordings[s->recording], s, is_first);
 		is_closed = (is_first || is_closed) &&
 			    (s->is_sealed || !bc_segment_path_is_partial(s->file->path));
-		r->state = is_closed             ? s->end
-			   : s->file->is_written ? BC_OVERVIEW_RECORDING
-						 : BC_OVERVIEW_OPEN;
-		bool is_last = i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag;
-		if (is_last && r->state == BC_OVERVIEW_OPEN && !is_closed)
-			bc_loss_add(&r->loss, (struct bc_loss){.gaps = 1, .inexact = 1});
-		bool is_later = is_closed && s->end != BC_OVERVIEW_OPEN && s->ended_ns > r->to_ns;
-		r->ended_ns = is_later ? s->ended_ns : r->to_ns;
+		if (i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag)
+			end_recording(o, i, is_closed);
 	}
 }
 

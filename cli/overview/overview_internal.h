@@ -37,6 +37,7 @@ struct bc_overview_segment {
 	struct bc_loss before; /* the totals before its first chunk, by that chunk */
 	struct bc_loss after;
 	struct bc_loss base; /* `after` of the segment before it, or `before` */
+	struct bc_loss left; /* after its last chunk: the end of a killed recording */
 	bool has_events;
 	uint64_t next_record;            /* number of its last record + 1 */
 	struct bc_missing_segments hole; /* after an update: the segments missing before it */
@@ -235,8 +236,19 @@ static inline struct bc_loss bc_overview_loss(const struct bc_overview_segment *
 {
 	const struct bc_loss before = first != 0 ? bc_totals_loss(&rows[first - 1].info.totals)
 						 : segment->base;
+	struct bc_loss loss = bc_loss_since(bc_totals_loss(&rows[end - 1].info.totals), before);
 
-	return bc_loss_since(bc_totals_loss(&rows[end - 1].info.totals), before);
+	if (end == segment->rows)
+		bc_loss_add(&loss, segment->left);
+	return loss;
+}
+
+static inline struct bc_loss bc_overview_segment_loss(const struct bc_overview_segment *segment)
+{
+	struct bc_loss loss = bc_loss_since(segment->after, segment->base);
+
+	bc_loss_add(&loss, segment->left);
+	return loss;
 }
 
 #endif

@@ -2,8 +2,7 @@
  * than 100 MB. Times are ns after the origin, the first record, because a page reads them as
  * doubles, which are exact up to 104 days; the origin is a text.
  *
- * Invariant: after an error in w->rc, nothing more is written, so the callers check only the last
- * result. */
+ * Invariant: after an error in w->rc, nothing more is written: callers check the last result. */
 #include "cli/overview/overview.h"
 
 #include <errno.h>

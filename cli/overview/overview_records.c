@@ -34,6 +34,12 @@ struct sorting {
 	uint64_t ticks[BC_CHUNK_RECORDS]; /* scratch */
 };
 
+/* True if the end of a killed recording follows this chunk. */
+static bool has_left(const struct bc_overview_segment *s, uint32_t row)
+{
+	return row + 1 == s->rows && s->left.gaps != 0;
+}
+
 static uint32_t bin_of(const struct sorting *s, int64_t ns)
 {
 	const struct bc_overview_picture *p = &s->overview->picture;
@@ -59,9 +65,8 @@ static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
 	return ns >= p->from_ns && ns <= p->to_ns;
 }
 
-/* Returns the column of a time in the picture, new if need be. The bins of a recording are counted
- * by the times in its chunk headers; records beyond these, by their deltas, are in the first or
- * last bin. */
+/* Returns the column of a time in the picture, new if need be. Bins are counted by the times in
+ * chunk headers; records beyond these, by their deltas, are in the first or last bin. */
 static struct bc_overview_column *bin_column(struct sorting *s, uint32_t recording, int64_t ns)
 {
 	struct bc_overview *o = s->overview;
@@ -322,6 +327,10 @@ static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segme
 		add_loss(s, &c, event->position, own);
 		loss = bc_loss_since(loss, own);
 	}
+	if (has_left(segment, at)) {
+		add_loss(s, &c, row->info.records, segment->left);
+		loss = bc_loss_since(loss, segment->left);
+	}
 	if ((loss.gaps | loss.lost | loss.inexact | loss.away_ns) != 0)
 		add_loss(s, &c, 0, loss);
 	return add_runs(s, &c, chunk);
@@ -503,10 +512,11 @@ static void list_events(struct event_listing *l, const struct bc_overview_segmen
 	}
 }
 
-static int list_row(
-	struct event_listing *l, const struct bc_overview_segment *s, struct bc_chunk_row *row)
+static int list_row(struct event_listing *l, const struct bc_overview_segment *s,
+	struct bc_chunk_row *rows, uint32_t at)
 {
 	struct bc_overview *o = l->overview;
+	struct bc_chunk_row *row = &rows[at];
 	struct bc_chunk *chunk = o->chunk;
 	bool is_decoded = false;
 
@@ -514,6 +524,10 @@ static int list_row(
 		(void)bc_overview_read_chunk(o, row, chunk); /* reports it */
 		return o->open.stop;
 	}
+	if (has_left(s, at) && chunk->info.events < BC_CHUNK_EVENTS)
+		chunk->events[chunk->info.events++] = (struct bc_event){.kind = BC_EVENT_GAP,
+			.cause = BC_GAP_CRASH,
+			.position = chunk->info.records};
 	if (needs_records(chunk) && l->decoded < DECODED_CHUNKS) {
 		l->decoded++;
 		is_decoded = bc_overview_read_chunk(o, row, chunk);
@@ -530,9 +544,10 @@ static int list_segment(struct event_listing *l, const struct bc_overview_segmen
 	int rc = 0;
 
 	for (uint32_t i = 0; rows != NULL && rc == 0 && !l->is_over && i < s->rows; i++)
-		if (rows[i].info.events != 0 && rows[i].info.wall_ns <= l->to_ns &&
+		if ((rows[i].info.events != 0 || has_left(s, i)) &&
+			rows[i].info.wall_ns <= l->to_ns &&
 			bc_overview_row_to(&rows[i].info, s->clock_hz) >= l->from_ns)
-			rc = list_row(l, s, &rows[i]);
+			rc = list_row(l, s, rows, i);
 	return rc;
 }
 
@@ -554,7 +569,8 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 		const struct bc_overview_segment *s = o->segments[i];
 		if (!bc_segment_file_pace(&o->open, 0))
 			rc = -ECANCELED;
-		else if (s->has_events && s->from_ns <= to_ns && s->to_ns >= from_ns)
+		else if ((s->has_events || s->left.gaps != 0) && s->from_ns <= to_ns &&
+			 s->to_ns >= from_ns)
 			rc = list_segment(l, s);
 	}
 	free(l);

@@ -58,72 +58,19 @@ static bool is_wanted(void *context)
 	return !atomic_load(&l->is_cancelled);
 }
 
-/* Counts the missing segments between the first and the last. */
-static uint64_t count_missing(
-	const struct bc_recording_list *list, const struct bc_recording *recording)
-{
-	const struct bc_recording_file *files = &list->files[recording->first];
-	uint64_t missing = 0;
-
-	for (uint32_t i = 1; i < recording->count; i++)
-		if (files[i].number > files[i - 1].number)
-			missing += files[i].number - files[i - 1].number - 1;
-	return missing;
-}
-
-/* Reads the number of the first record that a recording still has. Returns false on failure. */
-static bool read_first_record(uint64_t *record, int dir_fd, const struct bc_recording_list *list,
-	const struct bc_recording *recording)
-{
-	char path[BC_RECORDING_PATH_MAX];
-	struct bc_segment_header header;
-
-	bc_recording_file_path(path, list, recording, &list->files[recording->first]);
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	bool is_read = fd >= 0 && bc_segment_header_load(&header, fd) == 0;
-	if (fd >= 0)
-		close(fd);
-	*record = is_read ? header.first_record : 0;
-	return is_read;
-}
-
-/* Like bc_recording_summarize(), for a recording with many segments: reads only the first and the
- * last. Records are numbered, and the last chunk has the losses of the whole recording. */
-static int summarize_long(struct bc_recording_summary *summary, struct bc_listing *l, int dir_fd,
-	const struct bc_recording_list *list, const struct bc_recording *recording,
-	const struct bc_summary_io *io)
-{
-	struct bc_recording last = *recording;
-	uint64_t first_record = 0;
-
-	last.first += recording->count - 1;
-	last.count = 1;
-	int rc = bc_recording_summarize(summary, dir_fd, list, &last, io);
-	if (rc != 0)
-		return rc;
-	bool is_read = read_first_record(&first_record, dir_fd, list, recording);
-	summary->is_counted = summary->is_counted && is_read && count_missing(list, recording) == 0;
-	if (summary->is_counted)
-		summary->records += summary->header.first_record - first_record;
-	summary->missing_segments = count_missing(list, recording);
-	summary->first_record = first_record;
-	summary->segments = recording->count;
-	summary->bytes = bc_catalogue_bytes(l->catalogue, recording->id);
-	return 0;
-}
-
 /* Adds a recording to the page. Returns 0, or a negative errno that ends the page. */
 static int add_row(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list,
 	const struct bc_recording *recording, struct bc_recording_summary *summary)
 {
-	const struct bc_summary_io io = {.context = l, .goes_on = is_wanted};
+	const struct bc_summary_io io = {
+		.context = l, .goes_on = is_wanted, .only_ends = recording->count > LONG_SEGMENTS};
 	char path[DIR_BYTES + BC_RECORDING_PATH_MAX];
-	int rc = recording->count > LONG_SEGMENTS
-			 ? summarize_long(summary, l, dir_fd, list, recording, &io)
-			 : bc_recording_summarize(summary, dir_fd, list, recording, &io);
+	int rc = bc_recording_summarize(summary, dir_fd, list, recording, &io);
 
 	if (rc != 0 || summary->segments == summary->unread)
 		return rc;
+	if (io.only_ends)
+		summary->bytes = bc_catalogue_bytes(l->catalogue, recording->id);
 	snprintf(path, sizeof(path), "%s/%s", l->dir, summary->path);
 	json_t *row = bc_recording_summary_json(summary, recording->id, path);
 	return json_array_append_new(l->rows, row) == 0 ? 0 : -ENOMEM;
@@ -156,8 +103,7 @@ static int read_from_catalogue(
 	return rc;
 }
 
-/* The catalogue of a large directory takes a while. Until then, names are listed, in the order of
- * the ids. */
+/* The catalogue of a large directory takes a while. Until then, names are listed by id. */
 static int read_by_name(
 	struct bc_listing *l, int dir_fd, const char *before, const struct bc_page *page)
 {

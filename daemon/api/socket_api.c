@@ -128,8 +128,7 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 		a->api.broadcast, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
-/* Divides the descriptors that the process may still open. Returns 0, or -EMFILE if these are too
- * few. */
+/* Divides the descriptors that may still be opened. Returns 0, or -EMFILE if they are too few. */
 static int limit_connections(const struct bc_config *config, unsigned *others, unsigned *owner)
 {
 	unsigned kept = DESCRIPTORS_KEPT + BC_SERVER_EXTRA_DESCRIPTORS;

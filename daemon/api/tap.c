@@ -183,8 +183,7 @@ static void add_text(struct queue *q, const char *text, size_t n)
 	}
 }
 
-/* Adds a gap, or a mark or trigger with its text; ignores other events. Without room, counts it as
- * skipped. */
+/* Adds a gap, mark or trigger with its text; ignores other events. Without room, it is skipped. */
 static void queue_push_event(struct queue *q, const struct bc_event *event, const char *text,
 	const struct position *position)
 {
@@ -327,8 +326,7 @@ static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 	advance(c, to - c->at);
 }
 
-/* Brings position.tick up to date. The ticks of unexamined records are added up only when an event
- * needs them. */
+/* Updates position.tick. Ticks of unexamined records are added up only when an event needs them. */
 static void add_ticks(struct cursor *c)
 {
 	c->position.tick = bc_records_ticks(

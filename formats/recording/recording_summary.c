@@ -113,8 +113,7 @@ static void add_newest_rows(struct reader *r)
 	(void)bc_chunk_end(&s->to_ns, last, s->header.clock_hz);
 }
 
-/* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't
- * be read. */
+/* Adds what a file's header says. Returns 0, -EXDEV if the file is foreign, or why it is unread. */
 static int add_header(struct reader *r, int fd, uint32_t segment)
 {
 	struct bc_recording_summary *s = r->summary;
@@ -194,6 +193,10 @@ static void add_file(
 	s->is_open = s->is_open || is_partial;
 	s->is_counted = s->is_counted && r->is_countable;
 	snprintf(s->path, sizeof(s->path), "%s", file->path);
+	if (r->io->only_ends && error == 0) {
+		s->records = r->header.first_record - s->first_record;
+		s->loss = (struct bc_loss){.gaps = 0};
+	}
 	if (has_index) {
 		s->records += head.records;
 		bc_loss_add(&s->loss, head.loss);
@@ -218,17 +221,6 @@ static bool is_left_open(const struct bc_recording_summary *s)
 	       (bc_segment_path_is_partial(s->path) || s->header.sequence != 0);
 }
 
-/* True if a daemon has locked the directory. */
-static bool is_in_use(int dir_fd)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool is_locked = fd >= 0 && bc_is_being_written(fd);
-
-	if (fd >= 0)
-		close(fd);
-	return is_locked;
-}
-
 /* Adds what the newest segment says. */
 static void add_newest(struct reader *r)
 {
@@ -239,9 +231,8 @@ static void add_newest(struct reader *r)
 		s->is_written = bc_is_being_written(r->newest.table.fd);
 	if (r->is_countable && bc_segment_file_load(&r->newest) == 0)
 		add_newest_rows(r);
-	/* Between two segments, none is being written. */
 	if (is_left_open(s) && !s->is_open)
-		s->is_written = is_in_use(r->dir_fd);
+		s->is_written = bc_segment_path_is_in_use(r->dir_fd, s->path);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
 	else if (is_left_open(s))
@@ -273,6 +264,19 @@ static void add_listed(struct reader *r, const struct bc_recording_list *list,
 		find_hole(r, path, &span);
 }
 
+/* Adds a file by its name. */
+static void add_named(struct reader *r, const struct bc_recording_list *list,
+	const struct bc_recording_file *listed)
+{
+	char path[BC_RECORDING_PATH_MAX];
+	struct bc_segment_span span;
+
+	bc_recording_file_path(path, list, r->recording, listed);
+	(void)!bc_segment_path_span(&span, path);
+	find_hole(r, path, &span);
+	r->summary->segments++;
+}
+
 int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	const struct bc_recording_list *list, const struct bc_recording *recording,
 	const struct bc_summary_io *io)
@@ -292,11 +296,20 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	r->has_last = false;
 	s->is_counted = true;
 	s->has_start = bc_recording_id_start(&s->started_ns, recording->id);
-	for (uint32_t i = 0; bc_segment_file_pace(&r->newest, 0) && i < recording->count; i++) {
+	uint32_t end = recording->count;
+	while (end != 0 && !bc_recording_file_is_read(&list->files[recording->first + end - 1]))
+		end--;
+	for (uint32_t i = 0; bc_segment_file_pace(&r->newest, 0) && i < end; i++) {
 		const struct bc_recording_file *file = &list->files[recording->first + i];
-		if (bc_recording_file_is_read(file))
+		if (!bc_recording_file_is_read(file))
+			continue;
+		if (io->only_ends && r->has_last && i + 1 != end)
+			add_named(r, list, file);
+		else
 			add_listed(r, list, file);
 	}
+	if (io->only_ends && s->missing_segments != 0)
+		s->is_counted = false;
 	if (r->newest.stop == 0 && r->newest.path != NULL)
 		add_newest(r);
 	int rc = r->newest.stop;

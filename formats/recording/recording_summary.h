@@ -56,6 +56,10 @@ struct bc_summary_io {
 
 	/* Also count the chunks of segments without an index. */
 	bool counts_unsealed;
+
+	/* Read only the first and the last file: records are numbered, and the last chunk has the
+	 * losses of the whole recording. The sizes of the files between them are left out. */
+	bool only_ends;
 };
 
 /* Summarizes a recording in a list of the directory `dir_fd`. Its copies and damaged files are left

@@ -51,6 +51,22 @@ bool bc_segment_path_find(char *path)
 	return seal_path(path) && access(path, F_OK) == 0;
 }
 
+bool bc_segment_path_is_in_use(int dir_fd, const char *path)
+{
+	size_t bytes = (size_t)(basename(path) - path);
+	char dir[PATH_MAX] = ".";
+
+	if (bytes >= sizeof(dir))
+		return false;
+	if (bytes != 0)
+		snprintf(dir, sizeof(dir), "%.*s", (int)bytes, path);
+	int fd = openat(dir_fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is_locked = fd >= 0 && bc_is_being_written(fd);
+	if (fd >= 0)
+		close(fd);
+	return is_locked;
+}
+
 bool bc_segment_path_is_killed(const char *path, int fd)
 {
 	char next[PATH_MAX];

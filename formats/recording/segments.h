@@ -75,6 +75,10 @@ bool bc_segment_path_is_partial(const char *path);
  * it is the recording's last. Unless it has the end, an unknown number of records was lost. */
 bool bc_segment_path_is_killed(const char *path, int fd);
 
+/* True if a daemon has locked the directory `dir_fd`, or AT_FDCWD, and of this file: its newest
+ * recording may be between two segments, of which none is being written. */
+bool bc_segment_path_is_in_use(int dir_fd, const char *path);
+
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if
  * need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);
@@ -100,8 +104,7 @@ void bc_segment_file_close(struct bc_segment_file *file);
  * file, any other is reported. Damage is reported; a torn end of a segment being written is not. */
 int bc_segment_file_load(struct bc_segment_file *file) BC_MUST_CHECK;
 
-/* Reads a chunk of the list. Returns false if that failed, which is reported once, or the file is
- * stopped. */
+/* Reads a chunk. Returns false if that failed, which is reported once, or the file is stopped. */
 bool bc_segment_file_read(struct bc_segment_file *file, uint32_t row, struct bc_chunk *chunk);
 
 /* Reads the header of a chunk, which has the events. Returns false if it is damaged, which reading
@@ -140,9 +143,8 @@ struct bc_segments {
 	uint64_t last_record;
 };
 
-/* Makes a list of files, given in the order of their recordings and segments. Opens none. The paths
- * are the caller's; ".partial" is removed from one that was sealed meanwhile. Returns false if out
- * of memory. */
+/* Makes a list of files in the order of recordings and segments. Opens none. The paths are the
+ * caller's; ".partial" is removed from a sealed one. Returns false if out of memory. */
 bool bc_segments_init(struct bc_segments *segments, const struct bc_segment_io *io,
 	char *const *paths, int count) BC_MUST_CHECK;
 void bc_segments_free(struct bc_segments *segments);
