@@ -60,7 +60,7 @@ const struct bc_usage bc_find_usage = {
 		"trace of any other format; without an operand, the daemon's directory. Of a "
 		"sealed segment, only chunks that may contain a match are read.",
 	.options = options,
-	.more = "A range is A-B, A- or A. Matches are printed in the order of the trace.",
+	.more = "A range is A-B, A- or A. Matches are printed in the order of time.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
 		 "input: the intact parts were searched, 6 can't reach the daemon.",
 	.example = "buscap find --last 1 --type write b8000-bffff *.byu.lz4",
@@ -178,8 +178,7 @@ static bool on_segment_hit(void *context, const struct bc_search_hit *hit)
 	return !bc_output_failed(&f->output);
 }
 
-/* Searches segments, in the order given. Their index says which chunks can contain a match, and
- * only these are read: in order, or from the end for the last matches. */
+/* Searches segments. Their index says which chunks can contain a match; only these are read. */
 static void find_in_segments(struct find *f, char *const *paths, int count)
 {
 	const struct bc_segment_io io = bc_segment_input_io(&f->input);

@@ -1,8 +1,10 @@
-/* buscap marks: the marks, triggers and gaps of recordings. Only chunks that have events are read;
- * the index says which. Where a chunk's records are damaged, its header still has the events: those
- * at the first and last record keep their time, the others lose it. */
+/* buscap marks: the marks, triggers and gaps of recordings, in the order of time
+ * (formats/recording/lanes.h). Only chunks that have events are read; the index says which. Where a
+ * chunk's records are damaged, its header still has the events: those at the first and last record
+ * keep their time, the others lose it. */
 #include "cli/term/commands.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/bus/tick_time.h"
+#include "formats/recording/lanes.h"
 #include "formats/recording/segments.h"
 
 enum { OPTION_KIND = 1000 };
@@ -41,6 +44,16 @@ const struct bc_usage bc_marks_usage = {
 	.example = "buscap marks --kind gap *.byu.lz4",
 };
 
+/* What is in memory of a recording's open file. */
+struct view {
+	uint32_t row;        /* the next chunk */
+	uint32_t event;      /* the next one of the chunk before it */
+	struct bc_span span; /* ticks of that chunk that are selected */
+	struct bc_chunk chunk;
+	bool has_records; /* of the chunk; otherwise only its header is intact */
+	uint64_t ticks[BC_CHUNK_RECORDS];
+};
+
 struct marks {
 	struct bc_segment_input input; /* first: the context of its functions */
 	void (*on_fault)(void *context, const struct bc_segment_fault *fault);
@@ -51,10 +64,8 @@ struct marks {
 	const char *kind; /* NULL: any */
 	uint64_t printed;
 	struct bc_filter_args args;
-	struct bc_span span; /* ticks of the chunk that are selected */
-	struct bc_chunk chunk;
-	bool has_records; /* of the chunk; otherwise only its header is intact */
-	uint64_t ticks[BC_CHUNK_RECORDS];
+	struct bc_lanes lanes;
+	struct view *view;
 };
 
 /* A mark, trigger or gap, and where it is. */
@@ -83,20 +94,20 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 	bool is_gap = event->kind == BC_EVENT_GAP;
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
-	memcpy(text, m->chunk.text + event->text, event->text_bytes);
+	memcpy(text, m->view->chunk.text + event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
 	return bc_output_json_value(&m->output,
 		bc_json_object((struct bc_json_member[]){
 			{"kind", json_string(kind_name(event))},
 			{"number", bc_json_u64(at->number)},
 			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
-			{"epoch", json_integer(m->chunk.info.epoch)},
+			{"epoch", json_integer(m->view->chunk.info.epoch)},
 			{"time", at->has_wall ? bc_json_time(at->wall_ns) : json_null()},
 			{"file", bc_json_text(m->files.file.path)},
 			{"recording",
 				header != NULL ? bc_json_text(header->recording) : json_null()},
 			{"host", bc_json_text_or_null(header != NULL ? header->host : "")},
-			{"segment", json_integer(m->chunk.info.segment)},
+			{"segment", json_integer(m->view->chunk.info.segment)},
 			{"text", is_gap ? json_null() : bc_json_text(text)},
 			{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause))
 					 : json_null()},
@@ -121,31 +132,37 @@ static void print_text(struct marks *m, const struct moment *at)
 		bc_output_format(&m->output, "%s", bc_gap_text(text, at->event));
 	else
 		bc_output_safe_bytes(
-			&m->output, m->chunk.text + at->event->text, at->event->text_bytes);
+			&m->output, m->view->chunk.text + at->event->text, at->event->text_bytes);
 	bc_output_text(&m->output, "\n", 1);
 }
 
-static void print_event(struct marks *m, uint32_t row, const struct bc_event *event)
+static struct moment moment_of(const struct marks *m, uint32_t row, const struct bc_event *event)
 {
-	const struct bc_chunk_info *info = &m->chunk.info;
+	const struct view *v = m->view;
+	const struct bc_chunk_info *info = &v->chunk.info;
 	uint64_t hz = bc_segment_file_clock_hz(&m->files.file, row);
 	uint32_t last = info->records != 0 ? info->records - 1 : 0;
 	uint32_t next = event->position < last ? event->position : last;
 	/* The header has the ticks of the first and last record. */
-	bool has_tick = m->has_records || next == 0 || next == last;
-	uint64_t tick = next == 0        ? info->first_tick
-			: m->has_records ? m->ticks[next]
-					 : info->last_tick;
 	struct moment at = {.event = event,
 		.number = info->first_record + event->position,
-		.has_tick = has_tick,
-		.tick = tick};
+		.has_tick = v->has_records || next == 0 || next == last,
+		.tick = next == 0        ? info->first_tick
+			: v->has_records ? v->ticks[next]
+					 : info->last_tick};
 
-	at.has_wall = bc_tick_time(&at.wall_ns, bc_chunk_clock(info, hz), tick) && has_tick;
+	at.has_wall = bc_tick_time(&at.wall_ns, bc_chunk_clock(info, hz), at.tick) && at.has_tick;
+	return at;
+}
+
+static void print_event(struct marks *m, uint32_t row, const struct bc_event *event)
+{
+	const struct moment at = moment_of(m, row, event);
+
 	if ((event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
 		    event->kind != BC_EVENT_TRIGGER) ||
 		(m->kind != NULL && strcmp(m->kind, kind_name(event)) != 0) ||
-		(has_tick && !bc_span_has(m->span, tick)))
+		(at.has_tick && !bc_span_has(m->view->span, at.tick)))
 		return;
 	m->printed++;
 	if (!m->is_json)
@@ -209,7 +226,7 @@ static void on_marks_fault(void *context, const struct bc_segment_fault *fault)
 	m->on_fault(&m->input, fault);
 }
 
-/* True if events of a chunk can be in the time that is selected; then sets m->span. */
+/* True if events of a chunk can be in the time that is selected; then sets m->view->span. */
 static bool is_in_time(struct marks *m, uint32_t row)
 {
 	struct bc_filter_bounds bounds;
@@ -218,52 +235,95 @@ static bool is_in_time(struct marks *m, uint32_t row)
 		    &m->files.file.table.rows[row].info,
 		    bc_segment_file_clock_hz(&m->files.file, row), &bounds))
 		return false;
-	m->span = bounds.ticks;
+	m->view->span = bounds.ticks;
 	return true;
 }
 
 /* Reads a chunk, or at least its header, which has the events. Returns false if that is damaged. */
 static bool read_chunk(struct marks *m, uint32_t row)
 {
-	m->has_records = bc_segment_file_read(&m->files.file, row, &m->chunk);
-	if (m->has_records)
-		bc_chunk_ticks(&m->chunk, m->ticks);
-	return m->has_records || bc_segment_file_read_header(&m->files.file, row, &m->chunk);
+	m->view->has_records = bc_segment_file_read(&m->files.file, row, &m->view->chunk);
+	if (m->view->has_records)
+		bc_chunk_ticks(&m->view->chunk, m->view->ticks);
+	return m->view->has_records ||
+	       bc_segment_file_read_header(&m->files.file, row, &m->view->chunk);
 }
 
-/* Lists the gap at the end of a recording that was killed. */
-static void print_last_gap(struct marks *m)
+/* Reads the next chunk of the open file, if it has events. Adds the gap at the end of a recording
+ * that was killed. */
+static void next_chunk(struct marks *m)
 {
 	const struct bc_segment_file *file = &m->files.file;
+	struct view *v = m->view;
+	struct bc_chunk_info *info = &v->chunk.info;
 	struct bc_recording_end end;
-	uint32_t row = file->table.count - 1;
+	uint32_t row = v->row++;
+	bool is_killed = v->row == file->table.count &&
+			 bc_segment_path_is_killed(file->path, file->table.fd);
 
-	if (file->table.count != 0 && bc_segment_path_is_killed(file->path, file->table.fd) &&
-		is_in_time(m, row) && read_chunk(m, row) && !bc_recording_end_find(&end, &m->chunk))
-		print_event(m, row,
-			&(struct bc_event){.kind = BC_EVENT_GAP,
-				.cause = BC_GAP_CRASH,
-				.position = m->chunk.info.records});
+	v->event = info->events = 0;
+	if ((file->table.rows[row].info.events == 0 && !is_killed) || !is_in_time(m, row))
+		return;
+	if (!read_chunk(m, row))
+		info->events = 0;
+	else if (is_killed && !bc_recording_end_find(&end, &v->chunk) &&
+		 info->events < BC_CHUNK_EVENTS)
+		v->chunk.events[info->events++] = (struct bc_event){
+			.kind = BC_EVENT_GAP, .cause = BC_GAP_CRASH, .position = info->records};
 }
 
-static void list_files(struct marks *m)
+/* Prints the next event of the current lane, reads its next chunk, or opens its next file. */
+static void step(struct marks *m, struct bc_lane *lane)
 {
-	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
+	const struct bc_chunk_table *t = &m->files.file.table;
+	struct view *v = m->view;
+	struct moment at;
+
+	if (v->event < v->chunk.info.events) {
+		print_event(m, v->row - 1, &v->chunk.events[v->event++]);
+	} else if (m->files.at >= 0 && v->row < t->count) {
+		next_chunk(m);
+	} else if (lane->begin != lane->end) {
 		/* Relative times are known after the first chunk. */
 		m->files.from_ns = m->args.filter.from_ns;
 		m->files.to_ns = m->args.filter.to_ns;
-		if (!bc_segments_open(&m->files, i, NULL))
-			continue;
-		for (uint32_t row = 0;
-			row < m->files.file.table.count && !bc_output_failed(&m->output); row++) {
-			if (!is_in_time(m, row) || m->files.file.table.rows[row].info.events == 0 ||
-				!read_chunk(m, row))
-				continue;
-			for (uint32_t e = 0; e < m->chunk.info.events; e++)
-				print_event(m, row, &m->chunk.events[e]);
-		}
-		print_last_gap(m);
+		v->row = 0;
+		(void)bc_segments_open(&m->files, lane->begin++, NULL);
+	} else {
+		lane->is_over = true;
 	}
+	if (m->files.at < 0 || t->count == 0)
+		return;
+	if (v->event < v->chunk.info.events)
+		at = moment_of(m, v->row - 1, &v->chunk.events[v->event]);
+	else if (v->row < t->count)
+		at.wall_ns = t->rows[v->row].info.wall_ns;
+	else /* Missing segments are listed when the next file is opened. */
+		(void)bc_chunk_end(&at.wall_ns, &t->rows[v->row - 1].info,
+			bc_segment_file_clock_hz(&m->files.file, v->row - 1));
+	bc_lane_raise(lane, at.wall_ns);
+}
+
+static int list_files(struct marks *m)
+{
+	struct bc_lane *lane;
+	int64_t until_ns;
+
+	bc_lanes_start(&m->lanes);
+	bc_lanes_sort(&m->lanes);
+	while ((lane = bc_lanes_next(&m->lanes, &until_ns)) != NULL) {
+		if (lane->state == NULL)
+			lane->state = calloc(1, sizeof(*m->view));
+		m->view = lane->state;
+		if (m->view == NULL)
+			return -ENOMEM;
+		while (!lane->is_over && lane->ns <= until_ns) {
+			step(m, lane);
+			if (bc_output_failed(&m->output) || m->files.file.stop != 0)
+				return m->files.file.stop;
+		}
+	}
+	return 0;
 }
 
 static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
@@ -280,12 +340,15 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	m->input.exit = files.exit;
 	m->on_fault = io.fault;
 	io.fault = on_marks_fault;
-	if (!bc_segments_init(&m->files, &io, files.paths, files.count)) {
+	if (!bc_segments_init(&m->files, &io, files.paths, files.count) ||
+		bc_lanes_init(&m->lanes, &m->files) != 0) {
+		bc_segments_free(&m->files);
 		code = bc_print_no_memory(m->console);
 		goto out;
 	}
 	if (bc_output_open(&m->output, m->console)) {
-		list_files(m);
+		if (list_files(m) == -ENOMEM)
+			m->input.exit = bc_print_no_memory(m->console);
 		code = bc_exit_worse(m->input.exit, bc_output_close(&m->output, m->console));
 		if (m->printed == 0 && code == BC_EXIT_OK)
 			bc_print_error(m->console, NULL, "no %s%s",
@@ -294,6 +357,7 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 	} else {
 		code = BC_EXIT_FAILED;
 	}
+	bc_lanes_free(&m->lanes);
 	bc_segments_free(&m->files);
 out:
 	bc_files_free(&files);

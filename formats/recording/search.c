@@ -1,15 +1,16 @@
 /* Searches segments for records: forwards chunk by chunk, or backwards for the last matches.
  *
  * Chunks are ruled out in the order of cost: by the file's page counts, by the index row, by the
- * page counts in the chunk's header; the others are read and scanned. Two chunks are in memory, so
- * that context before and after a match does not read a chunk twice. Invariant: hits are reported
- * in the order of the files, each record once: `reported` is the first that has not been, `wanted`
- * the end of the last match's context.
+ * page counts in the chunk's header; the others are read and scanned. Recordings may overlap in
+ * time, so each is a lane (formats/recording/lanes.h), and the lane whose next match may be the
+ * earliest goes on. Two chunks of a lane are in memory, so that context before and after a match
+ * does not read a chunk twice. Invariant: the hits of a lane are reported in the order of its
+ * files, each record once: `reported` is the first that has not been, `wanted` the end of the last
+ * match's context.
  *
- * Backwards, the last matches are collected first, then reported forwards. Recordings may overlap
- * in time, so the last ones are those with the latest times: each recording is a lane, and the lane
- * that may have the latest record is searched next. What is not opened yet is bounded by the time
- * when its file was last changed. */
+ * The last matches are looked for from the end, in the lane that may have the latest record; what
+ * is not opened yet is bounded by the time when its file was last changed. The search forwards then
+ * begins, in each lane, with the first of them. */
 #include "formats/recording/search.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/bus/tick_time.h"
+#include "formats/recording/lanes.h"
 #include "formats/segment/chunk_table.h"
 
 /* A chunk in memory, with the tick of each record. */
@@ -33,23 +35,6 @@ struct chunk_cache {
 	uint64_t ticks[BC_CHUNK_RECORDS];
 };
 
-/* A match, from the end: its position, and its time, which is not above that of a later record of
- * its recording. */
-struct last_hit {
-	int64_t ns;
-	int file;
-	uint32_t row;
-	uint32_t at;
-};
-
-/* The files of a recording, from the end: `begin` to `end` - 1 have not been searched. No record in
- * them is later than `latest_ns`. */
-struct lane {
-	int begin;
-	int end;
-	int64_t latest_ns;
-};
-
 /* A position between two records. */
 struct record_pos {
 	int file;
@@ -57,27 +42,50 @@ struct record_pos {
 	uint32_t position;
 };
 
+/* A match, from the end: its position, and its time, which is not above that of a later record of
+ * its recording. */
+struct last_hit {
+	int64_t ns;
+	struct record_pos pos;
+	int lane;
+};
+
+/* What is searched of a lane. A mark in it is a position, one in another lane a time. */
+struct part {
+	struct record_pos begin;
+	struct record_pos end;
+	int64_t from_ns;
+	int64_t to_ns;
+};
+
+/* What is in memory of a lane's open file. */
+struct view {
+	struct chunk_cache chunks[2]; /* the chunk of a match and a neighbour */
+	unsigned next_cache;          /* the one to use for the next chunk */
+	uint64_t reported; /* records before this one, by their place in the file, are reported */
+	uint64_t wanted;   /* those before this one are context of the last match */
+	uint32_t row;      /* the next one to search */
+	uint32_t hit;      /* the next one to report, of those in the row before */
+	uint32_t hit_count;
+	uint32_t hits[BC_CHUNK_RECORDS];
+};
+
 struct search {
 	const struct bc_search_options *options;
-	struct bc_filter filter;
+	struct bc_filter whole;  /* times are absolute */
+	struct bc_filter filter; /* of the lane */
 	bc_search_cb on_hit;
 	uint64_t matches; /* reported, or counted */
 	bool is_over;     /* enough has been found */
 	struct bc_segments files;
-	struct record_pos begin; /* of what is searched, by --after-mark and --before-mark */
-	struct record_pos end;
+	struct bc_lanes lanes;
+	struct part *parts; /* by the lanes' ids */
+	const struct part *part;
+	struct view *view;
 	bool has_warned; /* about an unknown clock rate */
 	bool has_query;
 	struct bc_page_query query; /* the filter's addresses */
-	/* Of the open file: */
-	struct chunk_cache *chunks; /* two: the chunk of a match and a neighbour */
-	unsigned next_cache;        /* the one to use for the next chunk */
-	uint64_t reported; /* records before this one, by their place in the file, are reported */
-	uint64_t wanted;   /* those before this one are context of the last match */
-	uint32_t hits[BC_CHUNK_RECORDS];
 	/* Backwards: */
-	struct lane *lanes;
-	int lane_count;
 	struct last_hit *last; /* more than options->last only until keep_last() */
 	size_t last_count;
 	size_t last_capacity;
@@ -103,9 +111,9 @@ static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 {
 	if (s->files.at == at)
 		return true;
-	s->chunks[0].is_full = s->chunks[1].is_full = false;
-	s->reported = 0;
-	s->wanted = 0;
+	s->view->chunks[0].is_full = s->view->chunks[1].is_full = false;
+	s->view->reported = s->view->wanted = 0;
+	s->view->row = s->view->hit_count = 0;
 	return bc_segments_open(&s->files, at, query);
 }
 
@@ -126,21 +134,33 @@ static bool open_to_search(struct search *s, int at)
 	return bc_segment_file_pace(&s->files.file, bytes);
 }
 
+/* Continues with the part of a lane that is searched. */
+static void set_part(struct search *s, const struct bc_lane *lane)
+{
+	s->part = &s->parts[lane->id];
+	s->filter = s->whole;
+	if (s->part->from_ns > s->filter.from_ns)
+		s->filter.from_ns = s->part->from_ns;
+	if (s->part->to_ns < s->filter.to_ns)
+		s->filter.to_ns = s->part->to_ns;
+	s->filter.has_wall |= s->part->from_ns != INT64_MIN || s->part->to_ns != INT64_MAX;
+}
+
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
 static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 {
 	for (unsigned i = 0; i < 2; i++)
-		if (s->chunks[i].is_full && s->chunks[i].row == row) {
-			s->next_cache = 1 - i;
-			return &s->chunks[i];
+		if (s->view->chunks[i].is_full && s->view->chunks[i].row == row) {
+			s->view->next_cache = 1 - i;
+			return &s->view->chunks[i];
 		}
-	struct chunk_cache *l = &s->chunks[s->next_cache];
+	struct chunk_cache *l = &s->view->chunks[s->view->next_cache];
 	l->is_full = bc_segment_file_read(&s->files.file, row, &l->chunk);
 	if (!l->is_full)
 		return NULL;
 	l->row = row;
 	bc_chunk_ticks(&l->chunk, l->ticks);
-	s->next_cache = 1 - s->next_cache;
+	s->view->next_cache = 1 - s->view->next_cache;
 	return l;
 }
 
@@ -153,8 +173,9 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 	const struct bc_filter *filter = &s->filter;
 	uint64_t hz = bc_segment_file_clock_hz(&s->files.file, row);
 
-	if (info.records == 0 || !is_before((struct record_pos){s->files.at, row, 0}, s->end) ||
-		!is_before(s->begin, (struct record_pos){s->files.at, row, info.records}))
+	if (info.records == 0 ||
+		!is_before((struct record_pos){s->files.at, row, 0}, s->part->end) ||
+		!is_before(s->part->begin, (struct record_pos){s->files.at, row, info.records}))
 		return false;
 	if (filter->has_wall && hz == 0 && !s->has_warned) {
 		s->has_warned = true;
@@ -170,13 +191,14 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 static bool is_ruled_out(struct search *s, uint32_t row)
 {
 	const struct bc_chunk_table *t = &s->files.file.table;
-	struct chunk_cache *l = &s->chunks[s->next_cache];
+	struct chunk_cache *l = &s->view->chunks[s->view->next_cache];
 
 	if (!s->has_query || t->rows[row].is_bad)
 		return false;
 	if (t->rows[row].is_ruled_out)
 		return true;
-	if (s->chunks[1 - s->next_cache].is_full && s->chunks[1 - s->next_cache].row == row)
+	if (s->view->chunks[1 - s->view->next_cache].is_full &&
+		s->view->chunks[1 - s->view->next_cache].row == row)
 		return false;
 	l->is_full = false;
 	if (!bc_segment_file_pace(&s->files.file, bc_chunk_info_header_bytes(&t->rows[row].info)))
@@ -184,7 +206,7 @@ static bool is_ruled_out(struct search *s, uint32_t row)
 	return !bc_page_search_chunk(t, row, &s->query, &l->chunk);
 }
 
-/* Sets s->hits to the positions of the matches in a chunk. Returns their number. */
+/* Sets s->view->hits to the positions of the matches in a chunk. Returns their number. */
 static uint32_t scan_chunk(
 	struct search *s, const struct chunk_cache *l, const struct bc_filter_bounds *bounds)
 {
@@ -202,8 +224,8 @@ static uint32_t scan_chunk(
 			struct record_pos pos = {s->files.at, l->row, i};
 			if (bc_span_has(bounds->numbers, info->first_record + i) &&
 				bc_span_has(bounds->ticks, l->ticks[i]) &&
-				!is_before(pos, s->begin) && is_before(pos, s->end))
-				s->hits[hits++] = i;
+				!is_before(pos, s->part->begin) && is_before(pos, s->part->end))
+				s->view->hits[hits++] = i;
 		}
 	}
 	return hits;
@@ -246,9 +268,9 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	const struct chunk_cache *l = load_chunk(s, row);
 	struct bc_search_hit hit = {.file = s->files.file.path,
 		.is_context = is_context,
-		.follows = s->reported == nth && nth != 0};
+		.follows = s->view->reported == nth && nth != 0};
 
-	s->reported = nth + 1;
+	s->view->reported = nth + 1;
 	if (l == NULL)
 		return;
 	const struct bc_chunk_info *info = &l->chunk.info;
@@ -273,8 +295,9 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 /* Reports the context that follows the last match, up to the record before `end`. */
 static void report_after(struct search *s, uint64_t end)
 {
-	while (s->reported < end && s->reported < s->wanted && s->files.file.stop == 0)
-		report_record(s, s->reported, true);
+	while (s->view->reported < end && s->view->reported < s->view->wanted &&
+		s->files.file.stop == 0)
+		report_record(s, s->view->reported, true);
 }
 
 static void report_match(struct search *s, uint64_t nth)
@@ -283,25 +306,14 @@ static void report_match(struct search *s, uint64_t nth)
 	uint64_t first = nth > context ? nth - context : 0;
 
 	report_after(s, nth);
-	for (uint64_t i = first > s->reported ? first : s->reported; i < nth && !is_stopped(s); i++)
+	for (uint64_t i = first > s->view->reported ? first : s->view->reported;
+		i < nth && !is_stopped(s); i++)
 		report_record(s, i, true);
 	if (is_stopped(s))
 		return;
 	s->matches++;
 	report_record(s, nth, false);
-	s->wanted = nth + 1 + context;
-}
-
-/* Reports the matches of a chunk, without the first `skip`. */
-static void report_hits(struct search *s, uint32_t row, uint32_t hits, uint64_t skip)
-{
-	uint64_t before = s->files.file.table.rows[row].before;
-
-	for (uint32_t i = (uint32_t)skip; i < hits && !is_stopped(s); i++) {
-		report_match(s, before + s->hits[i]);
-		s->is_over = s->is_over ||
-			     (s->options->first != 0 && s->matches >= s->options->first);
-	}
+	s->view->wanted = nth + 1 + context;
 }
 
 static void end_file(struct search *s)
@@ -314,20 +326,98 @@ static void end_file(struct search *s)
 
 /* ---- the search */
 
-static void search_forward(struct search *s)
+/* The time of a match in a chunk of the open file; of the chunk if the clock rate is unknown. */
+static int64_t hit_ns(struct search *s, uint32_t row, uint32_t hit)
 {
-	for (int i = 0; i < s->files.count && !is_stopped(s); i++) {
-		if (!open_to_search(s, i))
-			continue;
-		for (uint32_t row = 0; row < s->files.file.table.count && !is_stopped(s); row++) {
-			uint32_t hits = search_row(s, row);
-			if (s->options->is_count)
-				s->matches += hits;
-			else
-				report_hits(s, row, hits, 0);
+	const struct chunk_cache *l = load_chunk(s, row);
+	const struct bc_chunk_info *info = &s->files.file.table.rows[row].info;
+	int64_t ns = info->wall_ns;
+
+	if (l != NULL)
+		(void)bc_tick_time(&ns,
+			bc_chunk_clock(info, bc_segment_file_clock_hz(&s->files.file, row)),
+			l->ticks[s->view->hits[hit]]);
+	return ns;
+}
+
+/* Reports the next match of the current lane, searches its next chunk, or opens its next file. */
+static void step(struct search *s, struct bc_lane *lane)
+{
+	const struct bc_chunk_table *t = &s->files.file.table;
+	struct view *v = s->view;
+
+	if (v->hit < v->hit_count) {
+		report_match(s, t->rows[v->row - 1].before + v->hits[v->hit++]);
+		s->is_over = s->is_over ||
+			     (s->options->first != 0 && s->matches >= s->options->first);
+	} else if (s->files.at >= 0 && v->row < t->count) {
+		v->hit = 0;
+		v->hit_count = search_row(s, v->row++);
+		if (s->options->is_count) {
+			s->matches += v->hit_count;
+			v->hit_count = 0;
 		}
+	} else {
 		end_file(s);
+		lane->is_over = lane->begin == lane->end;
+		if (!lane->is_over)
+			(void)open_to_search(s, lane->begin++);
 	}
+}
+
+/* Sets the time of a lane to that of what is next in its open file. */
+static void set_time(struct search *s, struct bc_lane *lane)
+{
+	const struct view *v = s->view;
+
+	if (v->hit < v->hit_count)
+		bc_lane_raise(lane, hit_ns(s, v->row - 1, v->hit));
+	else if (s->files.at >= 0 && v->row < s->files.file.table.count)
+		bc_lane_raise(lane, s->files.file.table.rows[v->row].info.wall_ns);
+}
+
+/* Reports the context of the last match before another lane goes on; not what matches, too. */
+static void report_near(struct search *s)
+{
+	const struct view *v = s->view;
+
+	if (s->files.at < 0 || v->row == 0)
+		return;
+	const struct bc_chunk_row *row = &s->files.file.table.rows[v->row - 1];
+	report_after(
+		s, row->before + (v->hit < v->hit_count ? v->hits[v->hit] : row->info.records));
+}
+
+static bool enter_lane(struct search *s, struct bc_lane *lane)
+{
+	bc_lanes_enter(&s->lanes, lane);
+	if (lane->state == NULL)
+		lane->state = calloc(1, sizeof(*s->view));
+	s->view = lane->state;
+	set_part(s, lane);
+	return s->view != NULL;
+}
+
+static int search_forward(struct search *s)
+{
+	struct bc_lane *lane;
+	int64_t until_ns;
+
+	while (!is_stopped(s) && (lane = bc_lanes_next(&s->lanes, &until_ns)) != NULL) {
+		if (!enter_lane(s, lane))
+			return -ENOMEM;
+		while (!is_stopped(s) && !lane->is_over && lane->ns <= until_ns) {
+			step(s, lane);
+			if (until_ns != INT64_MAX)
+				set_time(s, lane);
+		}
+		report_near(s);
+	}
+	/* After enough matches, their context. */
+	for (int i = 0; i < s->lanes.count && s->files.file.stop == 0; i++)
+		if (s->lanes.lanes[i].state != NULL && enter_lane(s, &s->lanes.lanes[i]))
+			end_file(s);
+	return 0;
 }
 
 /* A file's time of change may be by the clock of a file server. */
@@ -340,61 +430,35 @@ static int64_t changed_ns(const struct search *s, int end)
 	struct stat st;
 	int64_t start_ns;
 
-	if (end == 0 || bc_segments_stat(&s->files, end - 1, &st) != 0 ||
+	if (s->lanes.count == 1 || bc_segments_stat(&s->files, end - 1, &st) != 0 ||
 		!bc_segments_start(&s->files, end - 1, &start_ns))
 		return INT64_MAX;
 	int64_t ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + CLOCK_SLACK_NS;
 	return ns > start_ns ? ns : INT64_MAX;
 }
 
-static int make_lanes(struct search *s)
-{
-	s->lanes = calloc((size_t)s->files.count + 1, sizeof(*s->lanes));
-	if (s->lanes == NULL)
-		return -ENOMEM;
-	for (int i = 0; i < s->files.count; i++) {
-		if (!bc_segments_follows(&s->files, i))
-			s->lanes[s->lane_count++].begin = i;
-		s->lanes[s->lane_count - 1].end = i + 1;
-	}
-	for (int i = 0; i < s->lane_count && s->lane_count != 1; i++)
-		s->lanes[i].latest_ns = changed_ns(s, s->lanes[i].end);
-	if (s->lane_count == 1)
-		s->lanes[0].latest_ns = INT64_MAX;
-	return 0;
-}
-
 /* The lane that may have the latest record; NULL if none can have one of the last matches. */
-static struct lane *latest_lane(struct search *s)
+static struct bc_lane *latest_lane(struct search *s)
 {
-	struct lane *latest = NULL;
+	struct bc_lane *latest = NULL;
 
-	for (int i = s->lane_count - 1; i >= 0; i--)
-		if (s->lanes[i].begin != s->lanes[i].end &&
-			(latest == NULL || s->lanes[i].latest_ns > latest->latest_ns))
-			latest = &s->lanes[i];
-	return latest != NULL && latest->latest_ns > s->enough_ns ? latest : NULL;
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct last_hit *x = a;
-	const struct last_hit *y = b;
-
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
+	for (int i = s->lanes.count - 1; i >= 0; i--) {
+		struct bc_lane *lane = &s->lanes.lanes[i];
+		if (lane->begin != lane->end && (latest == NULL || lane->ns > latest->ns))
+			latest = lane;
+	}
+	return latest != NULL && latest->ns > s->enough_ns ? latest : NULL;
 }
 
 /* The latest first. */
-static int compare_times(const void *a, const void *b)
+static int compare_hits(const void *a, const void *b)
 {
 	const struct last_hit *x = a;
 	const struct last_hit *y = b;
 
-	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : compare_places(b, a);
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return is_before(x->pos, y->pos) - is_before(y->pos, x->pos);
 }
 
 /* Forgets matches that are not among the last ones. */
@@ -404,20 +468,18 @@ static void keep_last(struct search *s)
 
 	if (s->last_count < last)
 		return;
-	qsort(s->last, s->last_count, sizeof(*s->last), compare_times);
+	qsort(s->last, s->last_count, sizeof(*s->last), compare_hits);
 	s->last_count = last;
 	s->enough_ns = s->last[last - 1].ns;
 }
 
 /* Collects the matches of a chunk of a lane, from the end. */
-static int collect_row(struct search *s, struct lane *lane, uint32_t row)
+static int collect_row(struct search *s, struct bc_lane *lane, uint32_t row)
 {
 	const struct bc_chunk_info *info = &s->files.file.table.rows[row].info;
-	uint64_t hz = bc_segment_file_clock_hz(&s->files.file, row);
 	uint64_t last = s->options->last;
 	uint32_t hits = search_row(s, row);
 	uint32_t first = hits > last ? hits - (uint32_t)last : 0;
-	const uint64_t *ticks = hits != 0 ? load_chunk(s, row)->ticks : NULL;
 
 	for (uint32_t i = first; i < hits; i++) {
 		struct last_hit *grown = bc_grow(
@@ -425,13 +487,12 @@ static int collect_row(struct search *s, struct lane *lane, uint32_t row)
 		if (grown == NULL)
 			return -ENOMEM;
 		s->last = grown;
-		int64_t ns; /* of the chunk if the clock rate is unknown */
-		(void)bc_tick_time(&ns, bc_chunk_clock(info, hz), ticks[s->hits[i]]);
-		s->last[s->last_count++] = (struct last_hit){
-			ns < lane->latest_ns ? ns : lane->latest_ns, s->files.at, row, s->hits[i]};
+		int64_t ns = hit_ns(s, row, i);
+		s->last[s->last_count++] = (struct last_hit){ns < lane->ns ? ns : lane->ns,
+			{s->files.at, row, s->view->hits[i]}, lane->id};
 	}
-	if (info->wall_ns < lane->latest_ns)
-		lane->latest_ns = info->wall_ns;
+	if (info->wall_ns < lane->ns)
+		lane->ns = info->wall_ns;
 	if (s->enough_ns == INT64_MIN || s->last_count / 2 >= last)
 		keep_last(s);
 	return 0;
@@ -440,39 +501,46 @@ static int collect_row(struct search *s, struct lane *lane, uint32_t row)
 /* Collects the last matches. Returns 0 or -ENOMEM. */
 static int search_backward(struct search *s)
 {
-	struct lane *lane;
-	int rc = make_lanes(s);
+	struct bc_lane *lane;
+	int rc = 0;
 
 	s->enough_ns = INT64_MIN;
+	for (int i = 0; i < s->lanes.count; i++)
+		s->lanes.lanes[i].ns = changed_ns(s, s->lanes.lanes[i].end);
 	while (rc == 0 && !is_stopped(s) && (lane = latest_lane(s)) != NULL) {
+		set_part(s, lane);
 		bool is_open = open_to_search(s, --lane->end);
 		uint32_t row = is_open ? s->files.file.table.count : 0;
-		while (rc == 0 && row-- != 0 && lane->latest_ns > s->enough_ns && !is_stopped(s))
+		while (rc == 0 && row-- != 0 && lane->ns > s->enough_ns && !is_stopped(s))
 			rc = collect_row(s, lane, row);
-		int64_t changed = lane->begin != lane->end && s->lane_count != 1
-					  ? changed_ns(s, lane->end)
-					  : INT64_MAX;
-		if (changed < lane->latest_ns)
-			lane->latest_ns = changed;
+		int64_t changed = lane->begin != lane->end ? changed_ns(s, lane->end) : INT64_MAX;
+		if (changed < lane->ns)
+			lane->ns = changed;
 	}
 	keep_last(s);
 	return rc;
 }
 
-static int report_last(struct search *s)
+/* Leaves only the last matches to the search forwards. */
+static int begin_last(struct search *s)
 {
 	int rc = search_backward(s);
 
-	if (rc == 0 && s->last_count != 0)
-		qsort(s->last, s->last_count, sizeof(*s->last), compare_places);
-	for (size_t i = 0; rc == 0 && i < s->last_count && !is_stopped(s); i++) {
+	for (int i = 0; i < s->lanes.count; i++)
+		s->lanes.lanes[i].is_over = true;
+	for (size_t i = 0; i < s->last_count; i++) {
 		const struct last_hit *hit = &s->last[i];
-		if (s->files.at != hit->file)
-			end_file(s);
-		if (open_file(s, hit->file) && hit->row < s->files.file.table.count)
-			report_match(s, s->files.file.table.rows[hit->row].before + hit->at);
+		struct bc_lane *lane = &s->lanes.lanes[hit->lane];
+		struct part *part = &s->parts[hit->lane];
+		if (lane->is_over || is_before(hit->pos, part->begin)) {
+			part->begin = hit->pos;
+			lane->begin = hit->pos.file;
+			lane->ns = hit->ns;
+		}
+		if (lane->is_over || hit->pos.file >= lane->end)
+			lane->end = hit->pos.file + 1;
+		lane->is_over = false;
 	}
-	end_file(s);
 	return rc;
 }
 
@@ -485,58 +553,126 @@ static bool is_mark(const struct bc_chunk *chunk, const struct bc_event *event, 
 	       memcmp(chunk->text + event->text, text, event->text_bytes) == 0;
 }
 
-/* Looks for the marks in a chunk's header. */
-static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *has_end)
-{
-	const struct bc_search_options *o = s->options;
-	struct bc_chunk *chunk = &s->chunks[0].chunk;
+/* A mark that begins or ends the search. */
+struct found {
+	const char *text; /* NULL: none */
+	struct record_pos pos;
+	int64_t ns;
+	int lane; /* -1: not found */
+};
 
-	/* If the header is damaged, reading the chunk reports that. */
-	if (!bc_segment_file_read_header(&s->files.file, row, chunk) &&
-		!bc_segment_file_read(&s->files.file, row, chunk))
-		return;
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
+/* The time of an event of a chunk in memory; only needed if there are several lanes. */
+static int64_t event_ns(struct search *s, uint32_t row, const struct bc_event *event)
+{
+	struct chunk_cache *l = &s->view->chunks[0];
+	const struct bc_chunk_info *info = &l->chunk.info;
+	int64_t ns = info->wall_ns;
+	uint32_t last = info->records != 0 ? info->records - 1 : 0;
+
+	if (s->lanes.count != 1 && info->records != 0 &&
+		bc_segment_file_read(&s->files.file, row, &l->chunk)) {
+		bc_chunk_ticks(&l->chunk, l->ticks);
+		(void)bc_tick_time(&ns,
+			bc_chunk_clock(info, bc_segment_file_clock_hz(&s->files.file, row)),
+			l->ticks[event->position < last ? event->position : last]);
+	}
+	return ns;
+}
+
+/* Looks for the first or the last mark with a text in a chunk. */
+static void find_mark(struct search *s, const struct bc_lane *lane, uint32_t row,
+	struct found *mark, bool is_last)
+{
+	const struct bc_chunk *chunk = &s->view->chunks[0].chunk;
+
+	for (uint32_t i = 0; mark->text != NULL && i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
-		struct record_pos pos = {s->files.at, row, event->position};
-		if (o->after_mark != NULL && !*has_begin && is_mark(chunk, event, o->after_mark)) {
-			s->begin = pos;
-			*has_begin = true;
-		}
-		if (o->before_mark != NULL && is_mark(chunk, event, o->before_mark)) {
-			s->end = pos;
-			*has_end = true;
-		}
+		if (!is_mark(chunk, event, mark->text))
+			continue;
+		int64_t ns = event_ns(s, row, event);
+		bool is_better = is_last ? ns >= mark->ns : ns < mark->ns;
+		if (mark->lane >= 0 && (mark->lane == lane->id ? !is_last : !is_better))
+			continue;
+		*mark = (struct found){
+			mark->text, {s->files.at, row, event->position}, ns, lane->id};
 	}
 }
 
-/* Finds where marks begin and end the search. Returns the text of one that is missing, or NULL. */
+/* Finds where marks begin and end the search: in their recordings, at their place, in others, at
+ * their time. Returns the text of one that is missing, or NULL. */
 static const char *set_marks(struct search *s)
 {
-	const struct bc_search_options *o = s->options;
-	bool has_begin = o->after_mark == NULL;
-	bool has_end = o->before_mark == NULL;
+	struct found begin = {.text = s->options->after_mark, .lane = -1};
+	struct found end = {.text = s->options->before_mark, .lane = -1};
+	struct bc_chunk *chunk = &s->view->chunks[0].chunk;
 
-	if (has_begin && has_end)
+	if (begin.text == NULL && end.text == NULL)
 		return NULL;
-	for (int i = 0; i < s->files.count; i++) {
+	for (int i = 0, lane = 0; i < s->files.count; i++) {
+		lane += i == s->lanes.lanes[lane].end;
 		if (!open_file(s, i))
 			continue;
-		for (uint32_t row = 0; row < s->files.file.table.count; row++)
-			if (s->files.file.table.rows[row].info.events != 0)
-				find_marks(s, row, &has_begin, &has_end);
+		for (uint32_t row = 0; row < s->files.file.table.count; row++) {
+			/* If the header is damaged, reading the chunk reports that. */
+			if (s->files.file.table.rows[row].info.events == 0 ||
+				(!bc_segment_file_read_header(&s->files.file, row, chunk) &&
+					!bc_segment_file_read(&s->files.file, row, chunk)))
+				continue;
+			find_mark(s, &s->lanes.lanes[lane], row, &begin, false);
+			find_mark(s, &s->lanes.lanes[lane], row, &end, true);
+		}
+	}
+	s->view->chunks[0].is_full = false;
+	for (int i = 0; i < s->lanes.count; i++) {
+		struct part *part = &s->parts[i];
+		if (i == begin.lane)
+			part->begin = begin.pos;
+		else if (begin.lane >= 0)
+			part->from_ns = begin.ns;
+		if (i == end.lane)
+			part->end = end.pos;
+		else if (end.lane >= 0)
+			part->to_ns = end.ns;
 	}
 	if (s->files.file.stop != 0)
 		return NULL;
-	return !has_begin ? o->after_mark : !has_end ? o->before_mark : NULL;
+	return begin.lane < 0 && begin.text != NULL ? begin.text : end.lane < 0 ? end.text : NULL;
 }
 
 /* Makes times relative to the start absolute. */
 static void set_start(struct search *s)
 {
 	for (int i = 0;
-		i < s->files.count && (s->filter.from_is_relative || s->filter.to_is_relative); i++)
+		i < s->files.count && (s->whole.from_is_relative || s->whole.to_is_relative); i++)
 		if (open_file(s, i) && s->files.file.table.count != 0)
-			bc_filter_start(&s->filter, s->files.file.table.rows[0].info.wall_ns);
+			bc_filter_start(&s->whole, s->files.file.table.rows[0].info.wall_ns);
+}
+
+static int search_lanes(struct search *s, const char **missing)
+{
+	int rc = 0;
+
+	s->parts = calloc((size_t)s->lanes.count + 1, sizeof(*s->parts));
+	if (s->parts == NULL)
+		return -ENOMEM;
+	for (int i = 0; i < s->lanes.count; i++)
+		s->parts[i] = (struct part){
+			.end.file = s->files.count, .from_ns = INT64_MIN, .to_ns = INT64_MAX};
+	set_start(s);
+	s->files.from_ns = s->whole.from_ns;
+	s->files.to_ns = s->whole.to_ns;
+	s->files.first_record = s->whole.numbers.first;
+	s->files.last_record = s->whole.numbers.last;
+	s->has_query = bc_filter_page_query(&s->whole, &s->query);
+	*missing = set_marks(s);
+	if (*missing != NULL)
+		return -ENOENT;
+	if (s->options->last != 0)
+		rc = begin_last(s);
+	else
+		bc_lanes_start(&s->lanes);
+	bc_lanes_sort(&s->lanes);
+	return rc == 0 ? search_forward(s) : rc;
 }
 
 int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
@@ -544,38 +680,29 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 	const char **missing)
 {
 	struct search *s = calloc(1, sizeof(*s));
-	struct chunk_cache *chunks = calloc(2, sizeof(*chunks));
+	struct view *view = calloc(1, sizeof(*view));
 	int rc = -ENOMEM;
 
 	*matches = 0;
 	*missing = NULL;
-	if (s == NULL || chunks == NULL || !bc_segments_init(&s->files, io, paths, count))
+	if (s == NULL || view == NULL || !bc_segments_init(&s->files, io, paths, count))
 		goto out;
 	s->options = options;
-	s->filter = options->filter;
+	s->whole = options->filter;
 	s->on_hit = on_hit;
-	s->end.file = count;
-	s->chunks = chunks;
-	set_start(s);
-	s->files.from_ns = s->filter.from_ns;
-	s->files.to_ns = s->filter.to_ns;
-	s->files.first_record = s->filter.numbers.first;
-	s->files.last_record = s->filter.numbers.last;
-	s->has_query = bc_filter_page_query(&s->filter, &s->query);
-	*missing = set_marks(s);
-	rc = *missing != NULL ? -ENOENT : 0;
-	if (rc == 0 && options->last != 0)
-		rc = report_last(s);
-	else if (rc == 0)
-		search_forward(s);
+	s->view = view;
+	rc = bc_lanes_init(&s->lanes, &s->files);
+	if (rc == 0)
+		rc = search_lanes(s, missing);
 	if (rc == 0 && s->files.file.stop == -ENOMEM)
 		rc = -ENOMEM;
 	*matches = s->matches;
+	bc_lanes_free(&s->lanes);
 	bc_segments_free(&s->files);
-	free(s->lanes);
+	free(s->parts);
 	free(s->last);
 out:
-	free(chunks);
+	free(view);
 	free(s);
 	return rc;
 }

@@ -473,6 +473,17 @@ bool bc_segments_open(struct bc_segments *r, int at, const struct bc_page_query 
 	return false;
 }
 
+void bc_segments_exchange(struct bc_segments *r, struct bc_segments_place *place)
+{
+	const struct bc_segments_place open = {r->file, r->at};
+
+	r->file = place->file;
+	r->file.io = open.file.io;
+	r->file.stop = open.file.stop;
+	r->at = place->at;
+	*place = open;
+}
+
 bool bc_segments_follows(const struct bc_segments *r, int at)
 {
 	return named_step(r, at) >= 0;

@@ -156,6 +156,15 @@ void bc_segments_free(struct bc_segments *segments);
  * other neighbour is known too. */
 bool bc_segments_open(struct bc_segments *segments, int at, const struct bc_page_query *query);
 
+/* An open file that has been set aside for another one. */
+struct bc_segments_place {
+	struct bc_segment_file file;
+	int at; /* -1: none */
+};
+
+/* Sets the open file aside and opens that of `place` again. */
+void bc_segments_exchange(struct bc_segments *segments, struct bc_segments_place *place);
+
 /* True if a file and the one before it are of the same recording, by their names. */
 bool bc_segments_follows(const struct bc_segments *segments, int at);
 

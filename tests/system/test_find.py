@@ -2,6 +2,7 @@
 
 import bisect
 import fcntl
+import heapq
 import json
 import os
 import random
@@ -370,3 +371,93 @@ def test_the_last_matches_are_the_latest_of_recordings_that_overlap(tmp, changed
         wanted = [hits[i] for i in sorted(by_time[-last:])]
         found_last = [json.loads(line) for line in buscap("find", "--json", "--last", last, "0-", out)[0].splitlines()]
         equal(found_last, wanted, last)
+
+
+def in_order(paths, command):
+    """What a command says of each recording alone, merged by time; each keeps its own order."""
+    lanes = {}
+    for path in paths:
+        lanes.setdefault(path.name.rsplit("-", 1)[0], []).append(path)
+    alone = [[json.loads(line) for line in buscap(*command, *lanes[name])[0].splitlines()] for name in sorted(lanes)]
+    for lane in alone:
+        for before, after in zip(lane, lane[1:]):
+            after["at"] = max(before.setdefault("at", before["time"]), after["time"])
+    merged = list(heapq.merge(*alone, key=lambda one: one.get("at", one["time"])))
+    for one in merged:
+        one.pop("at", None)
+    return merged
+
+
+def overlapping(tmp, dice, recordings=4):
+    """Recordings that start in the same second, with random pauses, losses, triggers and rotations."""
+    out = tmp / "rec"
+    out.mkdir()
+    for _ in range(recordings):
+        stream = tmp / "stream"
+        stream.write_bytes(reference.make_bcp1(dice, reference.Features(samples=dice.randrange(50, 400), frame=10, p_loss=0.3, p_pause=0))[0])
+        equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream},format=bcp1,clock_hz={dice.choice((300, 1000))}",
+                  "-o", out, "-b", "duration:2s").returncode in (0, 4), True)
+    return out, harness.segments(out)
+
+
+def test_recordings_that_overlap_are_listed_in_the_order_of_time(tmp):
+    dice = random.Random(31)
+    out, paths = overlapping(tmp, dice)
+
+    def lines(*argv):
+        return [json.loads(line) for line in buscap(*argv)[0].splitlines()]
+
+    wanted = in_order(paths, ("find", "-j", "0-"))
+    recordings = [hit["recording"] for hit in wanted]
+    assert sum(a != b for a, b in zip(recordings, recordings[1:])) > 20, recordings
+    equal(lines("find", "-j", "0-", out), wanted, "find")
+    equal(lines("find", "-j", "0-", *dice.sample(paths, len(paths))), wanted, "whatever the order of the operands")
+    equal(buscap("find", "--count", "0-", out)[0], b"%d\n" % len(wanted))
+    for n in (1, 2, 7, 50, len(wanted) - 1, len(wanted), len(wanted) + 1):
+        equal(lines("find", "-j", "--first", n, "0-", out), wanted[:n], f"first {n}")
+        equal(lines("find", "-j", "--last", n, "0-", out), wanted[-n:], f"last {n}")
+    equal(lines("marks", "-j", out), in_order(paths, ("marks", "-j")), "marks")
+    matches = in_order(paths, ("find", "-j", "--type", "write", "0-"))
+    for limit in ([], ["--first", 3], ["--last", 3]):
+        shown = lines("find", "-j", "--type", "write", "-U", 2, *limit, "0-", out)
+        found = [hit for hit in shown if not hit["is_context"]]
+        equal(found, matches[:3] if "--first" in limit else matches[-3:] if limit else matches, limit)
+        # Each record once, with its neighbours, in the order of its recording.
+        by_recording = {}
+        for hit in shown:
+            by_recording.setdefault(hit["recording"], []).append(hit["number"])
+        for recording, numbers in by_recording.items():
+            equal(numbers, sorted(set(numbers)), recording)
+            whole = {hit["number"]: hit["segment"] for hit in wanted if hit["recording"] == recording}
+            near = {at for hit in found if hit["recording"] == recording
+                    for at in range(hit["number"] - 2, hit["number"] + 3) if whole.get(at) == hit["segment"]}
+            equal(numbers, sorted(near), recording)
+
+
+def test_a_mark_limits_recordings_that_overlap_by_its_time(tmp):
+    out = tmp / "rec"
+    out.mkdir()
+    (tmp / "other").mkdir()
+    with harness.Daemon("--source", "sim:seed=1,rate=20k", "-o", out, socket=tmp / "s") as daemon, \
+            harness.Daemon("--source", "sim:seed=2,rate=20k", "-o", tmp / "other", socket=tmp / "t") as other:
+        for one in (daemon, other):
+            one.wait_ready()
+        for text in ("roi", "end", "past"):
+            for one in (daemon, other):
+                before = one.status()["counts"]["received"]
+                harness.wait_until(lambda one=one, before=before: one.status()["counts"]["received"] > before + 5000, "records")
+            buscap("mark", "--socket", tmp / "s", text)
+        for one in (daemon, other):
+            assert one.stop() in (0, 4)
+    paths = [*harness.segments(out), *harness.segments(tmp / "other")]
+    roi, end = ([m for m in map(json.loads, buscap("marks", "-j", "--kind", "mark", *paths)[0].splitlines()) if m["text"] == text][0]
+                for text in ("roi", "end"))
+    hits = [json.loads(line) for line in buscap("find", "-j", "0-", *paths)[0].splitlines()]
+
+    def after(hit, mark):
+        return hit["number"] >= mark["number"] if hit["recording"] == mark["recording"] else hit["time"] >= mark["time"]
+
+    wanted = [hit for hit in hits if after(hit, roi) and not after(hit, end)]
+    assert len({hit["recording"] for hit in wanted}) == 2 and len(wanted) < len(hits)
+    found = [json.loads(line) for line in buscap("find", "-j", "--after-mark", "roi", "--before-mark", "end", "0-", *paths)[0].splitlines()]
+    equal(found, wanted)
