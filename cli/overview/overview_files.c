@@ -233,7 +233,6 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->first_record = info->first_record;
 	s->first_epoch = info->epoch;
 	s->first_tick = info->first_tick;
-	s->next_record = info->first_record;
 	if (info->segment != 0 || info->number != 0)
 		s->before = bc_totals_loss(&info->totals);
 }
@@ -259,7 +258,6 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->to_ns = to > s->to_ns ? to : s->to_ns;
 	s->rows++;
 	s->records += info->records;
-	s->next_record = info->first_record + info->records;
 	if (info->records != 0) {
 		s->last_epoch = info->epoch;
 		s->last_tick = info->last_tick;
@@ -314,6 +312,10 @@ static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 
 	for (uint32_t row = 0; rc == 0 && row < o->open.table.count; row++)
 		rc = add_row(o, file, row, has_index);
+	for (uint32_t i = 0; rc == 0 && i < file->segment_count; i++) {
+		struct bc_overview_segment *s = &file->segments[i];
+		s->span = bc_segment_file_span(&o->open, s->first_row, s->first_row + s->rows - 1);
+	}
 	if (rc == 0 && file->segment_count == 1) {
 		struct bc_overview_segment *s = &file->segments[0];
 		s->bytes = (uint64_t)file->st.st_size;
@@ -332,7 +334,14 @@ static int scan_segments(struct bc_overview *o, struct bc_overview_file *file)
 	s->tag = bc_recording_tag(header->recording);
 	s->number = header->segment;
 	s->from_ns = s->to_ns = header->wall_ns;
-	s->first_record = s->next_record = header->first_record;
+	s->first_record = header->first_record;
+	s->span = (struct bc_segment_span){.tag = s->tag,
+		.segment = s->number,
+		.is_read = true,
+		.first = s->first_record,
+		.next = s->first_record,
+		.from_ns = s->from_ns,
+		.to_ns = s->from_ns};
 	s->bytes = (uint64_t)file->st.st_size;
 	set_header(s, header);
 	return set_metadata(file, header);
@@ -519,8 +528,10 @@ static void add_to_recording(
 	struct bc_overview_recording *r, struct bc_overview_segment *s, bool is_first)
 {
 	if (is_first)
-		*r = (struct bc_overview_recording){
-			.from_ns = s->from_ns, .to_ns = s->to_ns, .first_record = s->first_record};
+		*r = (struct bc_overview_recording){.state = BC_OVERVIEW_SEALED,
+			.from_ns = s->from_ns,
+			.to_ns = s->to_ns,
+			.first_record = s->first_record};
 	if (is_first || s->id[0] != '\0') {
 		r->id = s->id;
 		r->label = s->label;
@@ -537,17 +548,6 @@ static void add_to_recording(
 }
 
 /* ---- segments that are missing */
-
-static struct bc_segment_span span_of(const struct bc_overview_segment *s)
-{
-	return (struct bc_segment_span){.tag = s->tag,
-		.segment = s->number,
-		.is_read = true,
-		.first = s->first_record,
-		.next = s->next_record,
-		.from_ns = s->from_ns,
-		.to_ns = s->to_ns};
-}
 
 /* A segment that is here, read or not, and what is missing before it. */
 struct place {
@@ -614,7 +614,7 @@ static int report_holes(struct bc_overview *o)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->segment_count; i++)
 		places[count++] = (struct place){
-			span_of(o->segments[i]), o->segments[i]->recording, o->segments[i]->file};
+			o->segments[i]->span, o->segments[i]->recording, o->segments[i]->file};
 	for (uint32_t i = 0; i < o->file_count; i++)
 		count += place_unread(o, o->files[i], &places[count]);
 	qsort(places, count, sizeof(*places), compare_places);
@@ -629,33 +629,32 @@ static int report_holes(struct bc_overview *o)
 
 /* Ends a recording with its last segment. If it was killed, an unknown number of records is missing
  * after the last one that is here. */
-static void end_recording(struct bc_overview *o, uint32_t at, bool is_closed)
+static void end_recording(struct bc_overview *o, uint32_t at)
 {
 	struct bc_overview_segment *s = o->segments[at];
 	struct bc_overview_recording *r = &o->recordings[s->recording];
-	const struct bc_loss left = {.gaps = 1, .inexact = 1};
+	bool has_end = s->end != BC_OVERVIEW_OPEN;
+	bool is_written = s->file->is_written ||
+			  (!has_end && r->state != BC_OVERVIEW_OPEN &&
+				  bc_segment_path_is_in_use(AT_FDCWD, s->file->path));
 
-	r->state = is_closed             ? s->end
-		   : s->file->is_written ? BC_OVERVIEW_RECORDING
-					 : BC_OVERVIEW_OPEN;
-	if (is_closed && s->end == BC_OVERVIEW_OPEN &&
-		bc_segment_path_is_in_use(AT_FDCWD, s->file->path))
+	if (is_written)
 		r->state = BC_OVERVIEW_RECORDING;
-	bool is_later = is_closed && s->end != BC_OVERVIEW_OPEN && s->ended_ns > r->to_ns;
-	r->ended_ns = is_later ? s->ended_ns : r->to_ns;
-	if (r->state != BC_OVERVIEW_OPEN)
+	else if (r->state != BC_OVERVIEW_OPEN)
+		r->state = s->end;
+	r->ended_ns = has_end && s->ended_ns > r->to_ns ? s->ended_ns : r->to_ns;
+	if (is_written || has_end)
 		return;
-	bc_loss_add(&r->loss, left);
-	while (at != 0 && o->segments[at]->rows == 0 && o->segments[at - 1]->tag == s->tag)
-		at--;
-	o->segments[at]->left = left;
+	s->left = (struct bc_loss){.gaps = 1, .inexact = 1};
+	bc_loss_add(&r->loss, s->left);
+	/* It is drawn after the last chunk. */
+	for (; at != 0 && o->segments[at]->rows == 0 && o->segments[at - 1]->tag == s->tag; at--)
+		o->segments[at - 1]->left = s->left;
 }
 
 /* Makes the recordings of the segments, which are sorted by tag or by recording. */
 static void make_recordings(struct bc_overview *o)
 {
-	bool is_closed = true;
-
 	o->recording_count = 0;
 	for (uint32_t i = 0; i < o->segment_count; i++) {
 		struct bc_overview_segment *s = o->segments[i];
@@ -667,14 +666,13 @@ static void make_recordings(struct bc_overview *o)
 		s->recording = o->recording_count - 1;
 		s->base = follows ? before->after : s->before;
 		s->left = (struct bc_loss){.gaps = 0};
-		const struct bc_segment_span after = span_of(s);
-		const struct bc_segment_span last = span_of(before != NULL ? before : s);
-		bc_missing_between(&s->hole, &last, &after);
+		/* Drawn as one hole with the unreadable segments between them. */
+		bc_missing_between(&s->hole, before != NULL ? &before->span : &s->span, &s->span);
 		add_to_recording(&o->recordings[s->recording], s, is_first);
-		is_closed = (is_first || is_closed) &&
-			    (s->is_sealed || !bc_segment_path_is_partial(s->file->path));
+		if (bc_segment_path_is_partial(s->file->path))
+			o->recordings[s->recording].state = BC_OVERVIEW_OPEN;
 		if (i + 1 == o->segment_count || o->segments[i + 1]->tag != s->tag)
-			end_recording(o, i, is_closed);
+			end_recording(o, i);
 	}
 }
 
@@ -720,6 +718,9 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 	}
 	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++) {
 		atomic_store(&o->files_read, i);
+		o->open.has_later = i + 1 < o->file_count &&
+				    bc_segment_path_follows(
+					    o->files[i + 1]->name, o->files[i]->name);
 		rc = update_file(o, o->files[i]);
 	}
 	if (rc == 0)

@@ -17,12 +17,13 @@ struct bc_overview_segment {
 	struct bc_overview_file *file;
 	uint64_t tag; /* of the recording */
 	uint32_t number;
-	uint32_t recording;         /* index, after an update */
-	uint32_t first_row;         /* of the file's chunk table */
-	uint32_t rows;              /* chunks */
-	bool is_sealed;             /* the file has an index, and only this segment */
-	enum bc_overview_state end; /* BC_OVERVIEW_OPEN: the recording does not end here */
-	int64_t ended_ns;           /* when it did, if it ends here */
+	uint32_t recording;          /* index, after an update */
+	uint32_t first_row;          /* of the file's chunk table */
+	uint32_t rows;               /* chunks */
+	struct bc_segment_span span; /* of all its chunks that are here */
+	bool is_sealed;              /* the file has an index, and only this segment */
+	enum bc_overview_state end;  /* BC_OVERVIEW_OPEN: the recording does not end here */
+	int64_t ended_ns;            /* when it did, if it ends here */
 	int64_t from_ns;
 	int64_t to_ns;
 	uint64_t first_record;
@@ -39,8 +40,7 @@ struct bc_overview_segment {
 	struct bc_loss base; /* `after` of the segment before it, or `before` */
 	struct bc_loss left; /* after its last chunk: the end of a killed recording */
 	bool has_events;
-	uint64_t next_record;            /* number of its last record + 1 */
-	struct bc_missing_segments hole; /* after an update: the segments missing before it */
+	struct bc_missing_segments hole; /* after an update: what is missing before it */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
 	char id[BC_RECORDING_ID_MAX];

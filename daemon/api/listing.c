@@ -62,8 +62,10 @@ static bool is_wanted(void *context)
 static int add_row(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list,
 	const struct bc_recording *recording, struct bc_recording_summary *summary)
 {
-	const struct bc_summary_io io = {
-		.context = l, .goes_on = is_wanted, .only_ends = recording->count > LONG_SEGMENTS};
+	const struct bc_summary_io io = {.context = l,
+		.goes_on = is_wanted,
+		.knows_current = true,
+		.only_ends = recording->count > LONG_SEGMENTS};
 	char path[DIR_BYTES + BC_RECORDING_PATH_MAX];
 	int rc = bc_recording_summarize(summary, dir_fd, list, recording, &io);
 

@@ -80,8 +80,10 @@ static void add_events(struct reader *r, uint32_t row)
 	char note[BC_METADATA_MAX];
 	char err[128];
 
-	if (!bc_segment_file_read_header(&r->newest, row, &r->chunk))
+	if (!bc_segment_file_read_header(&r->newest, row, &r->chunk)) {
+		report_fault(r, s->path, -EBADMSG);
 		return;
+	}
 	s->has_end = bc_recording_end_find(&s->end, &r->chunk) || s->has_end;
 	if (!r->has_index)
 		bc_loss_add(&s->loss, bc_chunk_loss(&r->chunk));
@@ -177,6 +179,9 @@ static void add_file(
 	}
 	span.is_read = error == 0;
 	span.first = error == 0 ? r->header.first_record : 0;
+	file->is_quiet = error != 0; /* it is reported below */
+	if (error != 0 && bc_segment_file_load(file) == 0 && file->table.count != 0)
+		span = bc_segment_file_span(file, 0, 0);
 	find_hole(r, file->path, &span);
 	bc_segment_file_close(&r->newest);
 	r->newest.path = NULL;
@@ -197,15 +202,14 @@ static void add_file(
 		s->records = r->header.first_record - s->first_record;
 		s->loss = (struct bc_loss){.gaps = 0};
 	}
+	if (error != 0)
+		report_fault(r, file->path, error);
 	if (has_index) {
 		s->records += head.records;
 		bc_loss_add(&s->loss, head.loss);
 		return;
 	}
-	if (error != 0) {
-		s->unread++;
-		report_fault(r, file->path, error);
-	}
+	s->unread += error != 0;
 	if (!r->is_countable || bc_segment_file_load(&r->newest) != 0)
 		return;
 	for (uint32_t i = 0; i < r->newest.table.count; i++)
@@ -226,12 +230,12 @@ static void add_newest(struct reader *r)
 {
 	struct bc_recording_summary *s = r->summary;
 
-	s->to_ns = s->changed_ns;
+	s->to_ns = s->header.wall_ns != 0 ? s->header.wall_ns : s->changed_ns;
 	if (bc_segment_path_is_partial(r->newest.path))
 		s->is_written = bc_is_being_written(r->newest.table.fd);
 	if (r->is_countable && bc_segment_file_load(&r->newest) == 0)
 		add_newest_rows(r);
-	if (is_left_open(s) && !s->is_open)
+	if (is_left_open(s) && !s->is_open && !r->io->knows_current)
 		s->is_written = bc_segment_path_is_in_use(r->dir_fd, s->path);
 	if (s->has_end)
 		s->to_ns = s->end.ended_ns;
@@ -240,11 +244,11 @@ static void add_newest(struct reader *r)
 }
 
 static void add_listed(struct reader *r, const struct bc_recording_list *list,
-	const struct bc_recording_file *listed)
+	const struct bc_recording_file *listed, bool has_later)
 {
 	struct bc_recording_summary *s = r->summary;
 	char *path = r->paths[r->newest.path == r->paths[0]];
-	struct bc_segment_file file = {.io = &r->file_io};
+	struct bc_segment_file file = {.io = &r->file_io, .has_later = has_later};
 	struct bc_segment_span span;
 
 	bc_recording_file_path(path, list, r->recording, listed);
@@ -306,7 +310,7 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 		if (io->only_ends && r->has_last && i + 1 != end)
 			add_named(r, list, file);
 		else
-			add_listed(r, list, file);
+			add_listed(r, list, file, i + 1 != end);
 	}
 	if (io->only_ends && s->missing_segments != 0)
 		s->is_counted = false;

@@ -57,6 +57,9 @@ struct bc_summary_io {
 	/* Also count the chunks of segments without an index. */
 	bool counts_unsealed;
 
+	/* The caller knows what is being recorded; otherwise, the directory's lock tells. */
+	bool knows_current;
+
 	/* Read only the first and the last file: records are numbered, and the last chunk has the
 	 * losses of the whole recording. The sizes of the files between them are left out. */
 	bool only_ends;

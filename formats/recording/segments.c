@@ -7,6 +7,7 @@
  * file is no fault. */
 #include "formats/recording/segments.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,37 +52,60 @@ bool bc_segment_path_find(char *path)
 	return seal_path(path) && access(path, F_OK) == 0;
 }
 
-bool bc_segment_path_is_in_use(int dir_fd, const char *path)
+static bool has_header(int dir_fd, const char *file, const struct bc_segment_name *name)
+{
+	struct bc_segment_header header;
+	int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int rc = fd >= 0 ? bc_segment_header_load(&header, fd) : -errno;
+
+	if (fd >= 0)
+		close(fd);
+	return rc != 0 ||
+	       (strcmp(header.recording, name->recording) == 0 && header.segment == name->segment);
+}
+
+/* True if the directory of a file has no later segment of its recording; with `in_use`, if it also
+ * has no newer recording, and a daemon has locked it. A file with the header of another segment is
+ * not here. */
+static bool is_newest(int dir_fd, const char *path, bool in_use)
 {
 	size_t bytes = (size_t)(basename(path) - path);
+	const struct dirent *entry;
+	struct bc_segment_name own;
+	struct bc_segment_name name;
 	char dir[PATH_MAX] = ".";
 
-	if (bytes >= sizeof(dir))
+	if (bytes >= sizeof(dir) || !bc_segment_name_read(&own, path + bytes))
 		return false;
 	if (bytes != 0)
 		snprintf(dir, sizeof(dir), "%.*s", (int)bytes, path);
 	int fd = openat(dir_fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool is_locked = fd >= 0 && bc_is_being_written(fd);
-	if (fd >= 0)
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	bool is_newest = d != NULL && (!in_use || bc_is_being_written(fd));
+	while (is_newest && (entry = readdir(d)) != NULL) {
+		if (!bc_segment_name_read(&name, entry->d_name))
+			continue;
+		int order = strcmp(name.recording, own.recording);
+		bool is_later = order == 0 ? name.segment > own.segment : in_use && order > 0;
+		is_newest = !is_later || !has_header(fd, entry->d_name, &name);
+	}
+	if (d != NULL)
+		closedir(d);
+	else if (fd >= 0)
 		close(fd);
-	return is_locked;
+	return is_newest;
+}
+
+bool bc_segment_path_is_in_use(int dir_fd, const char *path)
+{
+	return is_newest(dir_fd, path, true);
 }
 
 bool bc_segment_path_is_killed(const char *path, int fd)
 {
-	char next[PATH_MAX];
-	struct bc_segment_name name;
-	size_t at = (size_t)(basename(path) - path);
-
-	if (!bc_segment_name_read(&name, path + at) || !name.is_partial ||
-		bc_is_being_written(fd) || at + BC_SEGMENT_NAME_MAX > sizeof(next))
-		return false;
-	if (access(path, F_OK) != 0) /* it has been sealed since */
-		return false;
-	name.segment++;
-	memcpy(next, path, at);
-	bc_segment_name_write(next + at, &name);
-	return !bc_segment_path_find(next);
+	/* It may have been sealed since it was opened. */
+	return bc_segment_path_is_partial(path) && !bc_is_being_written(fd) &&
+	       access(path, F_OK) == 0 && is_newest(AT_FDCWD, path, false);
 }
 
 bool bc_segment_path_span(struct bc_segment_span *span, const char *path)
@@ -184,9 +208,10 @@ void bc_segment_file_close(struct bc_segment_file *f)
 static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct bc_segment_file *f = context;
-	bool is_being_written = damage->is_torn && bc_segment_path_is_partial(f->path);
+	bool is_end = damage->is_torn && bc_segment_path_is_partial(f->path) &&
+		      (!f->has_later || bc_is_being_written(f->table.fd));
 
-	if (!is_being_written && !f->is_quiet)
+	if (!is_end && !f->is_quiet)
 		report_damage(f, damage->offset, damage->bytes, damage->what);
 }
 
@@ -370,16 +395,26 @@ static void know_by_name(struct bc_segments *r, int at)
 	set_known(r, at);
 }
 
-/* How many segments a file comes after the one before it, by their names. -1: no such names. */
-static int64_t named_step(const struct bc_segments *r, int at)
+/* How many segments a file comes after another one, by their names. -1: no such names. */
+static int64_t step_from(const char *path, const char *before)
 {
 	struct bc_segment_span one;
 	struct bc_segment_span two;
 
-	return at > 0 && at < r->count && bc_segment_path_span(&one, r->items[at - 1].path) &&
-			       bc_segment_path_span(&two, r->items[at].path) && one.tag == two.tag
+	return bc_segment_path_span(&one, before) && bc_segment_path_span(&two, path) &&
+			       one.tag == two.tag
 		       ? (int64_t)two.segment - one.segment
 		       : -1;
+}
+
+bool bc_segment_path_follows(const char *path, const char *before)
+{
+	return step_from(path, before) > 0;
+}
+
+static int64_t named_step(const struct bc_segments *r, int at)
+{
+	return at > 0 && at < r->count ? step_from(r->items[at].path, r->items[at - 1].path) : -1;
 }
 
 /* True if the open file is a copy of a neighbour. */
@@ -448,6 +483,7 @@ bool bc_segments_open(struct bc_segments *r, int at, const struct bc_page_query 
 	if (may_be_copy(r, at))
 		(void)bc_segments_open(r, at - 1, query);
 	close_item(r);
+	r->file.has_later = named_step(r, at + 1) > 0;
 	if (!bc_segment_file_open(&r->file, item->path)) {
 		item->is_foreign = errno == EXDEV;
 		if (item->is_foreign)

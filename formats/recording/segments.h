@@ -14,10 +14,10 @@
  *     copy      another file of the list has the same segment; one of them is read
  *     foreign   its header is another segment's than its name; it is not here
  *
- * A torn end is damage, except in a file that has the name of a segment being written. A hole is
- * known when both of its neighbours are: a hole costs no reading that its user does not do anyway.
- * Each fault is reported once. Costs: the list, no reading; a file, one open, and its index, or the
- * headers of its chunks if it is not sealed. */
+ * A torn end is damage, except of a segment that is being written or was a recording's last. A hole
+ * is known when both of its neighbours are: a hole costs no reading that its user does not do
+ * anyway. Each fault is reported once. Costs: the list, no reading; a file, one open, and its
+ * index, or the headers of its chunks if it is not sealed. */
 #ifndef BC_FORMATS_RECORDING_SEGMENTS_H
 #define BC_FORMATS_RECORDING_SEGMENTS_H
 
@@ -72,11 +72,12 @@ struct bc_segment_io {
 bool bc_segment_path_is_partial(const char *path);
 
 /* True if an open segment (`fd`) was abandoned: it still has that name, nobody is writing it, and
- * it is the recording's last. Unless it has the end, an unknown number of records was lost. */
+ * its directory has no later one. Unless it has the end, an unknown number of records was lost. */
 bool bc_segment_path_is_killed(const char *path, int fd);
 
-/* True if a daemon has locked the directory `dir_fd`, or AT_FDCWD, and of this file: its newest
- * recording may be between two segments, of which none is being written. */
+/* True if a daemon has locked the directory of this file, which has no later segment and no newer
+ * recording: then the recording may be between two segments, of which none is being written.
+ * `path` is relative to `dir_fd`. */
 bool bc_segment_path_is_in_use(int dir_fd, const char *path);
 
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if
@@ -89,6 +90,7 @@ struct bc_segment_file {
 	const struct bc_segment_io *io;
 	const char *path; /* NULL: none is open */
 	bool is_quiet;    /* damage that listing the chunks finds has been reported before */
+	bool has_later;   /* it is followed by another segment of its recording */
 	bool has_table;
 	struct bc_chunk_table table; /* its fd is the file's */
 	int stop;                    /* -ECANCELED: by io->pace(); -ENOMEM; or 0 */
@@ -123,6 +125,9 @@ uint64_t bc_segment_file_clock_hz(const struct bc_segment_file *file, uint32_t r
 /* Where the rows `first` to `last` of a listed file belong. */
 struct bc_segment_span bc_segment_file_span(
 	const struct bc_segment_file *file, uint32_t first, uint32_t last);
+
+/* True if a file is of the same recording as the one before it, and not a copy, by their names. */
+bool bc_segment_path_follows(const char *path, const char *before);
 
 /* Where a file belongs by its name. Returns false if it does not have the name of a segment. */
 bool bc_segment_path_span(struct bc_segment_span *span, const char *path);

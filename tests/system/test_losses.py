@@ -1,6 +1,7 @@
 """What was lost in a recording: everything that names it says the same count, exactness and time, whatever happened."""
 
 import json
+import os
 
 import pytest
 
@@ -271,3 +272,100 @@ def check(tmp, out, gaps, missing, status):
            "inexact_gaps": status["counts"]["inexact_gaps"]}, counts, "status")
     assert abs(status["counts"]["away_seconds"] - wanted["away_ns"] / 1e9) < 1e-6, (status["counts"], wanted)
     assert wanted["away_ns"], "how long nothing was recorded"
+
+
+# ---- what is here of a recording, and how it ended
+
+
+def damage(path, offset):
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0xff
+    path.write_bytes(data)
+
+
+def open_again(path, size=None):
+    """As if it had not been sealed."""
+    if size is not None:
+        os.truncate(path, size)
+    path.rename(f"{path}.partial")
+
+
+def open_before_a_hole(paths):
+    open_again(paths[5])
+    paths[6].unlink()
+
+
+def a_hole_before(paths, *offsets):
+    paths[3].unlink()
+    for offset in offsets:
+        damage(paths[4], offset)
+
+
+def killed_before_a_foreign_one(paths):
+    open_again(paths[6])
+    paths[7].write_bytes(paths[2].read_bytes())
+
+
+# What happened: state, gaps and inexact gaps, and whether something is damaged.
+SPOILED = {
+    "an open segment in the middle": (lambda paths: open_again(paths[3]), "open", 2, 1, False),
+    "a torn open segment in the middle": (lambda paths: open_again(paths[3], 4000), "open", 2, 1, True),
+    "an open segment before a hole": (open_before_a_hole, "open", 2, 1, True),
+    "the last one is open, and torn": (lambda paths: open_again(paths[-1], paths[-1].stat().st_size - 3000), "open", 3, 2, False),
+    "killed before a foreign segment": (killed_before_a_foreign_one, "open", 2, 1, True),
+    "the last one is missing": (lambda paths: paths[-1].unlink(), "open", 2, 1, False),
+    "a damaged header": (lambda paths: damage(paths[3], 20), "sealed", 2, 1, True),
+    "a hole before a damaged header": (lambda paths: a_hole_before(paths, 20), "sealed", 2, 1, True),
+    "a hole before a damaged chunk and index": (lambda paths: a_hole_before(paths, 700, -20), "sealed", 2, 1, True),
+    "a damaged last index": (lambda paths: damage(paths[-1], -20), "sealed", 2, 1, True),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_how_a_recording_ended_and_what_is_missing_is_the_same_to_all(tmp, case):
+    out = tmp / "out"
+    board(out)
+    spoil, state, gaps, inexact, is_damaged = SPOILED[case]
+    spoil(harness.segments(out))
+
+    def lines(*argv):
+        done = run(BUSCAP, *argv)
+        equal(done.returncode, 3 if is_damaged else 0, (argv, done.stderr))
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    (row,) = lines("info", "-j", out)
+    (made,) = lines("report", "--json", out)
+    (recording,) = made["overview"]["recordings"]
+    names = ("state", "gaps", "lost", "inexact_gaps", "missing_segments", "missing", "segments", "records")
+    equal((row["state"], row["gaps"], row["inexact_gaps"]), (state, gaps, inexact), "info")
+    equal({name: recording[name] for name in names if row[name] is not None}, {name: row[name] for name in names if row[name] is not None}, "report")
+    equal(sum(hole["records"] for hole in made["overview"]["holes"]), row["missing"], "holes")
+    marks = lines("marks", "-j", out)
+    if case != "the last one is missing":  # to a file, its recording may go on elsewhere
+        lost = [mark for mark in marks if mark["kind"] == "gap"]
+        equal((len(lost), sum(not one["exact"] for one in lost)), (gaps, inexact), "marks")
+        events = [(e["cause"], e["lost"], e["exact"]) for e in made["events"]["events"] if e["kind"] == "gap"]
+        equal(events, [(one["cause"], one["lost"], one["exact"]) for one in lost], "events")
+    equal(sum(mark.get("records") or 0 for mark in marks), row["missing"], "missing segments")
+    lines("find", "-j", "0-", out)
+
+
+def test_only_the_newest_recording_of_a_directory_in_use_may_be_between_two_segments(tmp):
+    out = tmp / "out"
+    board(tmp / "old")
+    old, *_ = harness.segments(tmp / "old")
+    with Daemon("--source", "sim:rate=200k", "-o", out, "-b", "duration:200ms", socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        for path in harness.segments(tmp / "old")[:-1]:  # it was killed, and is not recovered
+            path.rename(out / path.name)
+
+        def states():
+            report = json.loads(run(BUSCAP, "report", "--json", out).stdout)["overview"]["recordings"]
+            info = [json.loads(line) for line in run(BUSCAP, "info", "-j", out).stdout.splitlines()]
+            listed = json.loads(harness.http(daemon.socket, "/v1/recordings")[1])["recordings"]
+            return [sorted((not old.name.startswith(one["id"]), one["state"]) for one in some) for some in (report, info, listed)]
+
+        harness.wait_until(lambda: len(states()[2]) == 2, "the daemon lists both")
+        for _ in range(5):
+            equal(states(), [[(False, "open"), (True, "recording")]] * 3)
+        assert daemon.stop() in (0, 4)
