@@ -101,7 +101,11 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 			r);
 	if (!is_empty)
 		bc_status_line(o, "lost", "%s", bc_lost_cell(cell, r));
-	bc_template_print(o, "[  newest file {path}\n]", r);
+	bc_template_print(o,
+		"[  missing     {missing_segments segment}\n]"
+		"[              {missing record}\n]"
+		"[  newest file {path}\n]",
+		r);
 	bc_notes_print(o, bc_json_path(r, "metadata"), "  note        ", "\n");
 	return true;
 }

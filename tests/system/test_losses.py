@@ -251,6 +251,7 @@ def check(tmp, out, gaps, missing, status):
         assert f"  {cell}  " in text, text
         text = run(BUSCAP, "record", "show", "--socket", daemon.socket, listed[0]["id"]).stdout.decode()
         assert f"  lost        {cell}\n" in text, text
+        assert not missing or f"  missing     1 segment\n              {missing:,} records\n" in text, text
     # Pictures.
     report = lines("report", "--json", out)[0]["overview"]
     with Web("--socket", tmp / "none", out) as web:
