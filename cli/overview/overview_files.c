@@ -356,8 +356,8 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		return o->open.stop; /* 0: it is reported */
 	if (fstat(o->open.table.fd, &file->st) != 0)
 		rc = -errno;
-	file->is_written = bc_segment_path_is_partial(file->path) &&
-			   bc_is_being_written(o->open.table.fd);
+	(void)bc_segment_path_is_unsealed(
+		AT_FDCWD, file->path, o->open.table.fd, &file->is_written);
 	if (rc == 0)
 		rc = scan_segments(o, file);
 	bc_overview_close_file(o);

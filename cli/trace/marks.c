@@ -227,12 +227,11 @@ static void on_marks_fault(void *context, const struct bc_segment_fault *fault)
 }
 
 /* True if events of a chunk can be in the time that is selected; then sets m->view->span. */
-static bool is_in_time(struct marks *m, uint32_t row)
+static bool is_in_time(struct marks *m, const struct bc_chunk_info *info, uint32_t row)
 {
 	struct bc_filter_bounds bounds;
 
-	if (!bc_filter_args_chunk(&m->args, m->console, m->files.file.path,
-		    &m->files.file.table.rows[row].info,
+	if (!bc_filter_args_chunk(&m->args, m->console, m->files.file.path, info,
 		    bc_segment_file_clock_hz(&m->files.file, row), &bounds))
 		return false;
 	m->view->span = bounds.ticks;
@@ -249,6 +248,23 @@ static bool read_chunk(struct marks *m, uint32_t row)
 	       bc_segment_file_read_header(&m->files.file, row, &m->view->chunk);
 }
 
+/* Reads a chunk, if it has events in the time that is selected. Without a chunk, the file is only a
+ * header. Returns false if there is nothing to list. */
+static bool load_chunk(struct marks *m, uint32_t row, bool is_killed)
+{
+	const struct bc_chunk_table *t = &m->files.file.table;
+	const struct bc_segment_header *header = t->count == 0 ? bc_chunk_table_header(t, 0) : NULL;
+	struct bc_chunk_info *info = &m->view->chunk.info;
+
+	if (t->count != 0)
+		return (t->rows[row].info.events != 0 || is_killed) &&
+		       is_in_time(m, &t->rows[row].info, row) && read_chunk(m, row);
+	m->view->has_records = false;
+	if (header != NULL)
+		*info = bc_segment_header_chunk(header);
+	return is_killed && header != NULL && is_in_time(m, info, 0);
+}
+
 /* Reads the next chunk of the open file, if it has events. Adds the gap at the end of a recording
  * that was killed. */
 static void next_chunk(struct marks *m)
@@ -258,13 +274,11 @@ static void next_chunk(struct marks *m)
 	struct bc_chunk_info *info = &v->chunk.info;
 	struct bc_recording_end end;
 	uint32_t row = v->row++;
-	bool is_killed = v->row == file->table.count &&
+	bool is_killed = v->row >= file->table.count &&
 			 bc_segment_path_is_killed(file->path, file->table.fd);
 
-	v->event = info->events = 0;
-	if ((file->table.rows[row].info.events == 0 && !is_killed) || !is_in_time(m, row))
-		return;
-	if (!read_chunk(m, row))
+	v->event = 0;
+	if (!load_chunk(m, row, is_killed))
 		info->events = 0;
 	else if (is_killed && !bc_recording_end_find(&end, &v->chunk) &&
 		 info->events < BC_CHUNK_EVENTS)
@@ -281,7 +295,7 @@ static void step(struct marks *m, struct bc_lane *lane)
 
 	if (v->event < v->chunk.info.events) {
 		print_event(m, v->row - 1, &v->chunk.events[v->event++]);
-	} else if (m->files.at >= 0 && v->row < t->count) {
+	} else if (m->files.at >= 0 && v->row < (t->count != 0 ? t->count : 1)) {
 		next_chunk(m);
 	} else if (lane->begin != lane->end) {
 		/* Relative times are known after the first chunk. */
@@ -293,7 +307,7 @@ static void step(struct marks *m, struct bc_lane *lane)
 		lane->is_over = true;
 	}
 	if (m->files.at < 0 || t->count == 0)
-		return;
+		return; /* it goes on at once */
 	if (v->event < v->chunk.info.events)
 		at = moment_of(m, v->row - 1, &v->chunk.events[v->event]);
 	else if (v->row < t->count)

@@ -473,12 +473,15 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 		"no index: the segment was cut off or is not sealed; all whole chunks were read");
 }
 
-/* Adds a gap after the last chunk, of which nothing else is left, unless it has the end. */
+/* Adds a gap after the last chunk, of which nothing else is left, unless it has the end; or after
+ * the header, if there is no chunk. */
 static void add_last_gap(struct bc_reader *r, struct chunk_state *c)
 {
 	struct bc_chunk_info *info = &c->chunk.info;
 
-	if (!c->has_epoch || c->has_end || !is_needed(r, &c->last))
+	if (!c->has_epoch && r->header != NULL)
+		c->last = bc_segment_header_chunk(r->header);
+	if ((!c->has_epoch && r->header == NULL) || c->has_end || !is_needed(r, &c->last))
 		return;
 	*info = c->last;
 	c->chunk.events[0] = (struct bc_event){

@@ -161,8 +161,8 @@ static void find_hole(struct reader *r, const char *path, const struct bc_segmen
 }
 
 /* Adds a file, which is open and stays so: it is the newest. */
-static void add_file(
-	struct reader *r, struct bc_segment_file *file, const struct bc_segment_span *named)
+static void add_file(struct reader *r, struct bc_segment_file *file, char *path,
+	const struct bc_segment_span *named)
 {
 	struct bc_recording_summary *s = r->summary;
 	struct bc_segment_span span = *named;
@@ -186,7 +186,8 @@ static void add_file(
 	bc_segment_file_close(&r->newest);
 	r->newest.path = NULL;
 	bool has_index = bc_segment_index_read_head(&head, file->table.fd) == 0;
-	bool is_partial = bc_segment_path_is_partial(file->path);
+	bool is_partial = bc_segment_path_is_unsealed(
+		r->dir_fd, path, file->table.fd, &s->is_written);
 	int stop = r->newest.stop;
 	r->newest = *file;
 	r->newest.stop = stop;
@@ -231,8 +232,6 @@ static void add_newest(struct reader *r)
 	struct bc_recording_summary *s = r->summary;
 
 	s->to_ns = s->header.wall_ns != 0 ? s->header.wall_ns : s->changed_ns;
-	if (bc_segment_path_is_partial(r->newest.path))
-		s->is_written = bc_is_being_written(r->newest.table.fd);
 	if (r->is_countable && bc_segment_file_load(&r->newest) == 0)
 		add_newest_rows(r);
 	if (is_left_open(s) && !s->is_open && !r->io->knows_current)
@@ -254,7 +253,7 @@ static void add_listed(struct reader *r, const struct bc_recording_list *list,
 	bc_recording_file_path(path, list, r->recording, listed);
 	(void)!bc_segment_path_span(&span, path);
 	if (bc_segment_file_open(&file, path)) {
-		add_file(r, &file, &span);
+		add_file(r, &file, path, &span);
 		return;
 	}
 	int error = errno;

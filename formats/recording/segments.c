@@ -45,6 +45,14 @@ static bool seal_path(char *path)
 	return true;
 }
 
+bool bc_segment_path_is_unsealed(int dir_fd, char *path, int fd, bool *is_written)
+{
+	*is_written = bc_segment_path_is_partial(path) && bc_is_being_written(fd);
+	if (!bc_segment_path_is_partial(path) || *is_written)
+		return *is_written;
+	return faccessat(dir_fd, path, F_OK, 0) == 0 || !seal_path(path);
+}
+
 bool bc_segment_path_find(char *path)
 {
 	if (access(path, F_OK) == 0 || errno != ENOENT)
@@ -64,9 +72,9 @@ static bool has_header(int dir_fd, const char *file, const struct bc_segment_nam
 	       (strcmp(header.recording, name->recording) == 0 && header.segment == name->segment);
 }
 
-/* True if the directory of a file has no later segment of its recording; with `in_use`, if it also
- * has no newer recording, and a daemon has locked it. A file with the header of another segment is
- * not here. */
+/* True if the directory of a file has no later segment of its recording; with `in_use`, if it has
+ * no newer recording, and a daemon has locked it. A file with the header of another segment is not
+ * here. */
 static bool is_newest(int dir_fd, const char *path, bool in_use)
 {
 	size_t bytes = (size_t)(basename(path) - path);
@@ -86,7 +94,7 @@ static bool is_newest(int dir_fd, const char *path, bool in_use)
 		if (!bc_segment_name_read(&name, entry->d_name))
 			continue;
 		int order = strcmp(name.recording, own.recording);
-		bool is_later = order == 0 ? name.segment > own.segment : in_use && order > 0;
+		bool is_later = in_use ? order > 0 : order == 0 && name.segment > own.segment;
 		is_newest = !is_later || !has_header(fd, entry->d_name, &name);
 	}
 	if (d != NULL)
@@ -103,9 +111,12 @@ bool bc_segment_path_is_in_use(int dir_fd, const char *path)
 
 bool bc_segment_path_is_killed(const char *path, int fd)
 {
-	/* It may have been sealed since it was opened. */
-	return bc_segment_path_is_partial(path) && !bc_is_being_written(fd) &&
-	       access(path, F_OK) == 0 && is_newest(AT_FDCWD, path, false);
+	char now[PATH_MAX];
+	bool is_written;
+
+	return bc_segment_path_is_partial(path) && strlen(path) < sizeof(now) &&
+	       bc_segment_path_is_unsealed(AT_FDCWD, strcpy(now, path), fd, &is_written) &&
+	       !is_written && is_newest(AT_FDCWD, path, false);
 }
 
 bool bc_segment_path_span(struct bc_segment_span *span, const char *path)

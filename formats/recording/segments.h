@@ -75,9 +75,13 @@ bool bc_segment_path_is_partial(const char *path);
  * its directory has no later one. Unless it has the end, an unknown number of records was lost. */
 bool bc_segment_path_is_killed(const char *path, int fd);
 
-/* True if a daemon has locked the directory of this file, which has no later segment and no newer
- * recording: then the recording may be between two segments, of which none is being written.
- * `path` is relative to `dir_fd`. */
+/* True if an open file (`fd`) is not sealed; sets *is_written if somebody is writing it. If it has
+ * been sealed since it was opened, removes ".partial" from its path. */
+bool bc_segment_path_is_unsealed(int dir_fd, char *path, int fd, bool *is_written);
+
+/* True if a daemon has locked the directory of this file, which has no newer recording: then this
+ * one may be between two segments, of which none is being written. `path` is relative to `dir_fd`.
+ */
 bool bc_segment_path_is_in_use(int dir_fd, const char *path);
 
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if

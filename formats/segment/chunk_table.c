@@ -237,6 +237,8 @@ void bc_chunk_table_free(struct bc_chunk_table *t)
 
 const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_table *t, uint32_t row)
 {
+	if (t->count == 0) /* only a header */
+		return t->header_count != 0 ? &t->headers[0] : NULL;
 	const struct bc_chunk_row *r = &t->rows[row];
 	const struct bc_segment_header *header = r->header != NO_HEADER ? &t->headers[r->header]
 									: NULL;

@@ -263,6 +263,14 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 	return rc;
 }
 
+struct bc_chunk_info bc_segment_header_chunk(const struct bc_segment_header *header)
+{
+	return (struct bc_chunk_info){.recording_tag = bc_recording_tag(header->recording),
+		.segment = header->segment,
+		.first_record = header->first_record,
+		.wall_ns = header->wall_ns};
+}
+
 /* ---- the end of a recording */
 
 bool bc_recording_end_add(struct bc_chunk *chunk, const struct bc_recording_end *end)

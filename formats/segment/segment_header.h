@@ -116,6 +116,9 @@ bool bc_segment_header_read(
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
 
+/* An empty chunk at the start of a segment. */
+struct bc_chunk_info bc_segment_header_chunk(const struct bc_segment_header *header);
+
 /* ---- the end of a recording
  *
  * How a recording ended: the text of its BC_EVENT_END, the last event of its last chunk. A clean

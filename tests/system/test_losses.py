@@ -313,6 +313,7 @@ SPOILED = {
     "a torn open segment in the middle": (lambda paths: open_again(paths[3], 4000), "open", 2, 1, True),
     "an open segment before a hole": (open_before_a_hole, "open", 2, 1, True),
     "the last one is open, and torn": (lambda paths: open_again(paths[-1], paths[-1].stat().st_size - 3000), "open", 3, 2, False),
+    "the last one is open, and has only a header": (lambda paths: open_again(paths[-1], reference.read_segment(paths[-1]).chunks[0].offset), "open", 2, 1, False),
     "killed before a foreign segment": (killed_before_a_foreign_one, "open", 2, 1, True),
     "the last one is missing": (lambda paths: paths[-1].unlink(), "open", 2, 1, False),
     "a damaged header": (lambda paths: damage(paths[3], 20), "sealed", 2, 1, True),
@@ -357,6 +358,7 @@ def test_only_the_newest_recording_of_a_directory_in_use_may_be_between_two_segm
     old, *_ = harness.segments(tmp / "old")
     with Daemon("--source", "sim:rate=200k", "-o", out, "-b", "duration:200ms", socket=tmp / "s") as daemon:
         daemon.wait_ready()
+        harness.wait_until(lambda: (daemon.status()["recording"] or {}).get("segment", 0) > 2, "some segments")
         for path in harness.segments(tmp / "old")[:-1]:  # it was killed, and is not recovered
             path.rename(out / path.name)
 
