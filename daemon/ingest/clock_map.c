@@ -14,7 +14,8 @@
 #define FIRST_NS      (NS_PER_S / 5)
 #define DRIFT_FROM_NS (10 * NS_PER_S) /* in less, a drift can't be told from delays */
 #define DRIFT_MAX     INT64_C(500000) /* ns per second; also how fast errors are corrected */
-#define SPARSE        5               /* fewer pieces a second don't show a drift */
+#define SPARSE        5               /* fewer pieces a second show no drift */
+#define COUNTED_MAX   10              /* of a second, so that a busy one does not hide idle ones */
 #define BUS_MAX       (INT64_MAX / 4)
 #define SET_NS        INT64_C(128000000) /* NTP slews less than that */
 
@@ -55,13 +56,15 @@ void bc_clock_map_arrive(struct bc_clock_map *m, uint64_t tick, uint64_t now_ns)
 	new.late_ns = (int64_t)now_ns - new.bus_ns;
 	if (m->count != 0 && new.bus_ns <= hull[m->count - 1].bus_ns)
 		return;
+	if (m->count == 0 || new.bus_ns / NS_PER_S != hull[m->count - 1].bus_ns / NS_PER_S)
+		m->in_second = 0;
+	new.number = m->counted += ++m->in_second <= COUNTED_MAX;
 	while (m->count > 1 && is_above(&hull[m->count - 2], &hull[m->count - 1], &new))
 		m->count--;
 	if (m->count == BC_CLOCK_MAP_POINTS ||
 		(m->count > 1 && new.bus_ns - hull[0].bus_ns > WINDOW_NS))
 		memmove(hull, hull + 1, --m->count * sizeof(*hull));
 	hull[m->count++] = new;
-	m->arrivals++;
 }
 
 static int64_t span_ns(const struct bc_clock_map *m)
@@ -69,17 +72,24 @@ static int64_t span_ns(const struct bc_clock_map *m)
 	return m->hull[m->count - 1].bus_ns - m->hull[0].bus_ns;
 }
 
-/* The drift of the clocks, in ns per second: the slope of the hull in the middle of the window. */
+static bool is_sparse(const struct bc_clock_arrival *from, const struct bc_clock_arrival *to)
+{
+	return to->number - from->number < SPARSE * ((to->bus_ns - from->bus_ns) / NS_PER_S);
+}
+
+/* The drift of the clocks, in ns per second: the slope of the hull in the middle of the window, if
+ * enough has arrived before and after it. */
 static int64_t learnt_drift(const struct bc_clock_map *m)
 {
 	const struct bc_clock_arrival *b = &m->hull[1];
 
-	if (span_ns(m) < DRIFT_FROM_NS ||
-		m->arrivals < SPARSE * (m->hull[m->count - 1].bus_ns / NS_PER_S))
+	if (span_ns(m) < DRIFT_FROM_NS)
 		return 0;
 	while (b->bus_ns - m->hull[0].bus_ns < span_ns(m) / 2)
 		b++;
 	const struct bc_clock_arrival *a = b - 1;
+	if (is_sparse(m->hull, b) || is_sparse(a, &m->hull[m->count - 1]))
+		return 0;
 	__int128 rise = (__int128)(b->late_ns - a->late_ns) * NS_PER_S;
 	return clamp(rise / (b->bus_ns - a->bus_ns), NS_PER_S);
 }

@@ -12,8 +12,8 @@
  *     - when the host's clock is set, later chunks follow the new time of day at once;
  *     - when the drift is larger than any crystal's, the clock rate is wrong: the map starts again.
  *
- * With fewer than five pieces a second, no drift is measured, and times may be off by the drift of
- * a minute.
+ * Where fewer than five pieces a second arrive, no drift is measured, and times may be off by the
+ * drift of a minute.
  *
  * Arrivals are on the monotonic clock. Costs a few instructions per piece; does not allocate. */
 #ifndef BC_DAEMON_INGEST_CLOCK_MAP_H
@@ -38,12 +38,14 @@ struct bc_clock_map {
 	int64_t offset_at_ns; /* bus time of the last chunk */
 	int64_t real_ns;      /* time of day - monotonic time, as last used */
 	int64_t set_ns;       /* by how much that has changed since it was told */
-	int64_t arrivals;     /* since the start */
+	int64_t counted;      /* arrivals since the start, but few of each second */
+	int64_t in_second;    /* of bus time: arrivals in the latest one */
 	int64_t news_ns;
 	unsigned count; /* of `hull`; 0: nothing has arrived */
 	struct bc_clock_arrival {
 		int64_t bus_ns;
 		int64_t late_ns; /* arrival - bus time */
+		int64_t number;  /* `counted` up to here */
 	} hull[BC_CLOCK_MAP_POINTS];
 };
 

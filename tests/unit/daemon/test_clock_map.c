@@ -173,6 +173,49 @@ TEST(few_pieces_show_no_drift)
 	assert_true(b.worst_ns < 100000000);
 }
 
+/* Adds pieces for `seconds`: uniform random times between them, or bursts of two; late by a random
+ * part of late_ns, or by all of it. */
+static void add_pieces(
+	struct bus *b, unsigned seconds, uint64_t piece_ns, uint64_t late_ns, unsigned kind)
+{
+	uint64_t end_ns = b->ns + seconds * SECOND;
+
+	for (unsigned i = 0; b->ns < end_ns; i++) {
+		uint64_t first_ns = b->ns;
+		bool is_second = (kind & 2) != 0 && i % 2 != 0;
+		b->ns += is_second ? 20000000
+				   : piece_ns / 2 + dice_below(&b->dice, (unsigned)piece_ns);
+		uint64_t delay_ns = (kind & 1) != 0 ? late_ns
+						    : dice_below(&b->dice, (unsigned)late_ns);
+		bc_clock_map_arrive(&b->map, tick_at(b, b->ns), b->ns + 20000 + delay_ns);
+		enum bc_clock_map_news news = bc_clock_map_settle(
+			&b->map, tick_at(b, first_ns), REAL, true);
+		b->news = news != BC_CLOCK_AS_BEFORE ? news : b->news;
+		int64_t error_ns = llabs(bc_clock_map_time(&b->map, tick_at(b, first_ns)) -
+					 ((int64_t)first_ns + REAL));
+		b->worst_ns = error_ns > b->worst_ns ? error_ns : b->worst_ns;
+	}
+}
+
+TEST(few_pieces_show_no_drift_whatever_came_before_and_after_them)
+{
+	for (unsigned seed = 0; seed < 24; seed++) {
+		struct bus b = bus_of(seed, 0);
+		uint64_t piece_ns = SECOND / 2 + dice_below(&b.dice, SECOND * 2);
+		unsigned busy = seed % 4 == 0 ? 600 : dice_below(&b.dice, 100);
+		unsigned kind = dice_below(&b.dice, 4);
+		for (unsigned round = 0; round < 3; round++) {
+			add_pieces(&b, busy, 7000000, 4000000, 0);
+			add_pieces(&b, 20 + dice_below(&b.dice, 1200), piece_ns, 45000000, kind);
+		}
+		if (b.news != BC_CLOCK_AS_BEFORE || b.worst_ns > 60000000)
+			fail_msg("seed %u, kind %u, a piece in %" PRIu64
+				 " ms after %u s: news %d, worst %.1f ms",
+				seed, kind, piece_ns / 1000000, busy, b.news,
+				(double)b.worst_ns * 1e-6);
+	}
+}
+
 TEST(the_tick_of_a_time_is_the_first_that_is_not_earlier)
 {
 	struct bus b = bus_of(5, 20);
