@@ -91,8 +91,8 @@ void *bc_queue_pop_within(struct bc_queue *q, uint64_t timeout_ns)
 	int rc = 0;
 	while (q->count == 0 && !q->is_closed && !q->is_woken && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+	void *item = q->is_woken ? NULL : pop_oldest(q);
 	q->is_woken = false;
-	void *item = pop_oldest(q);
 	pthread_mutex_unlock(&q->lock);
 	return item;
 }
@@ -113,12 +113,12 @@ void bc_queue_close(struct bc_queue *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-bool bc_queue_is_closed(struct bc_queue *q)
+bool bc_queue_is_over(struct bc_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
-	bool is_closed = q->is_closed;
+	bool is_over = q->is_closed && q->count == 0;
 	pthread_mutex_unlock(&q->lock);
-	return is_closed;
+	return is_over;
 }
 
 unsigned bc_queue_count(struct bc_queue *q)

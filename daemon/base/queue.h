@@ -34,14 +34,15 @@ void *bc_queue_pop_newest(struct bc_queue *queue);
 /* Waits for an item and pops the oldest. Returns NULL if the queue is closed and empty. */
 void *bc_queue_pop(struct bc_queue *queue);
 
-/* The same, but also returns NULL after the timeout, and once after each bc_queue_wake(). */
+/* The same, but also returns NULL after the timeout, and before any item after bc_queue_wake(). */
 void *bc_queue_pop_within(struct bc_queue *queue, uint64_t timeout_ns);
 void bc_queue_wake(struct bc_queue *queue);
 
 /* Makes pops return NULL, instead of waiting, once the queue is empty. */
 void bc_queue_close(struct bc_queue *queue);
 
-bool bc_queue_is_closed(struct bc_queue *queue);
+/* Returns whether the queue is closed and empty. */
+bool bc_queue_is_over(struct bc_queue *queue);
 
 unsigned bc_queue_count(struct bc_queue *queue);
 

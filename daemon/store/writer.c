@@ -150,7 +150,7 @@ static void *writer_thread(void *context)
 		if (e != NULL) {
 			assert(w->waiting[e->sequence % count] == NULL);
 			w->waiting[e->sequence % count] = e;
-		} else if (bc_queue_is_closed(w->options.encoded)) {
+		} else if (bc_queue_is_over(w->options.encoded)) {
 			if (!has_waiting(w))
 				break;
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

@@ -46,10 +46,29 @@ TEST(waiting_ends_at_the_timeout_or_when_the_queue_is_closed)
 	assert_null(bc_queue_pop_within(&queue, 0));
 	bc_queue_push(&queue, &a);
 	bc_queue_close(&queue);
-	assert_true(bc_queue_is_closed(&queue));
+	assert_false(bc_queue_is_over(&queue));
 	assert_ptr_equal(bc_queue_pop(&queue), &a); /* items in a closed queue are still popped */
+	assert_true(bc_queue_is_over(&queue));
 	assert_null(bc_queue_pop(&queue));
 	assert_null(bc_queue_pop_within(&queue, UINT64_C(1000000000000)));
+	bc_queue_destroy(&queue);
+}
+
+/* A wake-up means something other than an item, which waits in the queue meanwhile. */
+TEST(no_item_hides_a_wake_up)
+{
+	struct bc_queue queue;
+	char a;
+
+	assert_int_equal(bc_queue_init(&queue, 1), 0);
+	bc_queue_push(&queue, &a);
+	bc_queue_wake(&queue);
+	bc_queue_wake(&queue);
+	bc_queue_close(&queue);
+	assert_null(bc_queue_pop_within(&queue, UINT64_C(1000000000000)));
+	assert_false(bc_queue_is_over(&queue));
+	assert_ptr_equal(bc_queue_pop_within(&queue, UINT64_C(1000000000000)), &a);
+	assert_true(bc_queue_is_over(&queue));
 	bc_queue_destroy(&queue);
 }
 
