@@ -9,9 +9,9 @@
  *
  * Each chunk needs space by the rules (enforce_space()), and room below the limit of the segment's
  * length; without room the segment is sealed, and the chunk is the first of the next one. Any step
- * may fail for now, on a full disk. Then it has set stats.is_stuck and returns false, and the
- * caller repeats the whole call at retry_at_ns. Only a chunk that is written, a segment that is
- * sealed, or, if no chunk waits, the reserve that is written, ends that.
+ * may fail for now, on a full disk or behind a slow sealer. Then it has set stats.is_stuck and
+ * returns false, and the caller repeats the whole call at retry_at_ns. Only a chunk or a segment's
+ * end that is written, or, if no chunk waits, the reserve that is written, ends that.
  *
  * Invariants:
  *   - bc_encoded.state tells how far a chunk is, so repeating a call writes nothing twice. The
@@ -500,6 +500,8 @@ static void end_segment(struct bc_rotator *r, struct bc_complete_segment *comple
 	bool is_left = !(is_seal && rc == 0) && !complete->is_deleted;
 	if (is_left && bc_segment_name_read(&name, complete->open_name))
 		bc_catalogue_leave(r->catalogue, &name);
+	if (is_left && r->segment.file.fd < 0 && strcmp(r->stats.file, notice->file) == 0)
+		r->stats.file[0] = '\0';
 	free_complete(complete);
 	post_ended(r);
 }
@@ -511,7 +513,7 @@ static bool is_gone(const struct bc_rotator *r, const char *file)
 
 static void forget_deleted(struct bc_rotator *r)
 {
-	if (r->segment.file.fd < 0 && is_gone(r, r->stats.file))
+	if (r->segment.file.fd < 0 && r->sealing == 0 && is_gone(r, r->stats.file))
 		r->stats.file[0] = '\0';
 	if (r->total != NULL && is_gone(r, r->total->file))
 		r->total->file[0] = '\0';
@@ -775,6 +777,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 		/* Only the open segment is left. Once sealed, it can be deleted. */
 		if (!bc_rotator_cut(r))
 			return false;
+		r->is_over = false;
 		coming.segments = 1;
 		check_space(r, &coming);
 	}

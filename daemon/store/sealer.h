@@ -1,9 +1,9 @@
 /* The sealer: a thread that does what the writer need not wait for. It syncs the open segment,
- * seals and closes complete ones, and applies the space rules, so it is the only one that deletes
- * segments. Meanwhile the writer keeps writing, to the open segment or the next one.
+ * seals and closes complete ones, and applies the space rules. Meanwhile the writer keeps writing,
+ * to the open segment or the next one.
  *
- * Tasks are done one at a time and in order. So what is durable, and what is sealed, is always a
- * prefix of what was written.
+ * Tasks are done one at a time and in order. So what is durable, and what is sealed, is a prefix of
+ * what was written, but without what was written to segments whose sync or sealing has failed.
  *
  *     bc_sealer_start()
  *     bc_sealer_submit(), bc_sealer_take() ...    a task is the sealer's in between

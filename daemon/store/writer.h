@@ -1,6 +1,6 @@
 /* The writer: one thread that writes encoded chunks to segment files, in order. A second one, the
- * sealer, syncs and seals the files and applies the space rules (daemon/store/sealer.h). No other
- * thread writes to the output directory.
+ * sealer, syncs and seals the files and applies the space rules (daemon/store/sealer.h). What an
+ * error left open, the catalogue's thread seals a copy of (daemon/store/catalogue_listing.c).
  *
  * A chunk that can't be written is retried every 0.5 s; later chunks wait. The loop reads the
  * writer's stats and pops its notices. Each chunk names its recording, so chunks of the next

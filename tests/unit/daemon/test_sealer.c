@@ -26,6 +26,14 @@ static atomic_bool is_held; /* syncs do not return */
 static atomic_uint syncs;   /* begun */
 static atomic_uint failing; /* this many of the next syncs fail */
 static atomic_bool is_full;
+static atomic_bool is_unlink_held; /* deletions do not return */
+
+int unlinkat(int dir_fd, const char *name, int flags)
+{
+	while (atomic_load(&is_unlink_held))
+		usleep(100);
+	return (int)syscall(SYS_unlinkat, dir_fd, name, flags);
+}
 
 int fdatasync(int fd)
 {
@@ -64,6 +72,7 @@ static void set_up(struct fixture *f)
 	atomic_store(&is_held, false);
 	atomic_store(&failing, 0);
 	atomic_store(&is_full, false);
+	atomic_store(&is_unlink_held, false);
 	temp_dir_make(&f->dir);
 	assert_int_equal(bc_queue_init(&f->encoded, 1), 0);
 	assert_int_equal(bc_catalogue_open(&f->catalogue, f->dir.fd), 0);
@@ -262,6 +271,17 @@ TEST_F(a_segment_whose_sync_has_failed_is_not_sealed)
 	assert_int_equal(f->r.stats.unsealed, 1);
 }
 
+TEST_F(a_last_segment_that_stays_open_is_not_named_as_sealed)
+{
+	write_segments(f, 1);
+	atomic_store(&failing, 1);
+	assert_true(bc_rotator_cut(&f->r));
+	assert_string_equal(f->r.stats.file, ID "-00000.byu.lz4");
+	wait_until_idle(f);
+	assert_true(has_file(f, 0, ".partial"));
+	assert_string_equal(f->r.stats.file, "");
+}
+
 TEST_F(without_space_for_its_index_a_segment_waits_to_be_sealed)
 {
 	write_segments(f, 1);
@@ -292,6 +312,51 @@ TEST_F(a_recording_ends_when_its_segments_are_sealed)
 	assert_int_equal(last->kind, BC_NOTICE_ENDED);
 	assert_int_equal(last->segments, 2);
 	assert_string_equal(last->file, ID "-00001.byu.lz4");
+}
+
+TEST_F(a_limit_that_the_open_segment_reaches_does_not_wait_for_its_sealing)
+{
+	f->r.lag_bytes = 1 << 20;
+	write_segments(f, 1);
+	f->r.rules.space.max_use_bytes = f->r.segment.file.bytes + 1;
+	bc_rotator_maintain(&f->r, true);
+	atomic_store(&is_held, true);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(write_chunk(f));
+		assert_false(f->r.stats.is_stuck);
+		assert_string_equal(f->r.stats.error, "");
+	}
+	assert_int_not_equal(f->r.sealing, 0);
+	assert_int_equal(f->r.stats.written, 4 * RECORDS);
+	atomic_store(&is_held, false);
+	wait_until_idle(f);
+	/* Now the limit holds again. */
+	f->r.check_at_ns = 0;
+	bc_rotator_maintain(&f->r, true);
+	wait_until_idle(f);
+	assert_false(has_file(f, 0, ""));
+}
+
+TEST_F(a_file_that_is_being_sealed_is_named_although_a_rule_deletes_another)
+{
+	write_segments(f, 2);
+	wait_until_idle(f);
+	f->r.rules.rotation.files = 1;
+	atomic_store(&is_unlink_held, true);
+	f->r.check_at_ns = 0;
+	bc_rotator_maintain(&f->r, true);
+	assert_true(f->r.is_checking);
+	assert_true(bc_rotator_cut(&f->r));
+	atomic_store(&is_held, true);
+	atomic_store(&is_unlink_held, false);
+	while (f->r.is_checking)
+		bc_rotator_take(&f->r);
+	assert_int_equal(f->r.check.state.deleted, 1);
+	assert_int_equal(f->r.sealing, 1);
+	assert_string_equal(f->r.stats.file, ID "-00001.byu.lz4");
+	atomic_store(&is_held, false);
+	wait_until_idle(f);
+	assert_string_equal(f->r.stats.file, ID "-00001.byu.lz4");
 }
 
 static void *close_rotator(void *context)
