@@ -5,6 +5,7 @@
  *     logged, passed over, and tried again after a minute. If the directory accepts no change,
  *     or too many files are refused, that ends the check. If a header can't be read for the
  *     moment (a lease, a timeout), the rules wait for it, up to a minute; then it is refused.
+ *     Meanwhile, those after it are read, up to one that can be: each gets its own minute.
  *   - Never an open, damaged or foreign file, or one that an earlier run left open. The catalogue
  *     may be wrong about files of others, so a file's header is read before it is deleted.
  *   - Nothing for files that are gone: before each deletion, the catalogue enters what others
@@ -410,6 +411,19 @@ static const char *confirmed_rule(struct bc_retention *r, struct stat *status, s
 	return rc == 0 || *error != 0 ? rule_for(usage, check, place, status->st_nlink > 1) : NULL;
 }
 
+/* Enters a file whose header can't be read. Returns whether the rules still wait for it. */
+static bool is_awaited(struct bc_retention *r, const struct bc_retention *before,
+	const struct bc_segment_name *name, uint64_t boot_ns)
+{
+	struct bc_unread *unread = &r->unread[r->unread_count++];
+
+	*unread = (struct bc_unread){*name, boot_ns};
+	for (unsigned i = 0; i < before->unread_count; i++)
+		if (bc_segment_name_compare(&before->unread[i].name, name) == 0)
+			unread->since_ns = before->unread[i].since_ns;
+	return boot_ns - unread->since_ns < REFUSED_NS;
+}
+
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
 	struct usage *usage, const struct bc_retention_check *check)
 {
@@ -417,11 +431,13 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 	struct bc_catalogue_traits traits;
 	struct stat status;
 	bool retries = check->boot_ns - r->refused_at_ns >= REFUSED_NS;
-	uint64_t unread_ns = r->unread_since_ns;
+	const struct bc_retention before = *r;
+	bool waits = false;
 	int error;
 
-	r->unread_since_ns = 0;
-	while (!usage->is_untried && bc_catalogue_next(check->catalogue, &place, &traits)) {
+	r->unread_count = 0;
+	while (!usage->is_untried && r->unread_count < BC_UNREAD_MAX &&
+		bc_catalogue_next(check->catalogue, &place, &traits)) {
 		if (traits.is_refused && !retries) {
 			usage->refused++;
 			continue;
@@ -435,14 +451,16 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 		if (rule == NULL)
 			continue;
 		if (error != 0) {
-			r->unread_since_ns = unread_ns != 0 ? unread_ns : check->boot_ns;
-			usage->is_untried = !traits.is_refused &&
-					    check->boot_ns - r->unread_since_ns < REFUSED_NS;
-			if (!usage->is_untried)
+			if (!traits.is_refused &&
+				is_awaited(r, &before, &place.name, check->boot_ns))
+				waits = true;
+			else
 				refuse(r, usage, check, &place.name, traits.is_refused, "read",
 					rule, error);
 			continue;
 		}
+		if (waits)
+			break;
 		error = delete_file(state, check, &place.name, rule);
 		if (state->error[0] != '\0')
 			break;
@@ -463,6 +481,7 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 			r->slow_at_ns = check->boot_ns;
 		usage->waits = usage->waits || r->is_slow;
 	}
+	usage->is_untried = usage->is_untried || waits;
 }
 
 /* The check */

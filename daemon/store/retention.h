@@ -31,25 +31,34 @@ struct bc_unshown {
 
 #define BC_UNSHOWN_MAX 8u
 
+/* A file whose header can't be read. */
+struct bc_unread {
+	struct bc_segment_name name;
+	uint64_t since_ns; /* bc_boot_ns() */
+};
+
+#define BC_UNREAD_MAX 16u
+
 /* What earlier checks found. Initially all zero. */
 struct bc_retention {
 	struct bc_unshown unshown[BC_UNSHOWN_MAX]; /* oldest first */
 	unsigned unshown_count;
 	uint64_t free_bytes; /* at the last check, after deleting; with has_free */
 	bool has_free;
-	uint64_t written_bytes;   /* by this process, then */
-	bool has_shown;           /* since the last check: deletions of some seconds */
-	bool is_slow;             /* what was deleted did not show in time: one segment a minute */
-	uint64_t slow_at_ns;      /* bc_boot_ns() of the last deletion by keep_free */
-	uint64_t inodes_at_ns;    /* bc_boot_ns() of a deletion that freed no inode; 0: none */
-	uint64_t refused_at_ns;   /* bc_boot_ns() when a file could last not be deleted */
-	uint64_t unread_since_ns; /* bc_boot_ns() since a header can't be read; 0: it can */
-	bool is_free_unknown;     /* logged: keep_free is suspended */
-	bool has_offset;          /* there has been a check */
-	int64_t clock_offset_ns;  /* wall_ns - boot_ns at the last check */
-	int64_t jump_ns;          /* of the clock, during this run; 0: none */
-	int clock;                /* the state of the clock that was logged last */
-	uint64_t aged_at_ns;      /* bc_boot_ns() of the last look at the ages; 0: none */
+	uint64_t written_bytes; /* by this process, then */
+	bool has_shown;         /* since the last check: deletions of some seconds */
+	bool is_slow;           /* what was deleted did not show in time: one segment a minute */
+	uint64_t slow_at_ns;    /* bc_boot_ns() of the last deletion by keep_free */
+	uint64_t inodes_at_ns;  /* bc_boot_ns() of a deletion that freed no inode; 0: none */
+	uint64_t refused_at_ns; /* bc_boot_ns() when a file could last not be deleted */
+	struct bc_unread unread[BC_UNREAD_MAX]; /* at the last check */
+	unsigned unread_count;
+	bool is_free_unknown;    /* logged: keep_free is suspended */
+	bool has_offset;         /* there has been a check */
+	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
+	int64_t jump_ns;         /* of the clock, during this run; 0: none */
+	int clock;               /* the state of the clock that was logged last */
+	uint64_t aged_at_ns;     /* bc_boot_ns() of the last look at the ages; 0: none */
 	uint64_t
 		behind_since_ns; /* bc_boot_ns() when the catalogue fell behind; 0: it is current */
 };

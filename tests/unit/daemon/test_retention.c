@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #include "daemon/base/log.h"
 #include "formats/segment/segment_header.h"
+#include "tests/support/dice.h"
 #include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temp_dir.h"
@@ -422,6 +424,28 @@ int fstatvfs(int fd, struct statvfs *out)
 static const char *unreadable = "none";
 static int unreadable_error;
 
+#define OLD "20261101T000000Z-000001"
+
+static const char *old_segment(char name[BC_SEGMENT_NAME_MAX], unsigned number)
+{
+	snprintf(name, BC_SEGMENT_NAME_MAX, OLD "-%05u.byu.lz4", number);
+	return name;
+}
+
+/* Nor can those of these segments. */
+#define UNREADABLES 8u
+static bool unreadables[UNREADABLES];
+
+static bool is_unreadable(const char *name)
+{
+	char old[BC_SEGMENT_NAME_MAX];
+
+	for (unsigned i = 0; i < UNREADABLES; i++)
+		if (unreadables[i] && strcmp(name, old_segment(old, i)) == 0)
+			return true;
+	return strncmp(name, unreadable, strlen(unreadable)) == 0;
+}
+
 int openat(int dir_fd, const char *name, int flags, ...)
 {
 	va_list args;
@@ -429,7 +453,7 @@ int openat(int dir_fd, const char *name, int flags, ...)
 	va_start(args, flags);
 	mode_t mode = (flags & O_CREAT) != 0 ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	if (strncmp(name, unreadable, strlen(unreadable)) == 0) {
+	if (is_unreadable(name)) {
 		errno = unreadable_error;
 		return -1;
 	}
@@ -461,14 +485,6 @@ static void commit(void)
 {
 	fs.says.f_bavail += fs.hidden;
 	fs.hidden = 0;
-}
-
-#define OLD "20261101T000000Z-000001"
-
-static const char *old_segment(char name[BC_SEGMENT_NAME_MAX], unsigned number)
-{
-	snprintf(name, BC_SEGMENT_NAME_MAX, OLD "-%05u.byu.lz4", number);
-	return name;
 }
 
 /* Makes twenty segments, of which the rule needs `units` deleted. */
@@ -753,6 +769,81 @@ TEST_F(no_newer_segment_is_deleted_for_one_that_cannot_be_read_for_a_moment)
 		assert_int_equal(unlinkat(f->dir.fd, FILE_OF(SECOND), 0), 0);
 		enforce(f, 0);
 	}
+}
+
+#define STEP_NS UINT64_C(1000000000)
+
+static void make_old(struct fixture *f)
+{
+	char name[BC_SEGMENT_NAME_MAX];
+
+	f->retention = (struct bc_retention){0};
+	f->check.boot_ns = STEP_NS;
+	f->check.files = 1;
+	unreadable_error = ETIMEDOUT;
+	for (unsigned i = 0; i <= UNREADABLES; i++)
+		make(f, old_segment(name, i), 1, 9);
+	assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
+}
+
+TEST_F(files_that_cannot_be_read_are_waited_for_together)
+{
+	make_old(f);
+	for (unsigned i = 1; i < UNREADABLES; i++)
+		unreadables[i] = true;
+	enforce_unlisted(f, 1);
+	for (unsigned s = 0; s < 59; s++) {
+		f->check.boot_ns += STEP_NS;
+		enforce_unlisted(f, 0);
+	}
+	f->check.boot_ns += STEP_NS;
+	enforce_unlisted(f, 1);
+	memset(unreadables, 0, sizeof(unreadables));
+}
+
+/* At random times, headers can't be read for random times. */
+TEST_F(each_file_that_cannot_be_read_has_its_own_minute)
+{
+	char name[BC_SEGMENT_NAME_MAX];
+
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		struct dice dice = {seed};
+		unsigned begins[UNREADABLES];
+		unsigned ends[UNREADABLES];
+		bool is_passed[UNREADABLES + 1] = {false};
+		bool was_there[UNREADABLES + 1];
+		make_old(f);
+		for (unsigned i = 0; i < UNREADABLES; i++) {
+			begins[i] = dice_below(&dice, 3) == 0 ? 0 : dice_below(&dice, 70);
+			ends[i] = begins[i] + dice_below(&dice, 100);
+		}
+		for (unsigned s = 0; s < 200; s++) {
+			for (unsigned i = 0; i < UNREADABLES; i++) {
+				unreadables[i] = s >= begins[i] && s < ends[i];
+				is_passed[i] = is_passed[i] ||
+					       (unreadables[i] && s - begins[i] >= 60);
+			}
+			for (unsigned i = 0; i <= UNREADABLES; i++)
+				was_there[i] = temp_exists(&f->dir, old_segment(name, i));
+			log_capture_start(&f->log);
+			bc_retention_enforce(&f->retention, &f->state, &f->check);
+			(void)log_capture_stop(&f->log);
+			f->check.boot_ns += STEP_NS;
+			bool may_delete = true;
+			for (unsigned i = 0; i <= UNREADABLES; i++) {
+				bool is_there = temp_exists(&f->dir, old_segment(name, i));
+				if (was_there[i] && !is_there && !may_delete)
+					fail_msg("seed %" PRIu64 ", %u s: segment %u is deleted",
+						seed, s, i);
+				may_delete = may_delete && (!is_there || is_passed[i]);
+			}
+		}
+		assert_int_equal(f->state.segments, 1);
+		for (unsigned i = 0; i <= UNREADABLES; i++)
+			(void)!unlinkat(f->dir.fd, old_segment(name, i), 0);
+		assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
+	}
+	memset(unreadables, 0, sizeof(unreadables));
 }
 
 TEST_F(what_this_run_left_open_is_deleted_in_its_turn)
