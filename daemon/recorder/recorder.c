@@ -130,18 +130,25 @@ struct bc_recording_now bc_recorder_progress(
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_losses losses = losses_of(r, recording);
-	bool is_current = stats->recording_tag == recording->info.tag;
-	bool has_started = stats->file[0] != '\0' || stats->recording_records != 0;
+	const struct bc_writer_notice *all = &recording->totals;
+	struct bc_recording_now now = {
+		.loss = bc_losses_sum(&losses), .dir = r->options.config->dir, .file = ""};
 
-	return (struct bc_recording_now){
-		.records = is_current ? stats->recording_records : 0,
-		.bytes = is_current ? stats->recording_bytes : 0,
-		.segments = is_current && has_started ? stats->segment + 1 : 0,
-		.loss = bc_losses_sum(&losses),
-		.dir = r->options.config->dir,
-		.file = is_current ? stats->file : "",
-		.is_open = is_current && stats->is_open,
-	};
+	if (all->kind == BC_NOTICE_WRITTEN) {
+		now.records = all->records;
+		now.bytes = all->bytes;
+		now.segments = all->segments;
+		now.file = all->file;
+		now.is_open = true;
+	} else if (stats->recording_tag == recording->info.tag) {
+		bool has_started = stats->file[0] != '\0' || stats->recording_records != 0;
+		now.records = stats->recording_records;
+		now.bytes = stats->recording_bytes;
+		now.segments = has_started ? stats->segment + 1 : 0;
+		now.file = stats->file;
+		now.is_open = stats->is_open;
+	}
+	return now;
 }
 
 static void emit(const struct bc_recorder *r, const struct bc_live_event *event)
@@ -914,6 +921,9 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 	case BC_NOTICE_OPENED:
 		emit(r, &(struct bc_live_event){.kind = BC_LIVE_SEGMENT,
 				.segment = {r->options.config->dir, notice}});
+		return;
+	case BC_NOTICE_WRITTEN:
+		recording_of(r, notice->recording)->totals = *notice;
 		return;
 	case BC_NOTICE_ENDED:
 		on_recording_ended(r, recording_of(r, notice->recording), notice);

@@ -57,8 +57,7 @@ struct bc_recording {
 	struct bc_recording_moment after;
 	struct bc_losses losses;
 
-	/* At its end. */
-	struct bc_writer_notice totals;
+	struct bc_writer_notice totals; /* of BC_NOTICE_WRITTEN, then BC_NOTICE_ENDED */
 	struct bc_recording_waiter *waiters;
 };
 

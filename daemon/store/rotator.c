@@ -285,6 +285,17 @@ static void post_ended(struct bc_rotator *r)
 
 void bc_rotator_end(struct bc_rotator *r)
 {
+	bool has_file = r->stats.file[0] != '\0' || r->stats.recording_records != 0;
+	struct bc_writer_notice *written = malloc(sizeof(*written));
+	struct bc_writer_notice all = {
+		.kind = BC_NOTICE_WRITTEN,
+		.records = r->stats.recording_records,
+		.bytes = r->stats.recording_bytes,
+		.segments = has_file ? r->stats.segment + 1 : 0,
+	};
+
+	memcpy(all.file, r->stats.file, sizeof(all.file));
+	post_notice(r, &written, &all, r->recording);
 	r->total->is_full = r->stats.is_full;
 	bc_writer_notices_append(&r->ended, r->total);
 	r->total = NULL;

@@ -1,8 +1,8 @@
 /* What the writer reports to the loop: notices, each delivered once and in order, and stats.
  *
- * For each recording: OPENED and SEALED for each segment, and ENDED last. Segments are sealed in
- * order, and recordings end in order, but later ones, also of the next recording, may be OPENED
- * before. A segment that could not be sealed has OPENED but no SEALED; ENDED counts it in
+ * For each recording: OPENED and SEALED for each segment, WRITTEN, and ENDED last. Segments are
+ * sealed in order, and recordings end in order, but later ones, also of the next recording, may be
+ * OPENED before. A segment that could not be sealed has OPENED but no SEALED; ENDED counts it in
  * left_open. */
 #ifndef BC_DAEMON_STORE_WRITER_REPORT_H
 #define BC_DAEMON_STORE_WRITER_REPORT_H
@@ -20,7 +20,8 @@ struct bc_recording_info;
 enum bc_writer_notice_kind {
 	BC_NOTICE_OPENED,
 	BC_NOTICE_SEALED,
-	BC_NOTICE_ENDED, /* sealed or given up; the writer no longer uses the recording */
+	BC_NOTICE_WRITTEN, /* all segments; the last ones may not be sealed */
+	BC_NOTICE_ENDED,   /* sealed or given up; the writer no longer uses the recording */
 };
 
 struct bc_writer_notice {
@@ -28,20 +29,20 @@ struct bc_writer_notice {
 	enum bc_writer_notice_kind kind;
 	const struct bc_recording_info *recording;
 	/* File name without directory. OPENED: the final name; on disk it still has
-	 * BC_PARTIAL_SUFFIX. ENDED: the last sealed segment; empty if there was none, or retention
-	 * deleted it. */
+	 * BC_PARTIAL_SUFFIX. WRITTEN: the newest. ENDED: the last sealed segment; empty if there
+	 * was none, or retention deleted it. */
 	char file[BC_SEGMENT_NAME_MAX];
 	uint32_t segment;
 	uint64_t first_record; /* of the segment, counted in the recording */
 	int64_t wall_ns;       /* time of day when that record arrived */
-	/* SEALED: of the file. ENDED: of all segments of the recording, sealed or not. */
+	/* SEALED: of the file. WRITTEN, ENDED: of all segments of the recording, sealed or not. */
 	uint64_t records;
 	uint64_t bytes; /* on the disk */
 	uint64_t chunks;
 	struct bc_loss loss;           /* of its gaps */
 	char hash[BC_FILE_HASH_CHARS]; /* XXH3-128 of the sealed file, in hex */
+	uint32_t segments;             /* WRITTEN: all. ENDED: sealed */
 	/* ENDED only. */
-	uint32_t segments;          /* sealed */
 	uint32_t left_open;         /* files not sealed, or deleted while open */
 	uint64_t abandoned;         /* records given up */
 	bool is_full;               /* stop_bytes was reached */

@@ -528,14 +528,19 @@ def test_events_report_all_changes_and_agree_with_the_status(tmp):
 FULL = "pwrite:ENOSPC,write:ENOSPC"
 
 
+def request_stop(tmp):
+    """Returns the curl that waits for the response."""
+    return harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
 def stuck_stop(tmp, api, faults):
     """Starts a recording, blocks the disk and stops it. Returns the curl that waits for the response."""
     api.good(*START, status=201)
     wait_records(api)
     faults.set(FULL)
     wait_until(lambda: api.good("GET", "/v1/status")["disk"]["last_error"], "the disk is full")
-    waiting = harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    waiting = request_stop(tmp)
     wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "the state draining")
     return waiting
 
@@ -559,6 +564,34 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
         equal((ended["id"], ended["state"]), (draining["id"], "sealed"))
         verify(segments(tmp / "out"))
         equal(sum(row["records"] for row in info(segments(tmp / "out"))), ended["records"])
+        assert daemon.stop() in (0, 4)
+
+
+def test_recordings_that_are_being_sealed_while_the_next_one_records_have_their_figures(tmp):
+    (tmp / "out").mkdir()
+    faults = Faults(tmp, tmp / "out")
+    with daemon_in(tmp, env=faults.env) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        faults.set("fdatasync:hold")
+        stops = {}
+        for _ in range(3):
+            going = api.good(*START, status=201)["recording"]
+            wait_records(api)
+            stops[going["id"]] = request_stop(tmp)
+            wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "the state draining")
+        api.good(*START, status=201)
+        wait_records(api)
+        draining = {row["id"]: row for row in api.good("GET", "/v1/recordings")["recordings"] if row["id"] in stops}
+        equal(sorted(draining), sorted(stops))
+        for name, row in draining.items():
+            equal((row["state"], row["segments"]), ("draining", 1))
+            equal(pathlib.Path(row["path"]).name, f"{name}-00000.byu.lz4.partial")
+            equal(pathlib.Path(row["path"]).exists(), True, row["path"])
+        faults.set("")
+        for name, waiting in stops.items():
+            ended = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]
+            equal((ended["id"], ended["records"], ended["bytes"]), (name, draining[name]["records"], draining[name]["bytes"]))
         assert daemon.stop() in (0, 4)
 
 

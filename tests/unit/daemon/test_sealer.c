@@ -301,8 +301,15 @@ TEST_F(a_recording_ends_when_its_segments_are_sealed)
 	assert_true(bc_rotator_cut(&f->r));
 	bc_rotator_end(&f->r);
 	bc_rotator_take(&f->r);
-	for (const struct bc_writer_notice *n = f->r.notices; n != NULL; n = n->next)
-		assert_int_equal(n->kind, BC_NOTICE_OPENED);
+	/* What it has is known before. */
+	const struct bc_writer_notice *written = f->r.notices;
+	for (; written->next != NULL; written = written->next)
+		assert_int_equal(written->kind, BC_NOTICE_OPENED);
+	assert_int_equal(written->kind, BC_NOTICE_WRITTEN);
+	assert_int_equal(written->records, 2 * RECORDS);
+	assert_int_equal(written->bytes, f->r.stats.recording_bytes);
+	assert_int_equal(written->segments, 2);
+	assert_string_equal(written->file, ID "-00001.byu.lz4");
 	atomic_store(&is_held, false);
 	wait_until_idle(f);
 	assert_sealed(f, 2);

@@ -152,14 +152,22 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 	bc_queue_push(&f->encoded, e);
 }
 
-/* Waits for the given total number of notices. Returns the first. */
+/* Waits for the given total number of notices without WRITTEN. Returns the first. */
 static const struct bc_writer_notice *wait_notices(struct fixture *f, unsigned wanted)
 {
 	for (;;) {
 		unsigned count = 0;
 		bc_writer_notices_append(&f->notices, bc_writer_pop_notices(f->writer, NULL));
-		for (const struct bc_writer_notice *n = f->notices; n != NULL; n = n->next)
-			count++;
+		for (struct bc_writer_notice **n = &f->notices; *n != NULL;) {
+			struct bc_writer_notice *written = *n;
+			if (written->kind != BC_NOTICE_WRITTEN) {
+				count++;
+				n = &written->next;
+				continue;
+			}
+			*n = written->next;
+			free(written);
+		}
 		assert_true(count <= wanted);
 		if (count == wanted)
 			return f->notices;
