@@ -53,9 +53,9 @@
 #define TICK_MS          100
 #define TICKS_PER_SECOND 10
 
-/* When stopping, the buffer is given up if the disk accepts nothing for this long, and the log says
- * after WARN_SECONDS that it waits. Counted in timer ticks, not clock time: while the process is
- * suspended, the writer is too. */
+/* When stopping, the buffer is given up if the disk accepts nothing for this long, unless it waits
+ * for a sync that does not hang. The log says after WARN_SECONDS that it waits. Counted in timer
+ * ticks, not clock time: while the process is suspended, the writer is too. */
 #define STOP_SECONDS 10
 #define WARN_SECONDS 2
 
@@ -155,12 +155,24 @@ static void emit(void *context, const struct bc_live_event *event)
 
 /* Checks */
 
-/* Grows as long as the disk takes something, or makes it durable. */
+/* Grows as long as the disk takes something, makes it durable or has a file sealed. */
 static uint64_t written_of(const struct bc_daemon *d)
 {
 	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
 
-	return counts->written + counts->durable;
+	return counts->written + counts->durable + bc_recorder_stats(d->recorder)->sealed;
+}
+
+/* True if only syncing and sealing is left to do, or holds up the rest, and no call for it hangs.
+ */
+static bool is_sealing(const struct bc_daemon *d)
+{
+	const struct bc_writer_stats *stats = bc_recorder_stats(d->recorder);
+	uint64_t since_ns = bc_recorder_longest_activity(d->recorder).since_ns;
+	bool waits = stats->is_stuck ? stats->is_behind
+				     : bc_recorder_counts(d->recorder)->in_flight == 0;
+
+	return waits && since_ns != 0 && uv_hrtime() - since_ns < d->config->stuck_ns;
 }
 
 /* Reports a thread that hangs; pings the watchdog if none does. */
@@ -478,10 +490,7 @@ static void on_stop_second(uv_timer_t *timer)
 	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
 	uint64_t written = written_of(d);
 
-	if (written != d->stop_written)
-		d->stop_seconds = 0;
-	else
-		d->stop_seconds++;
+	d->stop_seconds = written != d->stop_written || is_sealing(d) ? 0 : d->stop_seconds + 1;
 	d->stop_written = written;
 	if (d->stop_seconds == WARN_SECONDS && counts->in_flight != 0)
 		bc_log(BC_LOG_WARNING,
@@ -492,7 +501,10 @@ static void on_stop_second(uv_timer_t *timer)
 		return;
 	abandon(d);
 	bc_log(BC_LOG_ERROR | BC_LOG_DISK_FAILED,
-		"the disk has accepted nothing for %d s; giving up the buffer", STOP_SECONDS);
+		counts->in_flight != 0
+			? "the disk has accepted nothing for %d s; giving up the buffer"
+			: "the disk has sealed nothing for %d s; leaving the last files open",
+		STOP_SECONDS);
 }
 
 /* Starts the clock that gives up the buffer when the disk stops accepting data. */

@@ -93,6 +93,7 @@ static bool mark_stuck(struct bc_rotator *r, const char *file, const char *what,
 	if (!r->stats.is_stuck)
 		r->stuck_since_ns = bc_now_ns();
 	r->stats.is_stuck = true;
+	r->stats.is_behind = false;
 	r->retry_at_ns = bc_now_ns() + RETRY_NS;
 	return false;
 }
@@ -102,7 +103,7 @@ static void clear_stuck(struct bc_rotator *r)
 	if (!r->stats.is_stuck)
 		return;
 	r->stats.is_stuck = false;
-	r->stats.is_hopeless = false;
+	r->stats.is_behind = r->stats.is_hopeless = false;
 	bc_log_limited(&r->limits, BC_LOG_NOTICE | BC_LOG_DISK_BACK,
 		"%s: writing again after %.1f s", r->dir,
 		(double)(bc_now_ns() - r->stuck_since_ns) * 1e-9);
@@ -796,10 +797,12 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 		return mark_stuck(r, r->stats.file, "no space", r->over);
 	const uint64_t left = r->space_left;
 	uint64_t written = r->stats.bytes - r->space_checked_at;
-	if (r->is_checking && left != UINT64_MAX && written + coming.bytes > left + r->lag_bytes)
-		return mark_stuck(r, r->stats.file, "no space",
-			"the disk has not deleted what the rules want deleted");
-	return true;
+	if (!r->is_checking || left == UINT64_MAX || written + coming.bytes <= left + r->lag_bytes)
+		return true;
+	mark_stuck(r, r->stats.file, "no space",
+		"the disk has not deleted what the rules want deleted");
+	r->stats.is_behind = true;
+	return false;
 }
 
 /* Applies the space rules if appending this much might break one. Returns false if it may not be
@@ -838,6 +841,7 @@ static bool wait_for_sealer(struct bc_rotator *r)
 	if (!is_behind(r))
 		return true;
 	mark_stuck(r, "", "can't create a segment", "the ones before are not synced");
+	r->stats.is_behind = true;
 	r->retry_at_ns = 0;
 	return false;
 }

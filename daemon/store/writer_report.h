@@ -89,6 +89,7 @@ struct bc_writer_stats {
 	bool is_open;                   /* `file` may still be named .partial */
 	bool is_full;                   /* the recording has reached stop_bytes */
 	bool is_stuck;                  /* a chunk can't be written for now */
+	bool is_behind;   /* is_stuck, but only because the sealer lags too far behind */
 	bool is_hopeless; /* is_stuck, and a user must intervene: no directory, no permission */
 	uint64_t last_sync_ns; /* how long it took; 0: none yet */
 	uint64_t longest_sync_ns;

@@ -410,6 +410,55 @@ def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
     equal(len(re.findall(r"the disk accepts nothing: waiting up to 8 s to write [\d,]+ samples; a second signal ", err)), 1, err)
 
 
+def seal_slowly(directory, call, *more):
+    """All is written when the stop begins. Sealing takes longer than the ten seconds that a disk gets which accepts
+    nothing."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    with Daemon("--source", endless(100_000), "-o", out, *more, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        faults.set(f"{call}:hold")
+        daemon.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), f"a {call} that takes long")
+        if more:
+            equal(daemon.wait(), 1, daemon.err)
+            assert b"the disk has sealed nothing for 10 s; leaving the last files open" in daemon.err, daemon.err
+            assert b"accepted nothing" not in daemon.err and b"could not be written" not in daemon.err, daemon.err
+            recover(out)
+        else:
+            daemon.wait_uptime(12)
+            faults.set("")
+            equal(daemon.wait(), 0, daemon.err)
+            assert b"nothing" not in daemon.err, daemon.err
+    verify(harness.segments(out))
+
+
+def sync_slowly(directory):
+    """The writer waits for the sealer when the stop begins."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    argv = ("--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL)
+    with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        faults.set("fdatasync:hold")
+        harness.wait_until(lambda: "not synced" in str(daemon.status()["disk"]["last_error"]), "the writer waits")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_uptime(12)
+        faults.set("")
+        assert daemon.wait() in (0, 4), daemon.err
+    assert b"giving up" not in daemon.err, daemon.err
+    verify(harness.segments(out))
+
+
+def test_a_stop_waits_for_sealing_that_is_slow_but_not_for_sealing_that_hangs(tmp):
+    hanging = ("fdatasync", "--set", "pipeline.stuck=1s")
+    each(lambda directory, job, *more: job(directory, *more),
+         [(seal_slowly, "fdatasync"), (seal_slowly, "renameat2"), (seal_slowly, *hanging), (sync_slowly,)], workers=4)
+
+
 @pytest.mark.nightly
 def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)
