@@ -68,8 +68,7 @@ static long read_pid(int fd)
 	return pid > 0 && *end == ' ' && strcmp(end + 1, own) == 0 ? pid : 0;
 }
 
-/* The file may be another user's. In a directory like /tmp, O_CREAT fails then, even for root
- * (fs.protected_regular). */
+/* In a directory like /tmp, O_CREAT of another user's file fails (fs.protected_regular). */
 static int open_pid_file(int dir_fd, const char *path)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;

@@ -58,8 +58,7 @@ static const char *const level_names[] = {
 	[BC_LOG_DEBUG] = "debug",
 };
 
-/* MESSAGE_ID of each kind. In docs/messages.md and systemd/buscapd.catalog, too. An id never
- * changes its meaning. */
+/* MESSAGE_ID of each kind, as in docs/messages.md and systemd/buscapd.catalog. It never changes. */
 static const char *const ids[] = {
 	[BC_LOG_STARTED >> BC_LOG_KIND_SHIFT] = "8028b1ed7d7d42ff9ae74cdb61f5e1aa",
 	[BC_LOG_ENDED >> BC_LOG_KIND_SHIFT] = "fd153248702049d2809fdaa4deed9625",
@@ -272,8 +271,7 @@ static int write_line(char *line, size_t bytes)
 	return bc_write_out(STDERR_FILENO, line, bytes);
 }
 
-/* Writes the next line, or how many are missing before it. Returns false if there is nothing to
- * write. */
+/* Writes the next line, or how many are missing before it. Returns false if there is none. */
 static bool write_next(void)
 {
 	char line[ENTRY_BYTES] = "";

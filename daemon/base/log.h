@@ -63,8 +63,7 @@ bool bc_log_is_enabled(enum bc_log_level level);
  * them itself and waits for the reader. Call once in a process at a time. */
 void bc_log_start(void);
 
-/* Writes the lines that are left, and erases the footer, for at most a second. Call before
- * the process ends. */
+/* Before the process ends: writes what is left, and erases the footer, for at most 1 s. */
 void bc_log_stop(void);
 
 /* The recording that is open now; "": none. */
@@ -91,8 +90,7 @@ uint64_t bc_log_dropped(void);
  * (formats/base/text.h). */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends a string, escaped as above, a newline and a zero to a line that has `used` bytes. Returns
- * the length of the line. */
+/* Appends a string, escaped as above, "\n" and a zero to `used` bytes. Returns the length. */
 size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text);
 
 #endif

@@ -65,8 +65,7 @@ uint64_t bc_log_limit_due(struct bc_log_limit *limit, uint64_t now_ns, double *s
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same for a string. `kind` identifies its limit; only the address is compared, so it must be
- * constant. */
+/* The same for a string. `kind`, a constant whose address is compared, identifies its limit. */
 void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text);
 

@@ -1,5 +1,4 @@
-/* Rules for rotation, stopping and retention, named like dumpcap's -b and -a; and
- * lengths of trace. */
+/* Rules for rotation, stopping and retention, named like dumpcap's -b and -a; lengths of trace. */
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H
 

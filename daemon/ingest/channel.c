@@ -73,8 +73,7 @@ struct bc_channel {
 	struct bc_channel_segment segment;
 	bool has_cut; /* a cut waits for a free slot */
 
-	/* An ended recording whose last chunk has not been sent, and that chunk; NULL: the end gets
-	 * an empty one. */
+	/* An ended recording, and its last chunk, which is not sent; NULL: an empty one. */
 	const struct bc_recording_info *ending;
 	struct bc_slot *last;
 };
@@ -263,8 +262,7 @@ static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
 		drop_oldest(ch);
 }
 
-/* Ends the chunk being filled: the column "a full chunk" of the table. The next record needs a new
- * slot, except when idle. */
+/* Ends the chunk being filled ("a full chunk" in the table). Its slot is kept only if idle. */
 void bc_channel_submit(struct bc_channel *ch)
 {
 	struct bc_slot *slot = ch->filling;
@@ -309,8 +307,7 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch)
 		!bc_chunk_has_room(&ch->filling->chunk, events))
 		bc_channel_submit(ch);
 	if (ch->filling != NULL && ch->filling->chunk.info.records == 0) {
-		/* Opened for dropped samples or a mark, or just emptied: its first record arrives
-		 * now. */
+		/* Opened for dropped samples or a mark, or emptied: its records begin now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = ch->epoch;
 		info->first_tick = ch->tick;
@@ -484,8 +481,7 @@ static void show_new(struct bc_channel *ch, uint32_t from, uint64_t tick_before)
 }
 
 /* After each stamping call: counts, filters and shows the new records, then does what the state
- * demands. Viewers and triggers come first, because a trigger may change the state within these
- * records. */
+ * demands. Viewers and triggers come first: a trigger may change the state within these records. */
 void bc_channel_consumed(
 	struct bc_channel *ch, struct bc_stamper *stamper, const struct bc_stamped *stamped)
 {
@@ -754,8 +750,7 @@ bool bc_channel_is_ready(const struct bc_channel *ch)
 	return ch->recording == NULL && ch->ending == NULL;
 }
 
-/* Discards the first n records of the chunk being filled or of the ring's oldest, which then starts
- * when record n arrived. */
+/* Discards n records of the chunk being filled or of the ring's oldest, which then starts later. */
 static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t n)
 {
 	slot->chunk.info.wall_ns += later_ns(ch, slot, n);

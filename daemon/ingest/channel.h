@@ -127,8 +127,7 @@ uint32_t bc_channel_trim(struct bc_channel *channel, const struct bc_time_or_siz
 void bc_channel_start_recording(struct bc_channel *channel,
 	const struct bc_recording_info *recording, uint64_t records_max);
 
-/* Limits the recording in progress to `records` more records from position `at`. A lower limit
- * already set remains. */
+/* Limits the recording to `records` more from position `at`, unless a lower limit is set. */
 void bc_channel_limit_records(struct bc_channel *channel, uint32_t at, uint64_t records);
 
 /* Likewise, up to the first record from position `at` whose tick is `tick` or later. No-op if the
@@ -138,15 +137,13 @@ void bc_channel_limit_tick(struct bc_channel *channel, uint32_t at, uint64_t tic
 /* Calls on_full() if the recording has reached its record limit. */
 void bc_channel_check_full(struct bc_channel *channel);
 
-/* Ends the recording before position `at`. Its remaining records are sent and its segment is
- * sealed. */
+/* Ends the recording before position `at`: the rest is sent, and its segment sealed. */
 void bc_channel_finish_recording(struct bc_channel *channel, uint32_t at);
 
 /* Ends the current segment; the next record goes into a new one. */
 void bc_channel_cut(struct bc_channel *channel);
 
-/* The segment since the latest cut, or since the start of the recording. The writer may have cut it
- * further, by size. */
+/* The segment since the latest cut or the start; the writer may have cut it further, by size. */
 struct bc_channel_segment {
 	uint64_t first_record; /* counted in the recording */
 	/* When that record arrived, if it has; when the recording started, if it is older. */

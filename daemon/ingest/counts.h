@@ -4,8 +4,7 @@
  *     received = written + in_flight + dropped_buffer + dropped_disk + dropped_invalid
  *                + dropped_filtered + dropped_idle
  *
- * They belong to the loop thread. Other threads' work reaches them through the writer's
- * statistics. */
+ * They belong to the loop, which learns of the threads' work from the writer's statistics. */
 #ifndef BC_DAEMON_INGEST_COUNTS_H
 #define BC_DAEMON_INGEST_COUNTS_H
 

@@ -182,8 +182,7 @@ static void set_wall(struct bc_decoder *d)
 		bc_channel_set_wall(channel, bc_wall_ns(), next_run_tick(d), d->options.clock_hz);
 }
 
-/* Stamps the run; a live source's samples are dropped while no chunk is free. Returns false when it
- * must wait. */
+/* Stamps the run, or drops a live source's if no chunk is free. Returns false when it must wait. */
 static bool drain_run(struct bc_decoder *d)
 {
 	struct bc_channel *channel = d->options.channel;
@@ -356,8 +355,7 @@ static bool decode_frames(struct bc_decoder *d, bool is_last)
 		if (!write_trigger(d) || !drain_run(d))
 			return false;
 	} while (!d->is_over && next_frame(d, is_last));
-	/* Only if no frame follows in this piece: a board may start with the last frame of an
-	 * earlier stream. */
+	/* Not if a frame follows: a board may start with the last frame of an earlier stream. */
 	if (d->bcp1.is_at_last && d->options.on_last != NULL)
 		d->options.on_last(d->options.context);
 	d->bcp1.is_at_last = false;
@@ -413,8 +411,7 @@ static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
 	return read;
 }
 
-/* Continues the record that was cut off at the end of the previous piece. Returns true if it is
- * complete. */
+/* Continues the record that the previous piece has begun. Returns true if it is complete. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
 	size_t missing = bytes - d->plain.carried;
@@ -615,8 +612,7 @@ static bool decode_chunk(struct bc_decoder *d, const struct bc_source_data *data
 
 /* Breaks and the end */
 
-/* Decodes the partial input, or reports it as damage, because nothing follows it. Returns false
- * when it must wait. */
+/* Decodes the last, partial input, or reports it as damage. Returns false when it must wait. */
 static bool settle_rest(struct bc_decoder *d, const char *place)
 {
 	if (d->bcp1.is_used) {

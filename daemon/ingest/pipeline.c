@@ -8,8 +8,7 @@
  * fast system touches few of them, and these stay in the cache. Each chunk of 87,381 records costs
  * a few locks and wake-ups.
  *
- * The threads only report: counts belong to the loop, which updates them from the writer's stats
- * when it is woken. */
+ * The threads only report: the loop, when woken, updates its counts from the writer's stats. */
 #include "daemon/ingest/pipeline.h"
 
 #include <errno.h>
@@ -201,8 +200,7 @@ static int start_threads(struct bc_pipeline *p)
 	return rc;
 }
 
-/* Returns whether memory is left for the small objects that are allocated while recording: a
- * segment needs some. */
+/* Returns whether memory is left for what is allocated while recording: a segment needs some. */
 static bool has_headroom(void)
 {
 	void *block = mmap(NULL, HEADROOM_BYTES, PROT_READ | PROT_WRITE,

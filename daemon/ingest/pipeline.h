@@ -38,8 +38,7 @@ struct bc_pipeline_options {
 	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
 	void *context;
-	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead()
-	 * returned true. */
+	/* A slot is free after bc_pipeline_pop() failed or bc_pipeline_is_ahead() was true. */
 	void (*on_slot_free)(void *context);
 	void (*on_stats)(void *context); /* bc_pipeline_stats() has changed */
 
@@ -56,9 +55,8 @@ uint64_t bc_pipeline_min_bytes(unsigned workers);
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
 	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
-/* Tells the writer's threads to end. Everything must have been written, and nothing may be sent
- * afterwards. Until they have ended, which a hanging disk may prevent, bc_pipeline_poll() sets
- * *longest. */
+/* Tells the writer's threads to end: all is written, and nothing may be sent afterwards. Until they
+ * have ended, which a hanging disk may prevent, bc_pipeline_poll() sets *longest. */
 void bc_pipeline_finish(struct bc_pipeline *pipeline);
 
 /* Ends the threads. The memory is freed when the loop has closed the handles. */
@@ -71,12 +69,10 @@ void bc_pipeline_set_rules(struct bc_pipeline *pipeline, const struct bc_writer_
 struct bc_slot *bc_pipeline_pop(struct bc_pipeline *pipeline);
 void bc_pipeline_give_back(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
-/* Sends a slot to the encoder. The caller has set recording, cut_after, is_last and the chunk's
- * info. */
+/* Sends a slot, with recording, cut_after, is_last and the chunk's info set, to the encoder. */
 void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
-/* Returns true if chunks are queued for the encoder: sending one now would not get it to the disk
- * sooner. */
+/* True if chunks are queued for the encoder: one sent now would not be written sooner. */
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
 
 /* Returns whether enough chunks are queued to keep all workers busy. Then a source that can wait

@@ -79,8 +79,7 @@ static uint64_t select_sampled(struct filter_pass *p, const uint8_t *at, uint32_
 	return bits;
 }
 
-/* Returns which of the n <= BC_FILTER_RECORDS records at `in` to keep, and the sum of all their
- * deltas. */
+/* Which of the n <= BC_FILTER_RECORDS records at `in` to keep, and the sum of all deltas. */
 static uint64_t select_records(
 	struct filter_pass *p, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {

@@ -36,8 +36,7 @@ struct bc_record_filter_rules {
 	struct bc_record_filter_rule rules[BC_RECORD_FILTER_RULES];
 };
 
-/* Keeps the first width_ns of each period_ns by the bus clock, counted from tick 0 of an epoch.
- * period_ns 0: keeps all. */
+/* Keeps the first width_ns of each period_ns of bus time from an epoch's tick 0. 0: keeps all. */
 struct bc_sampling {
 	uint64_t width_ns;
 	uint64_t period_ns;

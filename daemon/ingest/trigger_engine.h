@@ -126,8 +126,7 @@ bool bc_trigger_engine_check_silence(struct bc_trigger_engine *engine, uint64_t 
 /* Counts the match as fired and starts the trigger's hold-off. */
 void bc_trigger_engine_fire(struct bc_trigger_engine *engine, const struct bc_trigger_match *match);
 
-/* Returns the match's event at match->position: a mark for BC_ACTION_MARK, else a trigger. Its text
- * is bc_trigger_text(). */
+/* Returns the match's event at match->position: a mark for BC_ACTION_MARK, else a trigger. */
 struct bc_event bc_trigger_match_event(const struct bc_trigger_match *match);
 
 /* Inserts that event into the chunk. Without space, counts a missed match and returns false. */

@@ -304,8 +304,7 @@ static void exit_now(struct bc_daemon *d)
 	_exit(BC_EXIT_FAILED);
 }
 
-/* Exits without waiting for a system call that hangs. Its thread still uses the directory, which
- * stays open. */
+/* Exits without waiting for a call that hangs. Its thread uses the directory, which stays open. */
 static void exit_without_disk(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR | BC_LOG_DISK_FAILED,
@@ -522,8 +521,7 @@ static void stop_recording(struct bc_daemon *d)
 	d->is_stopping = true;
 	d->stopping_ns = uv_hrtime();
 	bc_service_stop(&d->service);
-	/* Once everything is sealed, only commands are waited for, not the disk. With --once, the
-	 * wait may have begun. */
+	/* Once all is sealed, the disk is not waited for. With --once, the wait may have begun. */
 	if (!d->is_over && !d->is_finishing)
 		limit_wait(d);
 	bc_recorder_end(d->recorder);
@@ -888,8 +886,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		stop_recording(d);
 }
 
-/* With --once, a board must appear within usb.wait. Returns 0, or a negative errno with a message
- * in `err`. */
+/* With --once, a board must appear within usb.wait. Returns 0, or a negative errno and `err`. */
 static int open_source(struct bc_daemon *d, struct bc_source **source, char *err, size_t errlen)
 {
 	const struct bc_source_spec *spec = &d->config->source;
@@ -941,8 +938,7 @@ static void run_daemon(struct bc_daemon *d)
 		else
 			bc_source_close(source);
 	}
-	/* The loop now handles signals, including pending ones. The threads have all been started
-	 * and keep them blocked. */
+	/* The loop now handles signals, also pending ones. The threads keep them blocked. */
 	bc_signals_unblock();
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 	/* close_handles() still needed stop_timer. */

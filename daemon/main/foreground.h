@@ -1,5 +1,4 @@
-/* The status line: a line below the log, which is rewritten in place. For a terminal in whose
- * foreground buscapd runs. */
+/* The status line below the log, rewritten in place, in a terminal with buscapd in foreground. */
 #ifndef BC_DAEMON_MAIN_FOREGROUND_H
 #define BC_DAEMON_MAIN_FOREGROUND_H
 

@@ -122,8 +122,7 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 
 /* Created here */
 
-/* Returns whether a process listens on the socket, and its pid; 0 if that is in a pid namespace
- * that we can't see. */
+/* Returns whether a process listens on the socket, and its pid; 0 if its namespace hides it. */
 static bool is_alive(const struct sockaddr_un *address, long *pid)
 {
 	struct ucred peer;

@@ -443,8 +443,7 @@ static bool recover_recording(struct recovery *r, struct bc_startup_found *found
 		const struct bc_recording_file *file = file_of(r, recording, i);
 		struct bc_segment_name name = bc_recording_file_name(recording, file);
 		enum outcome outcome = file->damaged != 0 ? IS_REMOVED : IS_LEFT;
-		/* Recovery may take long: a stop signal leaves the remaining files for the next
-		 * start. */
+		/* Recovery may take long: a stop signal leaves the rest for the next start. */
 		if (file->is_partial && !bc_signals_is_stop_pending())
 			outcome = recover_file(r, &name, origin, is_last_segment(r, recording, i));
 		found->recovered += outcome == IS_RECOVERED;

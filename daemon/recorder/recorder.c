@@ -341,8 +341,7 @@ static uint64_t next_sequence(struct bc_recorder *r)
 	return ++r->sequence;
 }
 
-/* Adds a recording that starts at position *at, which becomes its new position; NULL if out of
- * memory. */
+/* Adds a recording that starts at *at, which becomes its position; NULL if out of memory. */
 static struct bc_recording *add_recording(
 	struct bc_recorder *r, const struct bc_start *start, uint32_t *at)
 {

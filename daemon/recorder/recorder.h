@@ -54,20 +54,17 @@ struct bc_recorder_options {
 };
 
 /* Starts the pipeline and the source, which the recorder owns from here on. Returns 0, or a
- * negative errno with the source closed and *what set to what could not be started, a constant
- * text. */
+ * negative errno with the source closed and *what set to a constant text: what did not start. */
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
 	struct bc_source *source, const char **what) BC_MUST_CHECK;
 
-/* Call after on_over(), not within it. The memory is freed when the loop has closed the handles.
- * NULL is allowed. */
+/* Call after on_over(), not within it. Memory is freed with the last handle. NULL is allowed. */
 void bc_recorder_close(struct bc_recorder *recorder);
 
 /* Ends all recordings and the source, for shutdown. */
 void bc_recorder_end(struct bc_recorder *recorder);
 
-/* Returns whether the source has ended, by itself or because the recorder is ending, and its last
- * data is being written. */
+/* Returns whether the source has ended, or is being ended, and its last data is being written. */
 bool bc_recorder_is_finishing(const struct bc_recorder *recorder);
 
 /* Abandons what is not written. */

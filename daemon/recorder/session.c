@@ -9,8 +9,7 @@
  * decoder, the host's time of a live source by timers, the size in the writer.
  *
  * Invariant: a callback of the source, the decoder or the channel never ends the session: it calls
- * defer_step(), and the loop's next iteration does. on_done() is called once, when no recording is
- * unsealed. */
+ * defer_step(), and the loop's next iteration does. on_done() is called once, after all sealing. */
 #include "daemon/recorder/session.h"
 
 #include <errno.h>
@@ -153,8 +152,7 @@ static void bus_time_set_cut(struct bus_time *t, const struct bc_rotation *rotat
 	}
 }
 
-/* Returns the tick of the current epoch at which the earliest of the three times is reached;
- * BC_NO_TICK_LIMIT: none. */
+/* Returns the epoch's tick of the earliest of the three times; BC_NO_TICK_LIMIT: none. */
 static uint64_t bus_time_limit(const struct bus_time *t)
 {
 	uint64_t at = t->cut_at < t->stop_at ? t->cut_at : t->stop_at;
@@ -379,8 +377,7 @@ static int64_t next_multiple(int64_t wall_ns, uint64_t interval_ns)
 	return left_ns < (uint64_t)(INT64_MAX - wall_ns) ? wall_ns + (int64_t)left_ns : INT64_MAX;
 }
 
-/* Waits for the next cut. The time of day may be set, and passes while the machine is suspended:
- * looks at it each second. */
+/* Waits for the next cut. Looks at the time of day each second: it may jump (set, suspended). */
 static void wait_for_cut(struct bc_session *s)
 {
 	uint64_t interval_ns = s->rotation.interval_ns;
@@ -512,15 +509,13 @@ static void end_after_host_time(struct bc_session *s, uint64_t ns)
 	uv_timer_t *timer = &s->timers[TIMER_STOP];
 	uint64_t ms = (ns + 999999) / 1000000;
 
-	/* The loop's time may be stale: before the first iteration, it is older than the work of
-	 * the start. */
+	/* The loop's time may be stale: before the first iteration, it is from before the start. */
 	uv_update_time(s->options.loop);
 	if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
 		uv_timer_start(timer, on_stop_time, ms, 0);
 }
 
-/* A live recording's duration runs from its start; with a board, which may appear at any time, from
- * the first data. */
+/* A live recording's duration runs from its start; with a board, from the first data. */
 static void start_stop_timer(struct bc_session *s)
 {
 	if (s->recording == NULL || s->is_stop_timed)

@@ -32,8 +32,7 @@ struct bc_session_options {
 	void *context;
 
 	/* The recording has reached a limit; its end is before position `at` of the channel. The
-	 * callee calls bc_session_finish_recording(). Not called if the session ends with its
-	 * recording. */
+	 * callee calls bc_session_finish_recording(). Not if the session ends with it. */
 	void (*on_limit)(void *context, uint32_t at);
 
 	/* The recording is about to end; its last chunk has not been sent. */

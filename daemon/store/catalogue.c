@@ -576,8 +576,7 @@ bool bc_catalogue_is_after(
 		       : bc_segment_name_compare(&place->name, &other->name) > 0;
 }
 
-/* Returns whether a file is sealed, and none with its number is open or torn; or left open after an
- * error of this run. */
+/* Whether a file is sealed, and none of its number open or torn; or was left open by this run. */
 static bool is_deletable(const struct bc_catalogue_recording *r, uint32_t at)
 {
 	const struct file *file = &r->files[at];
@@ -670,8 +669,7 @@ void bc_catalogue_find_ages(struct bc_catalogue *c, struct bc_catalogue_ages *ag
 
 /* Pages */
 
-/* Returns whether clients see a file: a segment of buscapd, as far as can be told without an intact
- * header. */
+/* Returns whether clients see a file: our segment, as far as its header can be read. */
 static bool is_readable(const struct bc_catalogue_recording *r, const struct file *file)
 {
 	return file->damaged == 0 && (file->error == 0 || file->error == EUCLEAN ||

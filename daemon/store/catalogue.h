@@ -109,8 +109,7 @@ uint64_t bc_catalogue_bytes(struct bc_catalogue *catalogue, const char *id);
 
 /* Lists up to `max` recordings in their order: the last ones before the recording `before`, or of
  * all if it is NULL. If `before` is gone, the recording with the next higher id replaces it. Only
- * files that can be read are included. Sets *omitted to the number of earlier recordings. Returns 0
- * or -ENOMEM. */
+ * files that can be read are included. *omitted: number of earlier ones. Returns 0 or -ENOMEM. */
 int bc_catalogue_page(struct bc_catalogue *catalogue, const char *before, uint32_t max,
 	struct bc_recording_list *list, uint64_t *omitted) BC_MUST_CHECK;
 

@@ -556,8 +556,7 @@ static bool is_mount_point(const char *dir)
 }
 
 /* Opens the directory again if another one has its path: it was removed and created again, or its
- * file system was lost and mounted again. The directory below a mount point does not replace that.
- * Returns true if so. */
+ * file system was lost and mounted again. True if so; never for the one below a mount point. */
 static bool reopen_dir(struct bc_rotator *r)
 {
 	struct stat held;
@@ -805,8 +804,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 	return false;
 }
 
-/* Applies the space rules if appending this much might break one. Returns false if it may not be
- * written now. */
+/* Applies the space rules if this much might break one. Returns false to be called again. */
 static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 {
 	uint64_t written = r->stats.bytes - r->space_checked_at;
@@ -859,8 +857,7 @@ static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	return true;
 }
 
-/* Returns whether the chunk fits below the limit of the segment's length, with the segment's end or
- * what recovery adds. */
+/* Whether the chunk fits into the file, with the segment's end or what recovery adds. */
 static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
 {
 	const struct bc_segment_writer *segment = &r->segment;

@@ -62,8 +62,7 @@ void bc_writer_poll(struct bc_writer *writer, struct bc_thread_health_seen *long
  * reports an activity; afterwards, bc_writer_stop() does not block. */
 void bc_writer_finish(struct bc_writer *writer);
 
-/* Processes the remaining chunks, ends the thread and frees the writer. Close and drain the encoder
- * first. NULL is allowed. */
+/* Writes what remains and frees the writer (may be NULL). Close and drain the encoder first. */
 void bc_writer_stop(struct bc_writer *writer);
 
 #endif

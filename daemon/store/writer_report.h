@@ -77,8 +77,7 @@ struct bc_writer_stats {
 	uint64_t abandoned;       /* given up by bc_writer_abandon() */
 	uint64_t deleted_records; /* written to segments that were deleted while open */
 	uint64_t bytes;           /* written to all segments */
-	/* The current or the last recording of the writer; the loop may already be at the next one.
-	 * Tag 0: none yet. */
+	/* The writer's latest recording; the loop may be at the next one. Tag 0: none yet. */
 	uint64_t recording_tag;
 	uint64_t recording_bytes; /* of its segments */
 	uint64_t recording_records;

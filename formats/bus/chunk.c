@@ -203,8 +203,7 @@ static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 	return i;
 }
 
-/* Adds events whose text is in `text`, and subtracts `shift` from their positions. The chunk must
- * have room for them. */
+/* Adds events, which fit, with text in `text`, and subtracts `shift` from their positions. */
 static void add_events(struct bc_chunk *chunk, const struct bc_event *events, uint32_t count,
 	const char *text, uint32_t shift)
 {

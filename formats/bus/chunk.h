@@ -143,8 +143,7 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const struct bc_total
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);
 
-/* Computes the absolute tick of each record: the previous tick plus its time, or its anchor's tick
- * if it has no time. */
+/* Computes each record's tick: the previous one plus its time, or its anchor's if it has none. */
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
 
 /* Returns `tick` plus the `time` of n records. Ignores anchors: BC_TIME_NONE counts as 0. */
@@ -167,8 +166,7 @@ uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n);
  * the chunk; first_tick if the chunk does not determine it. */
 uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk);
 
-/* The first record at or after `from` (< info.records) whose tick is at least `tick`; info.records
- * if no record is. */
+/* The first record from `from` (< info.records) whose tick is at least `tick`; or info.records. */
 uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t tick);
 
 /* Drops the first n <= info.records records and the events before them, and adds n to first_record.
@@ -176,8 +174,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
  * are not in the recording, call bc_chunk_detach() too. */
 void bc_chunk_drop_front(struct bc_chunk *chunk, uint32_t n);
 
-/* Keeps the first `keep` <= info.records records. Drops the others, and all events at position
- * `keep` or above. */
+/* Drops all but the first `keep` <= info.records records, and events at position `keep` or on. */
 void bc_chunk_drop_back(struct bc_chunk *chunk, uint32_t keep);
 
 /* Moves the records and events from `at` <= info.records on to another chunk, `rest`, which is

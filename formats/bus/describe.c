@@ -47,8 +47,7 @@ _Static_assert(BATCH % TOGETHER == 0 && BATCH % LANES == 0, "a batch has whole g
 #define RADIX_BITS 11u
 #define RADIX      (1u << RADIX_BITS)
 
-/* A key has the request type in its lowest 8 bits, and the page from bit 12 on; or this bit, and
- * the port from bit 12 on. */
+/* A key: the request type in the low 8 bits; from bit 12, the page or, with this bit, the port. */
 #define KEY_PORT 0x100u
 
 /* No key has all bits set. */

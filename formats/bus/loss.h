@@ -33,8 +33,7 @@ struct bc_loss bc_totals_loss(const struct bc_totals *totals);
 
 void bc_loss_add(struct bc_loss *loss, struct bc_loss more);
 
-/* Returns what was added to `before` to make `now`; of totals from files, which may be wrong, never
- * less than nothing. */
+/* Returns what `now` has more than `before`; at least 0, because totals in files may be wrong. */
 struct bc_loss bc_loss_since(struct bc_loss now, struct bc_loss before);
 
 /* Raises each member to that of `least`, which is known from elsewhere. */

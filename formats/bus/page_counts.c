@@ -6,8 +6,7 @@
  * place.
  *
  * In a file, a region is the number of regions skipped since the previous one, a set of its
- * classes, and a varint for each. Reading checks that regions are in order and in range, and that
- * the counts add up. */
+ * classes, and a varint for each. Reading checks the order and range of regions, and the sums. */
 #include "formats/bus/page_counts.h"
 
 #include <errno.h>

@@ -26,8 +26,7 @@
 #define BC_PAGE_BITS  12
 #define BC_PAGE_BYTES (1u << BC_PAGE_BITS)
 
-/* A `time` without a delta: in the first record of a recording or epoch, or for a delta that does
- * not fit the field. */
+/* A `time` without a delta: in the first record of a recording or epoch, or if it does not fit. */
 #define BC_TIME_NONE 0xFFFFFFFFu
 
 enum bc_reqtype {

@@ -1,7 +1,6 @@
 /* Pentium bus samples: their text, and the table that maps each of the 4,096 combinations of cycle
  * type and byte enables to what a record needs. Everything that depends on the cycle is decided
- * when the table is built, so mapping a sample is one look-up and a few bit operations
- * (bc_map_sample()). */
+ * when the table is built, so bc_map_sample() is one look-up and a few bit operations. */
 #include "formats/bus/sample.h"
 
 #include <string.h>
@@ -105,8 +104,7 @@ static uint64_t special_entry(uint8_t be)
 	}
 }
 
-/* The address becomes that of the lowest enabled byte: 7 ^ its number clears what BC_MAP_ALIGN
- * sets. */
+/* The address becomes that of the lowest enabled byte: 7 ^ its number undoes BC_MAP_ALIGN. */
 static uint64_t bytes_entry(uint8_t reqtype, uint8_t be)
 {
 	uint32_t size = 0;

@@ -20,8 +20,7 @@
 
 #define BC_SAMPLE_BYTES 6
 
-/* The cycle type: the upper four bits of the control byte (M/IO#, D/C#, W/R#, cache). Other values
- * are invalid cycles. */
+/* The cycle type: upper bits of the control byte (M/IO#, D/C#, W/R#, cache). Others: invalid. */
 enum bc_cycle {
 	BC_CYCLE_INT_ACK = 1,
 	BC_CYCLE_SPECIAL = 3,
@@ -54,8 +53,7 @@ int bc_cycle_by_name(const char *name);
 
 #define BC_SAMPLE_TEXT_MAX 32
 
-/* Writes one line in the format of BYU's printer ("%08x %02x NAME\n"), without a terminating zero.
- * Returns the length. */
+/* Writes a line as BYU's printer does ("%08x %02x NAME\n"), without a zero. Returns its length. */
 size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAMPLE_BYTES]);
 
 /* ---- mapping to records
@@ -113,8 +111,7 @@ static inline uint64_t bc_map_entry(
 	return mapping->entry[(uint16_t)(sample[4] << 8 | sample[5]) >> 4];
 }
 
-/* Writes a sample's record without its time (8 bytes). `entry` is bc_map_entry() of the sample,
- * without BC_MAP_RARE. */
+/* Writes a sample's record without its time, 8 bytes. `entry`: bc_map_entry(), not BC_MAP_RARE. */
 static inline void bc_map_plain_sample(
 	uint8_t *out, uint64_t entry, const uint8_t sample[BC_SAMPLE_BYTES], uint8_t proc)
 {

@@ -87,8 +87,7 @@ static inline void pace_advance(struct bc_pace *pace)
 				     : pace->phase + pace->rest;
 }
 
-/* Where the next record goes. Separate from chunk and stamper, so that the compiler keeps it in
- * registers inside a loop. */
+/* Where the next record goes. Not part of chunk or stamper, so that a loop has it in registers. */
 struct cursor {
 	uint8_t *out;         /* the next record */
 	uint32_t position;    /* its number in the chunk */
@@ -239,8 +238,7 @@ static uint32_t stretch_max(
 							 : (uint32_t)max;
 }
 
-/* Stamps samples, or skips them if chunk is NULL. Inlined into each caller, where has_ticks and
- * has_agent are constants. */
+/* Stamps samples, or skips them if chunk is NULL. Inlined with constant has_ticks and has_agent. */
 static inline __attribute__((always_inline)) enum bc_stamp_result stamp_samples(
 	struct bc_stamper *s, struct bc_samples *run, uint64_t tick_limit, struct bc_chunk *chunk,
 	struct bc_stamped *stamped, const bool has_ticks, const bool has_agent)

@@ -29,8 +29,7 @@ struct bc_stamper {
 	bool is_delta_lost; /* the next record's delta is unknown: it gets an anchor */
 };
 
-/* Spreads `ticks` evenly over `samples` that have none (raw6), in whole ticks, like Bresenham's
- * line algorithm. */
+/* Spreads whole `ticks` evenly over `samples` without any (raw6), like Bresenham's lines. */
 struct bc_pace {
 	uint64_t step;    /* ticks per sample, rounded down */
 	uint32_t rest;    /* number of samples, out of `samples`, that get one more tick */

@@ -3,8 +3,7 @@
  *
  * The recorder stores the time of day of each chunk's first tick; docs/segment-format.md says how
  * accurate it is. From there, time advances with the bus clock, so the records of a chunk are in
- * order of time, and every reader gives a record the same time. Times are rounded down to the
- * nanosecond. */
+ * order of time, and every reader gives a record the same time, rounded down to nanoseconds. */
 #ifndef BC_FORMATS_BUS_TICK_TIME_H
 #define BC_FORMATS_BUS_TICK_TIME_H
 
