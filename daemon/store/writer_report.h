@@ -72,7 +72,7 @@ static inline void bc_writer_notices_free(struct bc_writer_notice *list)
 /* Sums since the start, in records unless the name says otherwise. */
 struct bc_writer_stats {
 	uint64_t written;         /* given to the kernel */
-	uint64_t durable;         /* synced, included in `written` */
+	uint64_t durable;         /* of `written`, synced; without those of failed syncs */
 	uint64_t unrecorded;      /* discarded: after stop_bytes was reached */
 	uint64_t abandoned;       /* given up by bc_writer_abandon() */
 	uint64_t deleted_records; /* written to segments that were deleted while open */

@@ -249,6 +249,11 @@ TEST_F(a_failed_sync_names_all_records_since_the_last_one)
 	assert_true(has_file(f, 0, ".partial"));
 	assert_true(write_chunk(f));
 	assert_true(has_file(f, 1, ".partial"));
+	/* They are never durable, what comes later is. */
+	begin_sync(f);
+	wait_until_idle(f);
+	assert_int_equal(f->r.stats.durable, 2 * RECORDS);
+	assert_int_equal(f->r.stats.written, 4 * RECORDS);
 }
 
 TEST_F(a_segment_whose_sync_has_failed_is_not_sealed)
