@@ -21,15 +21,10 @@
 #define MS_NS           UINT64_C(1000000)
 #define S_NS            UINT64_C(1000000000)
 
-/* The arguments of the functions of a type. */
-#define READER \
-	const struct bc_config_key *key, void *field, const char *value, char *err, size_t errlen
-#define WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
-
 /* Types of single keys */
 
 /* The field is source_text. */
-static bool read_source(READER)
+static bool read_source(BC_CONFIG_READER)
 {
 	struct bc_config *config = (struct bc_config *)((char *)field - key->offset);
 	struct bc_usb_options usb = config->usb;
@@ -45,12 +40,12 @@ static bool read_source(READER)
 }
 
 /* Writes a string of which read() allows only some. */
-static void write_string(WRITER)
+static void write_string(BC_CONFIG_WRITER)
 {
 	bc_type_text.write(key, field, out, size);
 }
 
-static bool read_speed(READER)
+static bool read_speed(BC_CONFIG_READER)
 {
 	char *end;
 	double speed = strtod(value, &end);
@@ -67,7 +62,7 @@ static bool read_speed(READER)
 	return true;
 }
 
-static void write_speed(WRITER)
+static void write_speed(BC_CONFIG_WRITER)
 {
 	const double *speed = field;
 
@@ -79,7 +74,7 @@ static void write_speed(WRITER)
 }
 
 /* The field is the whole of [usb]. */
-static bool read_usb_id(READER)
+static bool read_usb_id(BC_CONFIG_READER)
 {
 	struct bc_usb_options *usb = field;
 	unsigned vid;
@@ -97,7 +92,7 @@ static bool read_usb_id(READER)
 	return true;
 }
 
-static bool read_usb_port(READER)
+static bool read_usb_port(BC_CONFIG_READER)
 {
 	if (value[0] != '\0' && !bc_usb_is_port(value))
 		return bc_fail(err, errlen,
@@ -105,7 +100,7 @@ static bool read_usb_port(READER)
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
-static void write_usb_id(WRITER)
+static void write_usb_id(BC_CONFIG_WRITER)
 {
 	const struct bc_usb_options *usb = field;
 
@@ -113,21 +108,21 @@ static void write_usb_id(WRITER)
 	snprintf(out, size, "%04x:%04x", usb->match.vid, usb->match.pid);
 }
 
-static bool read_dir(READER)
+static bool read_dir(BC_CONFIG_READER)
 {
 	if (value[0] == '\0')
 		return bc_fail(err, errlen, "must not be empty");
 	return bc_type_path.read(key, field, value, err, errlen);
 }
 
-static bool read_label(READER)
+static bool read_label(BC_CONFIG_READER)
 {
 	if (value[0] != '\0' && !bc_word_is_valid(value))
 		return bc_fail(err, errlen, "must have up to 64 letters, digits, '.', '_' and '-'");
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
-static bool read_command(READER)
+static bool read_command(BC_CONFIG_READER)
 {
 	if (value[0] != '\0' && value[0] != '/')
 		return bc_fail(err, errlen,
@@ -136,13 +131,13 @@ static bool read_command(READER)
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
-static bool read_sampling(READER)
+static bool read_sampling(BC_CONFIG_READER)
 {
 	(void)key;
 	return bc_sampling_parse(field, value, err, errlen);
 }
 
-static void write_sampling(WRITER)
+static void write_sampling(BC_CONFIG_WRITER)
 {
 	const struct bc_sampling *sampling = field;
 	char width[BC_QUANTITY_TEXT_MAX];
@@ -157,13 +152,13 @@ static void write_sampling(WRITER)
 		snprintf(out, size, "%s/%s", width, period);
 }
 
-static bool read_reserve(READER)
+static bool read_reserve(BC_CONFIG_READER)
 {
 	(void)key;
 	return bc_permissions_parse(field, value, err, errlen);
 }
 
-static void write_reserve(WRITER)
+static void write_reserve(BC_CONFIG_WRITER)
 {
 	uint32_t set = *(const uint32_t *)field;
 	size_t used = 0;
@@ -176,7 +171,7 @@ static void write_reserve(WRITER)
 				used != 0 ? ", " : "", bc_permission_name(p));
 }
 
-static bool read_metrics_listen(READER)
+static bool read_metrics_listen(BC_CONFIG_READER)
 {
 	union bc_tcp_address address;
 

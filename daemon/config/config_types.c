@@ -5,18 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/base/quantity.h"
 #include "formats/base/text.h"
-
-/* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
-#define READER \
-	const struct bc_config_key *key, void *field, const char *value, char *err, size_t errlen
-
-#define WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
 
 /* Text */
 
-static bool read_text(READER)
+static bool read_text(BC_CONFIG_READER)
 {
 	if ((size_t)snprintf(field, key->size, "%s", value) < key->size)
 		return true;
@@ -24,7 +17,7 @@ static bool read_text(READER)
 }
 
 /* Rejects a "~" that no shell has expanded: the user meant the home directory. */
-static bool read_path(READER)
+static bool read_path(BC_CONFIG_READER)
 {
 	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
 		return bc_fail(err, errlen,
@@ -32,7 +25,7 @@ static bool read_path(READER)
 	return read_text(key, field, value, err, errlen);
 }
 
-static void write_text(WRITER)
+static void write_text(BC_CONFIG_WRITER)
 {
 	(void)key;
 	snprintf(out, size, "%s", (const char *)field);
@@ -44,16 +37,15 @@ const struct bc_config_type bc_type_path = {.read = read_path, .write = write_te
 /* Quantities */
 
 /* "must be a number from 1 to 64" */
-static bool fail_limits(
-	const struct bc_config_key *key, enum bc_quantity quantity, char *err, size_t errlen)
+static bool fail_limits(const struct bc_config_key *key, char *err, size_t errlen)
 {
 	static const char *const names[] = {"number", "size", "time"};
-	const char *name = names[quantity];
+	const char *name = names[key->type->quantity];
 	char min[BC_QUANTITY_TEXT_MAX];
 	char max[BC_QUANTITY_TEXT_MAX];
 
-	bc_quantity_write(min, quantity, key->min);
-	bc_quantity_write(max, quantity, key->max);
+	bc_quantity_write(min, key->type->quantity, key->min);
+	bc_quantity_write(max, key->type->quantity, key->max);
 	if (key->min != 0 && key->max != 0)
 		return bc_fail(err, errlen, "must be a %s from %s to %s", name, min, max);
 	if (key->max != 0)
@@ -63,15 +55,15 @@ static bool fail_limits(
 	return bc_fail(err, errlen, "must be a %s above 0", name);
 }
 
-static bool read_quantity(READER, enum bc_quantity quantity)
+static bool read_quantity(BC_CONFIG_READER)
 {
 	uint64_t unit = key->unit != 0 ? key->unit : 1;
 	uint64_t n;
 
-	if (!bc_quantity_read(&n, quantity, value, err, errlen))
+	if (!bc_quantity_read(&n, key->type->quantity, value, err, errlen))
 		return false;
 	if (n < key->min || (key->max != 0 && n > key->max))
-		return fail_limits(key, quantity, err, errlen);
+		return fail_limits(key, err, errlen);
 	n = n / unit + (n % unit != 0);
 	switch (key->size) {
 	case sizeof(uint8_t):
@@ -87,31 +79,23 @@ static bool read_quantity(READER, enum bc_quantity quantity)
 	return true;
 }
 
-static void write_quantity(WRITER, enum bc_quantity quantity)
+static void write_quantity(BC_CONFIG_WRITER)
 {
 	uint64_t n = key->size == sizeof(uint8_t)    ? *(const uint8_t *)field
 		     : key->size == sizeof(uint32_t) ? *(const uint32_t *)field
 						     : *(const uint64_t *)field;
 	char text[BC_QUANTITY_TEXT_MAX];
 
-	bc_quantity_write(text, quantity, n * (key->unit != 0 ? key->unit : 1));
+	bc_quantity_write(text, key->type->quantity, n * (key->unit != 0 ? key->unit : 1));
 	snprintf(out, size, "%s", text);
 }
 
-#define QUANTITY_TYPE(name, quantity)                                           \
-	static bool read_##name(READER)                                         \
-	{                                                                       \
-		return read_quantity(key, field, value, err, errlen, quantity); \
-	}                                                                       \
-	static void write_##name(WRITER)                                        \
-	{                                                                       \
-		write_quantity(key, field, out, size, quantity);                \
-	}                                                                       \
-	const struct bc_config_type bc_type_##name = {.read = read_##name, .write = write_##name}
-
-QUANTITY_TYPE(number, BC_QUANTITY_COUNT);
-QUANTITY_TYPE(bytes, BC_QUANTITY_SIZE);
-QUANTITY_TYPE(time, BC_QUANTITY_TIME);
+const struct bc_config_type bc_type_number = {
+	.read = read_quantity, .write = write_quantity, .quantity = BC_QUANTITY_COUNT};
+const struct bc_config_type bc_type_bytes = {
+	.read = read_quantity, .write = write_quantity, .quantity = BC_QUANTITY_SIZE};
+const struct bc_config_type bc_type_time = {
+	.read = read_quantity, .write = write_quantity, .quantity = BC_QUANTITY_TIME};
 
 /* Words */
 
@@ -138,7 +122,7 @@ static bool fail_choice(const char *words, char *err, size_t errlen)
 	return false;
 }
 
-static bool read_choice(READER)
+static bool read_choice(BC_CONFIG_READER)
 {
 	const char *words = words_of(key);
 	size_t n;
@@ -158,7 +142,7 @@ static bool read_choice(READER)
 	return fail_choice(words_of(key), err, errlen);
 }
 
-static void write_choice(WRITER)
+static void write_choice(BC_CONFIG_WRITER)
 {
 	unsigned index = key->size == sizeof(bool) ? *(const bool *)field
 						   : *(const unsigned *)field - (unsigned)key->min;

@@ -1,5 +1,5 @@
-/* A row of the table of settings (daemon/config/config_keys.h), and the types of settings: how a
- * value is parsed into a field of the configuration, and printed. */
+/* A row of a table of settings (daemon/config/config_keys.h, source_spec.h), and the types of
+ * settings: how a value is parsed into a field of the configuration, and printed. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_TYPES_H
 #define BC_DAEMON_CONFIG_CONFIG_TYPES_H
 
@@ -8,20 +8,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "formats/base/quantity.h"
+
 struct bc_config;
 struct bc_config_key;
+
+/* The arguments of a type's functions: the key, its field, and the text. */
+#define BC_CONFIG_READER \
+	const struct bc_config_key *key, void *field, const char *value, char *err, size_t errlen
+#define BC_CONFIG_WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
 
 struct bc_config_type {
 	/* Parses a value. On failure returns false with a phrase in `err` that names neither key
 	 * nor value, and the field any value. NULL: bc_config_set() handles the section. */
-	bool (*read)(const struct bc_config_key *key, void *field, const char *value, char *err,
-		size_t errlen);
+	bool (*read)(BC_CONFIG_READER);
 
 	/* Writes the value as read() parses it. */
-	void (*write)(const struct bc_config_key *key, const void *field, char *out, size_t size);
+	void (*write)(BC_CONFIG_WRITER);
 
 	/* Instead of write(), of several keys: prints a line for each that is set. */
 	void (*print_lines)(const struct bc_config *config, FILE *out);
+
+	enum bc_quantity quantity; /* of a number, size or time */
 };
 
 /* When a change takes effect after SIGHUP. */
@@ -43,7 +51,7 @@ struct bc_config_key {
 
 	/* NULL: of several keys, or of the field of an earlier row. */
 	const struct bc_config_type *type;
-	size_t offset; /* of the field in struct bc_config */
+	size_t offset; /* of the field in struct bc_config, or bc_source_spec */
 	size_t size;   /* of the field */
 
 	/* Of numbers, sizes and times: see bc_type_number. */

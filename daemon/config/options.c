@@ -112,7 +112,7 @@ static void list_settings(void)
 			k->option != NULL ? k->option : "");
 		bc_usage_print_text(stdout, text);
 	}
-	for (const struct bc_sim_setting *s = bc_sim_settings; s->name != NULL; s++) {
+	for (const struct bc_config_key *s = bc_sim_settings; s->name != NULL; s++) {
 		snprintf(text, sizeof(text), "%ssim:%s=%s\n    %s\n    Default: %s.\n",
 			s != bc_sim_settings ? "\n" : "", s->name, s->metavar, s->meaning,
 			s->initial);

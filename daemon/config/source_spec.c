@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/base/quantity.h"
 #include "formats/base/text.h"
 
 #define SIM_RATE 1000000u
@@ -20,8 +19,6 @@ static const char *value_of(const char *text, const char *name)
 
 	return strncmp(text, name, n) == 0 && text[n] == '=' ? text + n + 1 : NULL;
 }
-
-#define SETTING struct bc_source_spec *spec, const char *value, char *err, size_t errlen
 
 static bool read_file_setting(
 	struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
@@ -71,79 +68,58 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 	return spec->path[0] != '\0' || bc_fail(err, errlen, "path missing; - is standard input");
 }
 
-/* Parses a probability, 0 to 1. */
-static bool read_probability(uint32_t *ppm, const char *text, char *err, size_t errlen)
+/* A probability, 0 to 1; the field is in ppm. */
+static bool read_probability(BC_CONFIG_READER)
 {
 	char *end;
-	double probability = strtod(text, &end);
+	double probability = strtod(value, &end);
 
-	if (end == text || *end != '\0' || !(probability >= 0 && probability <= 1))
+	(void)key;
+	if (end == value || *end != '\0' || !(probability >= 0 && probability <= 1))
 		return bc_fail(err, errlen, "must be a probability from 0 to 1");
-	*ppm = (uint32_t)(probability * 1e6 + 0.5);
+	*(uint32_t *)field = (uint32_t)(probability * 1e6 + 0.5);
 	return true;
 }
 
-static bool read_rate(SETTING)
+static bool read_rate(BC_CONFIG_READER)
 {
-	if (strcmp(value, "max") == 0) {
-		spec->rate = 0;
-		return true;
-	}
-	return bc_quantity_read(&spec->rate, BC_QUANTITY_COUNT, value, err, errlen) &&
-	       ((spec->rate != 0 && spec->rate <= 1000000000) ||
-		       bc_fail(err, errlen, "must be max, or a number from 1 to 1G"));
+	uint64_t *rate = field;
+
+	(void)key;
+	*rate = 0;
+	return strcmp(value, "max") == 0 ||
+	       (bc_quantity_read(rate, BC_QUANTITY_COUNT, value, err, errlen) &&
+		       ((*rate != 0 && *rate <= 1000000000) ||
+			       bc_fail(err, errlen, "must be max, or a number from 1 to 1G")));
 }
 
-static bool read_sim_count(SETTING)
-{
-	return bc_quantity_read(&spec->sim.count, BC_QUANTITY_COUNT, value, err, errlen) &&
-	       (spec->sim.count != 0 || bc_fail(err, errlen, "must be a number above 0"));
-}
+static const struct bc_config_type type_probability = {.read = read_probability};
+static const struct bc_config_type type_rate = {.read = read_rate};
 
-static bool read_seed(SETTING)
-{
-	return bc_quantity_read(&spec->sim.seed, BC_QUANTITY_COUNT, value, err, errlen);
-}
+#define FIELD(member)                                      \
+	.offset = offsetof(struct bc_source_spec, member), \
+	.size = sizeof(((struct bc_source_spec *)0)->member)
 
-static bool read_agents(SETTING)
-{
-	uint64_t agents;
-
-	if (!bc_quantity_read(&agents, BC_QUANTITY_COUNT, value, err, errlen))
-		return false;
-	if (agents < 1 || agents > 4)
-		return bc_fail(err, errlen, "must be a number from 1 to 4");
-	spec->sim.agents = (unsigned)agents;
-	return true;
-}
-
-static bool read_loss(SETTING)
-{
-	return read_probability(&spec->sim.loss_ppm, value, err, errlen);
-}
-
-static bool read_corrupt(SETTING)
-{
-	return read_probability(&spec->sim.corrupt_ppm, value, err, errlen);
-}
-
-const struct bc_sim_setting bc_sim_settings[] = {
-	{"rate", "N", "1M",
-		"Samples per second, up to 1G. A slow machine may not "
-		"reach the rate. `max`: as fast as they are consumed.",
-		read_rate},
-	{"count", "N", "unlimited", "Total number of samples.", read_sim_count},
-	{"seed", "N", "1",
+const struct bc_config_key bc_sim_settings[] = {
+	{"rate", "N", "choice:max", "1M", NULL, BC_RELOAD_RESTART,
+		"Samples per second, up to 1G. A slow machine may not reach the rate. `max`: as "
+		"fast as they are consumed.",
+		&type_rate, FIELD(rate)},
+	{"count", "N", "number", "unlimited", NULL, BC_RELOAD_RESTART, "Total number of samples.",
+		&bc_type_number, FIELD(sim.count), .min = 1},
+	{"seed", "N", "number", "1", NULL, BC_RELOAD_RESTART,
 		"Another seed gives another trace. The same seed gives the same trace on every "
 		"machine.",
-		read_seed},
-	{"agents", "N", "1", "Number of processors, 1 to 4.", read_agents},
-	{"loss", "P", "0",
+		&bc_type_number, FIELD(sim.seed)},
+	{"agents", "N", "number", "1", NULL, BC_RELOAD_RESTART, "Number of processors, 1 to 4.",
+		&bc_type_number, FIELD(sim.agents), .min = 1, .max = 4},
+	{"loss", "P", "number", "0", NULL, BC_RELOAD_RESTART,
 		"Probability (0 to 1) before each frame that the board drops some samples and "
 		"reports it.",
-		read_loss},
-	{"corrupt", "P", "0", "Probability (0 to 1) that a bit of a frame is flipped in transit.",
-		read_corrupt},
+		&type_probability, FIELD(sim.loss_ppm)},
+	{"corrupt", "P", "number", "0", NULL, BC_RELOAD_RESTART,
+		"Probability (0 to 1) that a bit of a frame is flipped in transit.",
+		&type_probability, FIELD(sim.corrupt_ppm)},
 	{0},
 };
 
@@ -152,12 +128,12 @@ static bool read_sim_setting(
 {
 	char why[256];
 
-	for (const struct bc_sim_setting *s = bc_sim_settings; s->name != NULL; s++) {
-		const char *value = value_of(text, s->name);
-		if (value == NULL)
-			continue;
-		return s->read(spec, value, why, sizeof(why)) ||
-		       bc_fail(err, errlen, "%s: %s", s->name, why);
+	for (const struct bc_config_key *k = bc_sim_settings; k->name != NULL; k++) {
+		const char *value = value_of(text, k->name);
+		if (value != NULL)
+			return k->type->read(
+				       k, (char *)spec + k->offset, value, why, sizeof(why)) ||
+			       bc_fail(err, errlen, "%s: %s", k->name, why);
 	}
 	return bc_fail(err, errlen,
 		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "capture/sim/sim.h"
+#include "daemon/config/config_types.h"
 #include "formats/base/format_id.h"
 #include "formats/base/must_check.h"
 
@@ -22,17 +23,9 @@ struct bc_source_spec {
 	char usb[1024]; /* usb: its settings, checked, for bc_usb_settings_read() */
 };
 
-/* A setting of `sim`. */
-struct bc_sim_setting {
-	const char *name;
-	const char *metavar;
-	const char *initial; /* default */
-	const char *meaning; /* sentences; words in `backquotes` are literal */
-	bool (*read)(struct bc_source_spec *spec, const char *value, char *err, size_t errlen);
-};
-
-/* Ends with a row without a name. */
-extern const struct bc_sim_setting bc_sim_settings[];
+/* The settings of `sim`; their fields are in struct bc_source_spec. Ends with a row without a
+ * name. */
+extern const struct bc_config_key bc_sim_settings[];
 
 /* Parses a specification. On failure returns false with a message in `err`. */
 bool bc_source_spec_read(
