@@ -7,8 +7,7 @@
  *     USER, HALTED -> HANDLER [-> TRANSFER] -> USER | SWITCH | IDLE
  *     IDLE -> HALTED;  SWITCH -> USER
  *
- * Invariant: an agent acts only while its port has no cycle queued, because only then is its clock
- * exact. */
+ * Invariant: an agent acts only while its port has no cycle queued: then its clock is exact. */
 #include "capture/sim/sim_agent.h"
 
 #include <string.h>

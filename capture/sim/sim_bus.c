@@ -3,8 +3,7 @@
  * grants the bus in the order of the requests. How long a cycle takes follows from the second-level
  * cache and the open rows of the memory.
  *
- * Invariant: a line is modified or exclusive in at most one cache; ticks increase from cycle to
- * cycle. */
+ * Invariant: a line is modified or exclusive in at most one cache; ticks increase. */
 #include "capture/sim/sim_bus.h"
 
 #include <assert.h>

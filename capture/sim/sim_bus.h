@@ -20,7 +20,6 @@
 #define BC_CAPTURE_SIM_SIM_BUS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "formats/bus/sample.h"

@@ -65,8 +65,7 @@ struct bc_source_sink {
 	 * bc_source_resume(). */
 	bool (*data)(void *context, const struct bc_source_data *data);
 
-	/* Part of the input can't be read; reading continues after it. `what` is a phrase with its
-	 * position. */
+	/* Part of the input can't be read; reading continues after it. `what`: a phrase, where. */
 	void (*damage)(void *context, const char *what);
 
 	/* A sentence for the log. `kind` is an address that identifies its format, because messages
@@ -84,7 +83,7 @@ struct bc_source;
 
 struct bc_source_ops {
 	int (*start)(struct bc_source *source);
-	void (*resume)(struct bc_source *source);
+	void (*resume)(struct bc_source *source); /* NULL: live, so never refused */
 	void (*stop)(struct bc_source *source);
 	void (*last_frame)(struct bc_source *source);          /* may be NULL */
 	void (*bind)(struct bc_source *source, bool is_bound); /* may be NULL */
@@ -126,8 +125,7 @@ static inline void bc_source_stop(struct bc_source *source)
 		source->ops->stop(source);
 }
 
-/* Tells the source that the decoder has seen the board's last frame. The source continues if more
- * data follows. */
+/* Tells the source that the decoder has seen the board's last frame. More data may follow. */
 static inline void bc_source_last_frame(struct bc_source *source)
 {
 	if (source->ops->last_frame != NULL)

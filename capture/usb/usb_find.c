@@ -14,34 +14,23 @@
 
 int bc_usb_errno(int code)
 {
-	switch (code) {
-	case LIBUSB_SUCCESS:
-		return 0;
-	case LIBUSB_ERROR_INVALID_PARAM:
-		return -EINVAL;
-	case LIBUSB_ERROR_ACCESS:
-		return -EACCES;
-	case LIBUSB_ERROR_NO_DEVICE:
-		return -ENODEV;
-	case LIBUSB_ERROR_NOT_FOUND:
-		return -ENOENT;
-	case LIBUSB_ERROR_BUSY:
-		return -EBUSY;
-	case LIBUSB_ERROR_TIMEOUT:
-		return -ETIMEDOUT;
-	case LIBUSB_ERROR_OVERFLOW:
-		return -EOVERFLOW;
-	case LIBUSB_ERROR_PIPE:
-		return -EPIPE;
-	case LIBUSB_ERROR_INTERRUPTED:
-		return -EINTR;
-	case LIBUSB_ERROR_NO_MEM:
-		return -ENOMEM;
-	case LIBUSB_ERROR_NOT_SUPPORTED:
-		return -ENOTSUP;
-	default:
-		return -EIO;
-	}
+	static const int errnos[] = {
+		[-LIBUSB_SUCCESS] = 0,
+		[-LIBUSB_ERROR_IO] = -EIO,
+		[-LIBUSB_ERROR_INVALID_PARAM] = -EINVAL,
+		[-LIBUSB_ERROR_ACCESS] = -EACCES,
+		[-LIBUSB_ERROR_NO_DEVICE] = -ENODEV,
+		[-LIBUSB_ERROR_NOT_FOUND] = -ENOENT,
+		[-LIBUSB_ERROR_BUSY] = -EBUSY,
+		[-LIBUSB_ERROR_TIMEOUT] = -ETIMEDOUT,
+		[-LIBUSB_ERROR_OVERFLOW] = -EOVERFLOW,
+		[-LIBUSB_ERROR_PIPE] = -EPIPE,
+		[-LIBUSB_ERROR_INTERRUPTED] = -EINTR,
+		[-LIBUSB_ERROR_NO_MEM] = -ENOMEM,
+		[-LIBUSB_ERROR_NOT_SUPPORTED] = -ENOTSUP,
+	};
+
+	return code <= 0 && code >= LIBUSB_ERROR_NOT_SUPPORTED ? errnos[-code] : -EIO;
 }
 
 void bc_usb_make_printable(char *text)

@@ -46,8 +46,7 @@ void bc_usb_list_free(struct bc_usb_list *list);
 void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match);
 
 /* Finds the stream's endpoint in a configuration: the first bulk IN of the first vendor-specific
- * interface. Returns NULL after filling in the identity's fields, or a phrase that says what is
- * missing. */
+ * interface. Returns NULL after filling in the identity's fields, or what is missing, a phrase. */
 const char *bc_usb_find_endpoint(
 	struct bc_board_identity *identity, const struct libusb_config_descriptor *config);
 

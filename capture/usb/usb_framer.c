@@ -91,26 +91,14 @@ void bc_usb_framer_bytes(
 	framer_send(f, &data);
 }
 
-static const char *fault_text(enum bc_usb_fault fault)
-{
-	switch (fault) {
-	case BC_USB_STALL:
-		return "endpoint stalled";
-	case BC_USB_OVERFLOW:
-		return "sent more than requested (overflow): excess lost";
-	case BC_USB_ERROR:
-		return "transfer failed: bad cable or hub?";
-	case BC_USB_REFUSED:
-		return "the system accepts no transfers";
-	case BC_USB_TIMEOUT:
-	case BC_USB_GONE:
-		break;
-	}
-	return "";
-}
-
 void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 {
+	static const char *const texts[BC_USB_FAULTS] = {
+		[BC_USB_STALL] = "endpoint stalled",
+		[BC_USB_OVERFLOW] = "sent more than requested (overflow): excess lost",
+		[BC_USB_ERROR] = "transfer failed: bad cable or hub?",
+		[BC_USB_REFUSED] = "the system accepts no transfers",
+	};
 	struct bc_board *b = f->board;
 	uint64_t now = uv_hrtime();
 
@@ -132,7 +120,7 @@ void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 		break;
 	}
 	f->faults++;
-	snprintf(b->last_error, sizeof(b->last_error), "%s", fault_text(fault));
+	snprintf(b->last_error, sizeof(b->last_error), "%s", texts[fault]);
 	if (fault != BC_USB_REFUSED)
 		bc_usb_framer_break(f, BC_GAP_TRANSFER, false);
 	f->broken.is_cut = f->broken.is_cut || (f->has_break && fault == BC_USB_OVERFLOW);
@@ -142,7 +130,7 @@ void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 	bc_usb_framer_log(f, BC_SOURCE_WARNING,
 		"%s: %s%s%s (total: %" PRIu64 " stalls, %" PRIu64 " overflows, %" PRIu64
 		" failed transfers)",
-		f->source->name, fault_text(fault), f->has_break ? "; gap recorded" : "",
+		f->source->name, texts[fault], f->has_break ? "; gap recorded" : "",
 		f->protocol == BC_FORMAT_RAW6 && fault != BC_USB_STALL && fault != BC_USB_REFUSED
 			? "; raw6 can't resynchronize: the following data may be wrong"
 			: "",

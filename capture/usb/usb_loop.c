@@ -82,7 +82,8 @@ static void on_exited(uv_work_t *job, int status)
 
 	(void)status;
 	free(u);
-	options.on_closed(options.context);
+	if (options.on_closed != NULL)
+		options.on_closed(options.context);
 }
 
 static void exit_when_closed(struct bc_usb_loop *u)
@@ -270,11 +271,6 @@ void bc_usb_loop_close(struct bc_usb_loop *u)
 	exit_when_closed(u);
 }
 
-static void nothing_closed(void *context)
-{
-	(void)context;
-}
-
 int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options *options)
 {
 	struct bc_usb_loop *u = calloc(1, sizeof(*u));
@@ -296,7 +292,7 @@ int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options 
 	}
 	rc = watch_context(u);
 	if (rc != 0) {
-		u->options.on_closed = nothing_closed;
+		u->options.on_closed = NULL;
 		bc_usb_loop_close(u);
 		return rc;
 	}

@@ -66,33 +66,22 @@ const char *bc_usb_request_name(enum bc_usb_request_id id)
 	return setups[id].name;
 }
 
-static int status_of(const struct libusb_transfer *transfer)
-{
-	switch (transfer->status) {
-	case LIBUSB_TRANSFER_COMPLETED:
-		return 0;
-	case LIBUSB_TRANSFER_STALL:
-		return -EPIPE;
-	case LIBUSB_TRANSFER_TIMED_OUT:
-		return -ETIMEDOUT;
-	case LIBUSB_TRANSFER_NO_DEVICE:
-		return -ENODEV;
-	case LIBUSB_TRANSFER_CANCELLED:
-		return -ECANCELED;
-	case LIBUSB_TRANSFER_OVERFLOW:
-		return -EOVERFLOW;
-	default:
-		return -EIO;
-	}
-}
-
 static void LIBUSB_CALL on_transfer(struct libusb_transfer *transfer)
 {
+	static const int statuses[] = {
+		[LIBUSB_TRANSFER_COMPLETED] = 0,
+		[LIBUSB_TRANSFER_ERROR] = -EIO,
+		[LIBUSB_TRANSFER_TIMED_OUT] = -ETIMEDOUT,
+		[LIBUSB_TRANSFER_CANCELLED] = -ECANCELED,
+		[LIBUSB_TRANSFER_STALL] = -EPIPE,
+		[LIBUSB_TRANSFER_NO_DEVICE] = -ENODEV,
+		[LIBUSB_TRANSFER_OVERFLOW] = -EOVERFLOW,
+	};
 	struct bc_usb_request *r = transfer->user_data;
 	int count = transfer->actual_length;
 
 	r->is_in_flight = false;
-	r->callback(r->context, r->id, status_of(transfer),
+	r->callback(r->context, r->id, statuses[transfer->status],
 		libusb_control_transfer_get_data(transfer), count > 0 ? (unsigned)count : 0);
 }
 

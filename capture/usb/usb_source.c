@@ -37,8 +37,7 @@
 /* Consecutive faults, with no data in between, after which the board is reset. */
 #define FAULTS_MAX 8u
 
-/* Retry a request after this time: a transfer that was cancelled to free memory for it has come
- * back by then. */
+/* Retry a request after this time: a transfer that was cancelled to free memory for it is back. */
 #define REQUEST_RETRY_MS 10
 
 /* A board has this long to answer STOP, and between the data that it then still sends, and to
@@ -218,8 +217,7 @@ static void usb_end_with(struct usb_source *u, int status, const char *what)
 	usb_post(u, USB_ON_STOP);
 }
 
-/* Logs a failure, but only once if it is repeated at each attempt, perhaps in turn with failures of
- * other boards. */
+/* Logs a failure, but only once, though attempts repeat it, perhaps in turn with other boards'. */
 static void usb_log_failure(struct usb_source *u, const char *format, ...)
 {
 	char what[sizeof(u->board.last_error)];
@@ -327,8 +325,7 @@ static void usb_note_unplug(struct usb_source *u)
 	bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
 }
 
-/* True if transfers failed before the board disappeared. The failures are then the first sign of
- * the unplug. */
+/* True if transfers failed before the board disappeared. They are the unplug's first sign. */
 static bool usb_failed_first(const struct usb_source *u)
 {
 	return u->framer.has_break && u->framer.broken.cause == BC_GAP_TRANSFER && !u->is_ending;
@@ -659,12 +656,11 @@ static void on_answer(
 
 /* Opening */
 
-/* The requests sent to an opened board, in order. The transfers are submitted before the request
- * that makes it send. */
+/* The requests sent to an opened board, in order. The last makes it send; the transfers are
+ * submitted before it. */
 struct usb_opening {
 	const enum bc_usb_request_id *steps;
 	unsigned count;
-	unsigned stream_at;
 };
 
 static struct usb_opening usb_opening_of(enum bc_usb_link link)
@@ -676,8 +672,8 @@ static struct usb_opening usb_opening_of(enum bc_usb_link link)
 		BC_USB_FTDI_MODE};
 
 	if (link == BC_USB_FTDI)
-		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0]), 5};
-	return (struct usb_opening){plain, sizeof(plain) / sizeof(plain[0]), 2};
+		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0])};
+	return (struct usb_opening){plain, sizeof(plain) / sizeof(plain[0])};
 }
 
 static const char *usb_open_hint(int status)
@@ -742,7 +738,7 @@ static void usb_next_step(struct usb_source *u)
 		usb_start_streaming(u);
 		return;
 	}
-	if (u->step == opening.stream_at && bc_usb_stream_is_idle(u->stream)) {
+	if (u->step == opening.count - 1 && bc_usb_stream_is_idle(u->stream)) {
 		usb_set_clock(u);
 		int rc = bc_usb_stream_start(
 			u->stream, u->jobs.handle, id->endpoint, id->packet_bytes);
@@ -818,7 +814,7 @@ static void usb_after_open(struct usb_source *u, int watched)
 static bool usb_is_start_sent(const struct usb_source *u)
 {
 	return bc_usb_request_is_in_flight(u->request) &&
-	       u->step > usb_opening_of(u->options.link).stream_at;
+	       u->step == usb_opening_of(u->options.link).count;
 }
 
 static void usb_in_opening(struct usb_source *u, enum usb_event event)
@@ -1334,11 +1330,6 @@ static int usb_start(struct bc_source *source)
 	return 0;
 }
 
-static void usb_resume(struct bc_source *source)
-{
-	(void)source; /* a live source is never refused */
-}
-
 static void usb_stop(struct bc_source *source)
 {
 	struct usb_source *u = container_of(source, struct usb_source, source);
@@ -1385,7 +1376,6 @@ static void usb_close(struct bc_source *source)
 
 static const struct bc_source_ops usb_ops = {
 	.start = usb_start,
-	.resume = usb_resume,
 	.stop = usb_stop,
 	.last_frame = usb_last_frame,
 	.bind = usb_bind,

@@ -4,8 +4,7 @@
  *
  * The stream ends when the source is stopped: it tells the board to stop and reads what the board
  * still holds. It also ends when the board sends its last frame unasked (bc_source_last_frame())
- * and then nothing for a second. With wait_ns it ends with -ENODEV if no board starts to stream in
- * that time. */
+ * and then nothing for a second. With wait_ns it ends with -ENODEV if no board streams by then. */
 #ifndef BC_CAPTURE_USB_USB_SOURCE_H
 #define BC_CAPTURE_USB_USB_SOURCE_H
 

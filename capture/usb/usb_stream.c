@@ -91,21 +91,13 @@ int bc_usb_stream_fill(struct bc_usb_stream *s)
 	return rc;
 }
 
-static enum bc_usb_fault fault_of(enum libusb_transfer_status status)
-{
-	switch (status) {
-	case LIBUSB_TRANSFER_STALL:
-		return BC_USB_STALL;
-	case LIBUSB_TRANSFER_OVERFLOW:
-		return BC_USB_OVERFLOW;
-	case LIBUSB_TRANSFER_TIMED_OUT:
-		return BC_USB_TIMEOUT;
-	case LIBUSB_TRANSFER_NO_DEVICE:
-		return BC_USB_GONE;
-	default:
-		return BC_USB_ERROR;
-	}
-}
+static const enum bc_usb_fault faults[] = {
+	[LIBUSB_TRANSFER_ERROR] = BC_USB_ERROR,
+	[LIBUSB_TRANSFER_TIMED_OUT] = BC_USB_TIMEOUT,
+	[LIBUSB_TRANSFER_STALL] = BC_USB_STALL,
+	[LIBUSB_TRANSFER_NO_DEVICE] = BC_USB_GONE,
+	[LIBUSB_TRANSFER_OVERFLOW] = BC_USB_OVERFLOW,
+};
 
 /* Passes on the data of a transfer, reports its failure and submits it again. */
 static void complete_transfer(struct bc_usb_stream *s, struct transfer *t)
@@ -124,7 +116,7 @@ static void complete_transfer(struct bc_usb_stream *s, struct transfer *t)
 	if (status == LIBUSB_TRANSFER_NO_DEVICE ||
 		(status != LIBUSB_TRANSFER_COMPLETED && status != LIBUSB_TRANSFER_CANCELLED &&
 			!was_cancelling))
-		s->options.on_fault(s->options.context, fault_of(status));
+		s->options.on_fault(s->options.context, faults[status]);
 	if (s->is_cancelling)
 		return;
 	if (s->is_releasing && s->in_flight != 0) {
