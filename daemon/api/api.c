@@ -35,36 +35,44 @@ struct call {
 
 /* Responses */
 
-/* Responds with an object and takes ownership of it. NULL means out of memory and sends a 500. */
-static void respond_object(struct bc_request *request, unsigned status, json_t *object)
+/* Responds with a text and takes ownership of it. NULL means out of memory and sends a 500. Returns
+ * BC_GRANTED, like all of these, for a handler to return. */
+static enum bc_refusal respond(
+	struct bc_request *request, unsigned status, const char *type, char *text)
+{
+	bc_request_respond(request, status, type, text, NULL);
+	return BC_GRANTED;
+}
+
+/* Responds with an object; otherwise the same. */
+static enum bc_refusal respond_object(struct bc_request *request, unsigned status, json_t *object)
 {
 	char *line = bc_json_print_line(object);
 
 	json_decref(object);
-	bc_request_respond(request, status, JSON_TYPE, line, NULL);
+	return respond(request, status, JSON_TYPE, line);
 }
 
 /* Responds with {"NAME": VALUE}; otherwise the same. */
-static void respond_member(
+static enum bc_refusal respond_member(
 	struct bc_request *request, unsigned status, const char *name, json_t *value)
 {
-	respond_object(request, status, json_pack("{s:o}", name, value));
+	return respond_object(request, status, json_pack("{s:o}", name, value));
 }
 
 /* Responds with {"error": MESSAGE}. */
-static void respond_error(struct bc_request *request, unsigned status, const char *message)
+static enum bc_refusal respond_error(
+	struct bc_request *request, unsigned status, const char *message)
 {
-	respond_member(request, status, "error", bc_json_text(message));
+	return respond_member(request, status, "error", bc_json_text(message));
 }
 
 /* A result of bc_event_broadcast_add() or bc_taps_add(). */
 static enum bc_refusal end_stream_request(struct call *call, int rc, const char *busy)
 {
 	if (rc == -EBUSY)
-		respond_error(call->request, 503, busy);
-	else if (rc != 0)
-		respond_object(call->request, 500, NULL);
-	return BC_GRANTED;
+		return respond_error(call->request, 503, busy);
+	return rc != 0 ? respond_object(call->request, 500, NULL) : BC_GRANTED;
 }
 
 /* A response that is sent when an operation is complete. */
@@ -102,8 +110,7 @@ static enum bc_refusal get_status(struct call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 
-	bc_request_respond(call->request, 200, JSON_TYPE, bc_status_write(&status), NULL);
-	return BC_GRANTED;
+	return respond(call->request, 200, JSON_TYPE, bc_status_write(&status));
 }
 
 extern const char bc_openapi_json[];
@@ -114,29 +121,24 @@ static enum bc_refusal get_metrics(struct call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
 
-	bc_request_respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
-	return BC_GRANTED;
+	return respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status));
 }
 
 static enum bc_refusal get_description(struct call *call)
 {
-	bc_request_respond(call->request, 200, JSON_TYPE,
-		strndup(bc_openapi_json, bc_openapi_json_bytes), NULL);
-	return BC_GRANTED;
+	return respond(
+		call->request, 200, JSON_TYPE, strndup(bc_openapi_json, bc_openapi_json_bytes));
 }
 
 static enum bc_refusal get_mix(struct call *call)
 {
-	respond_object(call->request, 200, bc_page_sampler_json(call->api->sampler));
-	return BC_GRANTED;
+	return respond_object(call->request, 200, bc_page_sampler_json(call->api->sampler));
 }
 
 static enum bc_refusal get_history(struct call *call)
 {
-	char *line = bc_history_write(call->api->history, bc_boot_ns(), bc_wall_ns());
-
-	bc_request_respond(call->request, 200, JSON_TYPE, line, NULL);
-	return BC_GRANTED;
+	return respond(call->request, 200, JSON_TYPE,
+		bc_history_write(call->api->history, bc_boot_ns(), bc_wall_ns()));
 }
 
 /* Streams */
@@ -160,10 +162,8 @@ static bool parse_filter(struct call *call, struct bc_filter *filter, uint64_t *
 
 	bc_filter_init(filter);
 	*limit = 0;
-	if (value != NULL && (!bc_number_read(limit, value) || *limit == 0)) {
-		snprintf(call->err, sizeof(call->err), "limit: must be an integer above 0");
-		return false;
-	}
+	if (value != NULL && (!bc_number_read(limit, value) || *limit == 0))
+		return bc_fail(call->err, sizeof(call->err), "limit: must be an integer above 0");
 	for (const char *const *name = records_query + 1; *name != NULL; name++) {
 		value = bc_request_query(call->request, *name);
 		if (value != NULL && !bc_filter_parse_condition(filter, call->api->names, *name,
@@ -262,16 +262,13 @@ static bool parse_page(struct call *call, struct bc_page *page)
 	const char *limit = bc_request_query(call->request, "limit");
 	uint64_t number = BC_PAGE_RECORDINGS;
 
-	if (limit != NULL && (!bc_number_read(&number, limit) || number == 0 ||
-				     number > BC_PAGE_RECORDINGS_MAX)) {
-		snprintf(call->err, sizeof(call->err), "limit: must be an integer from 1 to %u",
-			BC_PAGE_RECORDINGS_MAX);
-		return false;
-	}
-	if (before != NULL && (before[0] == '\0' || strlen(before) >= sizeof(page->before))) {
-		snprintf(call->err, sizeof(call->err), "before: must be the id of a recording");
-		return false;
-	}
+	if (limit != NULL &&
+		(!bc_number_read(&number, limit) || number == 0 || number > BC_PAGE_RECORDINGS_MAX))
+		return bc_fail(call->err, sizeof(call->err),
+			"limit: must be an integer from 1 to %u", BC_PAGE_RECORDINGS_MAX);
+	if (before != NULL && (before[0] == '\0' || strlen(before) >= sizeof(page->before)))
+		return bc_fail(
+			call->err, sizeof(call->err), "before: must be the id of a recording");
 	*page = (struct bc_page){.limit = (uint32_t)number};
 	if (before != NULL)
 		memcpy(page->before, before, strlen(before) + 1);
@@ -296,21 +293,16 @@ static enum bc_refusal list_recordings(struct call *call)
 
 /* The current recording */
 
-static void respond_recording(struct call *call, unsigned status)
+/* The end of a handler that changes the current recording. */
+static enum bc_refusal end_change(struct call *call, enum bc_refusal refusal, unsigned status)
 {
 	const struct bc_recorder *recorder = call->api->recorder;
 	const struct bc_recording *current = bc_recorder_current(recorder);
 
-	respond_member(call->request, status, "recording",
+	if (refusal != BC_GRANTED)
+		return refusal;
+	return respond_member(call->request, status, "recording",
 		current != NULL ? recording_json(recorder, current) : NULL);
-}
-
-/* The end of a handler that changes the current recording. */
-static enum bc_refusal end_change(struct call *call, enum bc_refusal refusal, unsigned status)
-{
-	if (refusal == BC_GRANTED)
-		respond_recording(call, status);
-	return refusal;
 }
 
 static enum bc_refusal start_recording(struct call *call)
@@ -380,9 +372,9 @@ static enum bc_refusal set_mark(struct call *call)
 	enum bc_refusal refusal = bc_recorder_mark(
 		call->api->recorder, call->params->mark, &mark, call->err);
 
-	if (refusal == BC_GRANTED)
-		respond_member(call->request, 201, "mark", bc_mark_json(&mark));
-	return refusal;
+	return refusal == BC_GRANTED
+		       ? respond_member(call->request, 201, "mark", bc_mark_json(&mark))
+		       : refusal;
 }
 
 /* Triggers */
@@ -394,8 +386,7 @@ static enum bc_refusal list_triggers(struct call *call)
 
 	for (unsigned i = 0; i < engine->count; i++)
 		json_array_append_new(array, bc_trigger_json(&engine->armed[i].trigger));
-	respond_member(call->request, 200, "triggers", array);
-	return BC_GRANTED;
+	return respond_member(call->request, 200, "triggers", array);
 }
 
 static enum bc_refusal respond_trigger(struct call *call, unsigned status, const char *name)
@@ -407,8 +398,7 @@ static enum bc_refusal respond_trigger(struct call *call, unsigned status, const
 		bc_message(call->err, sizeof(call->err), "trigger %.64s: not armed", name);
 		return BC_NOT_FOUND;
 	}
-	respond_member(call->request, status, "trigger", bc_trigger_json(trigger));
-	return BC_GRANTED;
+	return respond_member(call->request, status, "trigger", bc_trigger_json(trigger));
 }
 
 static enum bc_refusal get_trigger(struct call *call)
@@ -433,9 +423,8 @@ static enum bc_refusal disarm_trigger(struct call *call)
 	enum bc_refusal refusal = bc_recorder_disarm(call->api->recorder, call->name, call->err);
 
 	if (refusal == BC_GRANTED)
-		respond_member(call->request, 200, "trigger", last);
-	else
-		json_decref(last);
+		return respond_member(call->request, 200, "trigger", last);
+	json_decref(last);
 	return refusal;
 }
 
@@ -650,11 +639,9 @@ static enum bc_refusal handle_request(struct call *call, const struct route *rou
 		snprintf(call->err, sizeof(call->err), "%s requests have no body", route->method);
 		return BC_BAD_VALUE;
 	}
-	if (bytes != 0 && !is_json_type(bc_request_header(call->request, "Content-Type"))) {
-		respond_error(
+	if (bytes != 0 && !is_json_type(bc_request_header(call->request, "Content-Type")))
+		return respond_error(
 			call->request, 415, "the body must be JSON; send Content-Type: " JSON_TYPE);
-		return BC_GRANTED;
-	}
 	return route->params != BC_PARAMS_NONE ? handle_with_params(call, route)
 					       : route->handle(call);
 }

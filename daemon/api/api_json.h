@@ -1,5 +1,4 @@
-/* Recordings, marks and live events as JSON (docs/api.md). All functions return NULL if out of
- * memory. */
+/* Recordings, marks and live events as JSON (docs/api.md). They return NULL if out of memory. */
 #ifndef BC_DAEMON_API_API_JSON_H
 #define BC_DAEMON_API_API_JSON_H
 

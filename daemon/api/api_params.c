@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,15 @@ struct member {
 };
 
 /* Writes "NAME: MESSAGE" as the error. Returns false. */
-static bool fail(const struct parser *p, const char *name, const char *message)
+__attribute__((format(printf, 3, 4))) static bool fail(
+	const struct parser *p, const char *name, const char *format, ...)
 {
+	char message[320];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
 	snprintf(p->err, p->errlen, "%s%.*s: %s", p->prefix, (int)bc_utf8_fit(name, QUOTED_MAX),
 		name, message);
 	return false;
@@ -68,7 +76,7 @@ static bool fail_unknown(const struct parser *p, const char *name, const struct 
 		n += (size_t)snprintf(
 			message + n, sizeof(message) - n, "%s%s", between, members[i].name);
 	}
-	return fail(p, name, message);
+	return fail(p, name, "%s", message);
 }
 
 static bool parse_object(const struct parser *p, json_t *object, const struct member *members)
@@ -95,15 +103,11 @@ static bool parse_object(const struct parser *p, json_t *object, const struct me
 static bool parse_text(
 	const struct parser *p, const char *name, const json_t *value, char *out, size_t size)
 {
-	char message[64];
-
 	if (!json_is_string(value))
 		return fail(p, name, "must be a string");
 	size_t n = json_string_length(value);
-	if (n < 1 || n >= size) {
-		snprintf(message, sizeof(message), "must have 1 to %zu bytes", size - 1);
-		return fail(p, name, message);
-	}
+	if (n < 1 || n >= size)
+		return fail(p, name, "must have 1 to %zu bytes", size - 1);
 	memcpy(out, json_string_value(value), n + 1);
 	return true;
 }
@@ -137,24 +141,14 @@ static bool parse_flag(const struct parser *p, const char *name, json_t *value, 
 	return true;
 }
 
-/* An integer from 1 to `max`. */
-static bool parse_integer(
-	const struct parser *p, const char *name, const json_t *value, uint64_t max, uint64_t *out)
-{
-	double number = json_is_number(value) ? json_number_value(value) : NAN;
-	char message[96];
-
-	if (number >= 1 && number <= (double)max && !(number > floor(number))) {
-		*out = (uint64_t)number;
-		return true;
-	}
-	snprintf(message, sizeof(message), "must be an integer from 1 to %" PRIu64, max);
-	return fail(p, name, message);
-}
-
 static bool parse_count(const struct parser *p, const char *name, json_t *value, void *out)
 {
-	return parse_integer(p, name, value, INTEGER_MAX, out);
+	double number = json_is_number(value) ? json_number_value(value) : NAN;
+
+	if (!(number >= 1 && number <= (double)INTEGER_MAX) || number > floor(number))
+		return fail(p, name, "must be an integer from 1 to %" PRIu64, INTEGER_MAX);
+	*(uint64_t *)out = (uint64_t)number;
+	return true;
 }
 
 /* A string, or a number of seconds, which becomes "1.500000000s". */
@@ -181,7 +175,7 @@ static bool parse_time(const struct parser *p, const char *name, json_t *value, 
 		return false;
 	char message[BC_QUANTITY_ERROR_MAX];
 	if (!bc_quantity_read(ns, BC_QUANTITY_TIME, text, message, sizeof(message)))
-		return fail(p, name, message);
+		return fail(p, name, "%s", message);
 	return *ns != 0 || fail(p, name, "must be a time above 0");
 }
 
@@ -193,11 +187,11 @@ static bool parse_size(const struct parser *p, const char *name, json_t *value, 
 	char message[BC_QUANTITY_ERROR_MAX];
 
 	if (!json_is_string(value))
-		return parse_integer(p, name, value, INTEGER_MAX, bytes);
+		return parse_count(p, name, value, out);
 	if (!parse_text(p, name, value, text, sizeof(text)))
 		return false;
 	if (!bc_quantity_read(bytes, BC_QUANTITY_SIZE, text, message, sizeof(message)))
-		return fail(p, name, message);
+		return fail(p, name, "%s", message);
 	return *bytes != 0 || fail(p, name, "must be a size above 0");
 }
 
@@ -210,7 +204,7 @@ static bool parse_length(const struct parser *p, const char *name, json_t *value
 	if (!parse_seconds_or_text(p, name, value, text, sizeof(text)))
 		return false;
 	if (!bc_time_or_size_read(length, text, message, sizeof(message)))
-		return fail(p, name, message);
+		return fail(p, name, "%s", message);
 	return length->unit != BC_TIME_OR_SIZE_NONE ||
 	       fail(p, name, "must be a time or size above 0");
 }
@@ -258,7 +252,7 @@ static bool parse_key(const struct parser *p, const char *name, json_t *value, v
 		      : parse_text(p, name, value, text, sizeof(text))))
 		return false;
 	return bc_trigger_set(trigger, name, text, message, sizeof(message)) ||
-	       fail(p, name, message);
+	       fail(p, name, "%s", message);
 }
 
 static const struct member trigger_members[] = {
@@ -283,11 +277,11 @@ static bool parse_trigger(const struct parser *p, json_t *object)
 	if (name != NULL && !parse_text(p, "name", name, text, sizeof(text)))
 		return false;
 	if (name != NULL && !bc_trigger_init(trigger, text, message, sizeof(message)))
-		return fail(p, "name", message);
+		return fail(p, "name", "%s", message);
 	if (!parse_object(p, object, trigger_members))
 		return false;
 	if (!bc_trigger_find_region(trigger, p->params->names, message, sizeof(message)))
-		return fail(p, "when", message);
+		return fail(p, "when", "%s", message);
 	trigger->is_requested = true;
 	return bc_trigger_check(trigger, p->err, p->errlen);
 }
@@ -318,11 +312,8 @@ static bool parse_triggers(const struct parser *p, const char *name, json_t *val
 
 	if (!json_is_array(value))
 		return fail(p, name, "must be an array");
-	if (json_array_size(value) > BC_TRIGGERS_REQUESTED) {
-		snprintf(element, sizeof(element), "must have at most %u elements",
-			BC_TRIGGERS_REQUESTED);
-		return fail(p, name, element);
-	}
+	if (json_array_size(value) > BC_TRIGGERS_REQUESTED)
+		return fail(p, name, "must have at most %u elements", BC_TRIGGERS_REQUESTED);
 	json_array_foreach(value, i, object)
 	{
 		snprintf(element, sizeof(element), "%s[%zu]", name, i);

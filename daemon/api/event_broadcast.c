@@ -147,8 +147,7 @@ static size_t send_part(struct reader *reader, char *out, size_t size)
 	return n;
 }
 
-/* Makes a "missed" object for `count` events from next_seq the current one. Returns false if out of
- * memory. */
+/* Makes a "missed" for `count` events from next_seq the current object. False: out of memory. */
 static bool start_missed(struct reader *reader, uint64_t count)
 {
 	struct object *object = make_object(
@@ -190,12 +189,6 @@ static size_t read_events(void *context, char *out, size_t size)
 	return used;
 }
 
-static bool reader_is_over(void *context)
-{
-	(void)context;
-	return false;
-}
-
 static void close_reader(void *context)
 {
 	struct reader *reader = context;
@@ -214,8 +207,7 @@ static void close_reader(void *context)
 
 int bc_event_broadcast_add(struct bc_event_broadcast *b, struct bc_request *request, json_t *first)
 {
-	static const struct bc_stream_ops ops = {
-		.read = read_events, .is_over = reader_is_over, .closed = close_reader};
+	static const struct bc_stream_ops ops = {.read = read_events, .closed = close_reader};
 	bool is_owner = bc_request_is_owner(request);
 
 	if (b->reader_count == BC_EVENT_BROADCAST_READERS ||

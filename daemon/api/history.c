@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "formats/base/clock.h"
 #include "formats/base/fast_text.h"
 #include "formats/base/text.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 /* The first figure of an interval that was missed. */
 #define MISSED UINT64_MAX
@@ -42,12 +41,12 @@ int bc_history_open(struct bc_history **out, uint64_t boot_ns)
 		return -ENOMEM;
 	h->start_ns = boot_ns;
 	h->rings[0] = (struct ring){.name = "seconds",
-		.interval_ns = SECOND_NS,
+		.interval_ns = BC_NS_PER_S,
 		.size = BC_HISTORY_SECONDS,
 		.current = {MISSED},
 		.intervals = h->seconds};
 	h->rings[1] = (struct ring){.name = "minutes",
-		.interval_ns = 60 * SECOND_NS,
+		.interval_ns = 60 * BC_NS_PER_S,
 		.size = BC_HISTORY_MINUTES,
 		.current = {MISSED},
 		.intervals = h->minutes};
@@ -110,7 +109,7 @@ static char *write_ring(char *out, const struct ring *ring, int64_t end_ns)
 
 	bc_rfc3339_write(end, end_ns);
 	out += sprintf(out, "\"%s\":{\"end\":\"%s\",\"interval_seconds\":%u", ring->name, end,
-		(unsigned)(ring->interval_ns / SECOND_NS));
+		(unsigned)(ring->interval_ns / BC_NS_PER_S));
 	for (unsigned f = 0; f < BC_HISTORY_FIGURES; f++) {
 		out += sprintf(out, ",\"%s\":[", names[f]);
 		out = write_figures(out, ring, f);

@@ -38,8 +38,7 @@ struct bc_page {
 typedef void (*bc_page_cb)(void *context, json_t *rows, uint64_t omitted);
 
 /* Reads a page. cb() is called once, never before this returns. The current recording is listed as
- * open once it has a file; the caller has to correct this. Returns 0, or -ENOMEM, and then cb() is
- * not called. */
+ * open once it has a file; the caller has to correct this. Returns 0, or -ENOMEM without cb(). */
 int bc_listing_page(struct bc_listing *listing, const struct bc_page *page, void *context,
 	bc_page_cb cb) BC_MUST_CHECK;
 

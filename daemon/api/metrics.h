@@ -1,5 +1,4 @@
-/* The status as text for Prometheus. All values are from the same moment. docs/api.md lists the
- * metrics. */
+/* The status as text for Prometheus, of one moment. docs/api.md lists the metrics. */
 #ifndef BC_DAEMON_API_METRICS_H
 #define BC_DAEMON_API_METRICS_H
 

@@ -140,8 +140,7 @@ static void count_page(struct bc_page_sampler *sampler, uint32_t page, double we
 	set->counts[way] += weight;
 }
 
-/* Consecutive records are usually in the same page, so each run of records in a page is counted at
- * once. */
+/* Consecutive records are usually in the same page, so each run in a page is counted at once. */
 static void count_records(struct bc_page_sampler *sampler, const uint8_t *record, uint32_t n)
 {
 	uint32_t page = NO_PAGE;

@@ -22,7 +22,6 @@
 #ifndef BC_DAEMON_API_TAP_H
 #define BC_DAEMON_API_TAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 

@@ -36,10 +36,9 @@
 #define CONNECTION_BYTES 32768 /* libmicrohttpd's memory for both heads */
 #define CONNECTIONS_MAX  4096u
 
-#define MS_NS     UINT64_C(1000000)
-#define SECOND_NS UINT64_C(1000000000)
-#define CHECK_NS  SECOND_NS    /* how often connections are checked */
-#define PAUSE_NS  (20 * MS_NS) /* how long accepting pauses without descriptors or room */
+#define MS_NS    UINT64_C(1000000)
+#define CHECK_NS BC_NS_PER_S  /* how often connections are checked */
+#define PAUSE_NS (20 * MS_NS) /* how long accepting pauses without descriptors or room */
 
 /* A connection is not closed in favour of another until its client has had this long to send a
  * request, or to read its response. */
@@ -412,8 +411,7 @@ static void free_body(struct bc_request *r)
 	r->body = NULL;
 }
 
-/* A refused body is still read to its end: most clients read the response only after they have sent
- * everything. */
+/* A refused body is still read to its end: most clients read the response only after that. */
 static void receive_body(struct bc_request *r, const char *bytes, size_t n)
 {
 	if (r->refusal == NULL && n > BC_REQUEST_BODY_BYTES - r->body_bytes)
@@ -567,8 +565,8 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **slot,
 static void run_at(struct bc_server *server, uint64_t now_ns, uint64_t due_ns)
 {
 	uint64_t delay_ns = due_ns > now_ns ? due_ns - now_ns : 1; /* 0 would disarm it */
-	const struct itimerspec timer = {.it_value = {.tv_sec = (time_t)(delay_ns / SECOND_NS),
-						 .tv_nsec = (long)(delay_ns % SECOND_NS)}};
+	const struct itimerspec timer = {.it_value = {.tv_sec = (time_t)(delay_ns / BC_NS_PER_S),
+						 .tv_nsec = (long)(delay_ns % BC_NS_PER_S)}};
 
 	if (due_ns >= server->timer_ns)
 		return;
@@ -679,7 +677,7 @@ static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
 	size_t n = stream->ops->read(stream->context, out, size);
 	if (n != 0)
 		return (ssize_t)n;
-	if (stream->ops->is_over(stream->context))
+	if (stream->ops->is_over != NULL && stream->ops->is_over(stream->context))
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	suspend(stream->request);
 	return 0;
@@ -847,7 +845,7 @@ static bool has_disconnected(const struct connection *c)
  * for clients that do nothing: one that sends a byte now and then would keep its connection. */
 static void check_connection(struct connection *c)
 {
-	uint64_t head_ns = c->server->options.head_s * SECOND_NS;
+	uint64_t head_ns = c->server->options.head_s * BC_NS_PER_S;
 	struct bc_request *r = c->request;
 
 	if (r != NULL && r->is_suspended && r->stream != NULL && has_disconnected(c)) {

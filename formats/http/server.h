@@ -76,8 +76,7 @@ struct bc_server_options {
 	void (*request)(void *context, struct bc_request *request);
 };
 
-/* Loads libmicrohttpd, before the first server starts. Returns false, with a message in `err`, if
- * that fails. */
+/* Loads libmicrohttpd, before the first server starts. On failure returns false and sets `err`. */
 bool bc_server_load(char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Starts to serve. Returns 0 or a negative errno. */
@@ -149,7 +148,7 @@ struct bc_stream_ops {
 	 * 0: no data now. */
 	size_t (*read)(void *context, char *out, size_t size);
 
-	/* Called after read() returned 0. Returns true if the stream has ended. */
+	/* Called after read() returned 0. Returns true if the stream has ended. NULL: never. */
 	bool (*is_over)(void *context);
 
 	/* The client has disconnected, the stream has ended, or the server is closing. Called once,
