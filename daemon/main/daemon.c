@@ -304,7 +304,7 @@ static void exit_now(struct bc_daemon *d)
 	_exit(BC_EXIT_FAILED);
 }
 
-/* Exits without waiting for a call that hangs. Its thread uses the directory, which stays open. */
+/* Exits without waiting for a system call that hangs. The directory stays open for its thread. */
 static void exit_without_disk(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR | BC_LOG_DISK_FAILED,
@@ -454,7 +454,6 @@ static void on_recorder_over(void *context)
 
 	d->is_over = true;
 	bc_service_stop(&d->service);
-	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
 }

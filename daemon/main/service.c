@@ -21,8 +21,6 @@
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
-#define S_NS UINT64_C(1000000000)
-
 /* Longer than any step of a stop in daemon/main/daemon.c: giving up the disk, a call that hangs,
  * the commands for sealed segments. */
 #define EXTENSION_US 60000000
@@ -53,9 +51,11 @@ static void send_pending(struct bc_service *s)
 		s->pending[0] = '\0';
 }
 
-/* Replaces a state that is still pending. */
+/* Replaces a state that is still pending. Nothing follows a stop. */
 static void send_state(struct bc_service *s, const char *state)
 {
+	if (s->fd < 0 || s->is_stopping)
+		return;
 	snprintf(s->pending, sizeof(s->pending), "%s", state);
 	send_pending(s);
 }
@@ -115,8 +115,6 @@ void bc_service_close(struct bc_service *s)
 
 void bc_service_ready(struct bc_service *s)
 {
-	if (s->fd < 0 || s->is_stopping)
-		return;
 	send_state(s, "READY=1");
 }
 
@@ -124,18 +122,14 @@ void bc_service_reload(struct bc_service *s)
 {
 	char state[64];
 
-	if (s->fd < 0 || s->is_stopping)
-		return;
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, bc_now_ns() / 1000);
 	send_state(s, state);
 }
 
 void bc_service_stop(struct bc_service *s)
 {
-	if (s->fd < 0 || s->is_stopping)
-		return;
-	s->is_stopping = true;
 	send_state(s, "STOPPING=1");
+	s->is_stopping = true;
 	bc_service_extend(s, NULL);
 }
 
@@ -287,7 +281,7 @@ void bc_service_extend(struct bc_service *s, const char *text)
 
 	if (s->fd < 0 || now < s->extend_at_ns)
 		return;
-	s->extend_at_ns = now + S_NS;
+	s->extend_at_ns = now + BC_NS_PER_S;
 	snprintf(extension, sizeof(extension), "EXTEND_TIMEOUT_USEC=%d", EXTENSION_US);
 	send_status(s, extension, text != NULL ? text : "");
 }
