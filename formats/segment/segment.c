@@ -79,11 +79,11 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_l
 #define HEAD_BYTES 15
 #define END_BYTES  4
 
-enum own { OWN_READ, OWN_DAMAGED, NOT_OWN };
+#define NOT_OWN 1
 
 /* Decodes a frame of the form that bc_frame_write() gives it: at most one block. Faster than LZ4F,
- * which allocates buffers for each frame. */
-static enum own read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+ * which allocates buffers for each frame. Returns 0, -EBADMSG or NOT_OWN. */
+static int read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	if (frame_bytes < HEAD_BYTES + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
 		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||
@@ -92,7 +92,7 @@ static enum own read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame,
 		return NOT_OWN;
 	uint32_t head = bc_le32(frame + HEAD_BYTES);
 	if (bytes == 0)
-		return head == 0 && frame_bytes == HEAD_BYTES + END_BYTES ? OWN_READ : NOT_OWN;
+		return head == 0 && frame_bytes == HEAD_BYTES + END_BYTES ? 0 : NOT_OWN;
 	const uint8_t *block = frame + HEAD_BYTES + 4;
 	size_t n = head & ~BLOCK_STORED;
 	if (n != frame_bytes - HEAD_BYTES - 4 - END_BYTES || n > BLOCK_MAX || bytes > BLOCK_MAX ||
@@ -101,12 +101,12 @@ static enum own read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame,
 	if ((head & BLOCK_STORED) == 0)
 		return LZ4_decompress_safe((const char *)block, (char *)out, (int)n, (int)bytes) ==
 				       (int)bytes
-			       ? OWN_READ
-			       : OWN_DAMAGED;
+			       ? 0
+			       : -EBADMSG;
 	if (n != bytes)
-		return OWN_DAMAGED;
+		return -EBADMSG;
 	memcpy(out, block, n);
-	return OWN_READ;
+	return 0;
 }
 
 int bc_lz4_error(size_t code)
@@ -143,14 +143,9 @@ static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size
 
 int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
-	switch (read_own_frame(out, bytes, frame, frame_bytes)) {
-	case OWN_READ:
-		return 0;
-	case OWN_DAMAGED:
-		return -EBADMSG;
-	default:
-		return read_any_frame(out, bytes, frame, frame_bytes);
-	}
+	int rc = read_own_frame(out, bytes, frame, frame_bytes);
+
+	return rc == NOT_OWN ? read_any_frame(out, bytes, frame, frame_bytes) : rc;
 }
 
 int bc_frame_read_checked(
