@@ -408,10 +408,7 @@ static void write_daemon(const json_t *s, writer *w)
 	write_counts(s, w, BC_FIGURE_DAEMON);
 }
 
-static const struct {
-	const char *label;
-	void (*write)(const json_t *status, writer *w);
-} lines[BC_STATUS_LINES] = {
+const struct bc_status_row bc_status_rows[BC_STATUS_LINES] = {
 	[BC_STATUS_SOURCE] = {"source", write_source},
 	[BC_STATUS_BOARD] = {"board", write_board},
 	[BC_STATUS_RECORDING] = {"recording", write_recording},
@@ -424,17 +421,6 @@ static const struct {
 	[BC_STATUS_FLIGHT] = {"flight", write_flight},
 	[BC_STATUS_DAEMON] = {"daemon", write_daemon},
 };
-
-const char *bc_status_label(enum bc_status_line_id line)
-{
-	return lines[line].label;
-}
-
-void bc_status_write_line(
-	const json_t *status, enum bc_status_line_id line, const struct bc_status_writer *w)
-{
-	lines[line].write(status, w);
-}
 
 /* ---- the page of `buscap status` */
 
@@ -491,8 +477,10 @@ void bc_status_print(struct bc_output *o, const json_t *s, const char *line_end)
 		bc_status_is_stuck(s) ? " (disk stuck)" : "", read_text(mode, s, "mode"),
 		bc_humanize_time(text, bc_json_path_number(s, "uptime_seconds")), line_end);
 	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
-		page.label = line == BC_STATUS_AMOUNTS && has_recording ? "" : lines[line].label;
-		lines[line].write(s, &w);
+		page.label = line == BC_STATUS_AMOUNTS && has_recording
+				     ? ""
+				     : bc_status_rows[line].label;
+		bc_status_rows[line].write(s, &w);
 		if (page.label == NULL)
 			bc_output_format(o, "%s\n", line_end);
 		if (line == BC_STATUS_AMOUNTS)

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "cli/term/output.h"
@@ -29,8 +28,8 @@ enum bc_status_line_id {
 };
 
 struct bc_status_writer {
-	/* Receives each phrase of a line, the most important first. `phrase` is valid until it
-	 * returns. */
+	/* Receives each phrase of a line, the most important first; it is valid until it returns.
+	 */
 	void (*write)(void *context, enum bc_tone tone, const char *phrase);
 	void *context;
 	bool is_brief;     /* rounded numbers, fewer phrases */
@@ -47,12 +46,13 @@ struct bc_loss bc_status_loss(const json_t *status);
 /* True if chunks cannot be written. */
 bool bc_status_is_stuck(const json_t *status);
 
-/* Returns the label of a line, such as "recording". */
-const char *bc_status_label(enum bc_status_line_id line);
-
-/* Writes the phrases of a line; none if it does not apply. */
-void bc_status_write_line(
-	const json_t *status, enum bc_status_line_id line, const struct bc_status_writer *writer);
+/* The lines: the label, such as "recording", and what writes the phrases; none if it does not
+ * apply. */
+struct bc_status_row {
+	const char *label;
+	void (*write)(const json_t *status, const struct bc_status_writer *writer);
+};
+extern const struct bc_status_row bc_status_rows[BC_STATUS_LINES];
 
 /* Like bc_humanize_time(), but in whole seconds: "3 s", "2 min 5 s". Returns `out`. */
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);

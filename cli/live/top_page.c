@@ -4,8 +4,7 @@
  * allotted by importance, not by position, so a low screen keeps what matters; the tables get the
  * lines that are left. Within a line of phrases the same happens from left to right: what does not
  * fit becomes an ellipsis. Graphs have one column for a fixed number of seconds, whose boundaries
- * do not depend on the time, so that columns move left without changing. Nothing is kept between
- * two pages. */
+ * do not depend on the time, so that columns move left without changing. No page keeps anything. */
 #include "cli/live/top_page.h"
 
 #include <math.h>
@@ -120,7 +119,7 @@ static void draw_status(struct bc_top_grid *grid, unsigned x, unsigned y,
 		.now = now->wall,
 		.lost_s_ago = state->lost_ns != 0 ? (double)(now->ns - state->lost_ns) / 1e9 : -1};
 
-	bc_status_write_line(state->status, line, &writer);
+	bc_status_rows[line].write(state->status, &writer);
 }
 
 #define SHOWN_SECONDS 240u
@@ -549,7 +548,7 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 	if (items[item].status_line != 0) {
 		enum bc_status_line_id line = items[item].status_line - 1;
 		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
-			draw_label(page, y, bc_status_label(line));
+			draw_label(page, y, bc_status_rows[line].label);
 		draw_status(page->grid, page->label, y, line, page->state, page->now);
 	} else if (items[item].label != NULL) {
 		draw_label(page, y, items[item].label);

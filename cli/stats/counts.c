@@ -213,24 +213,25 @@ int bc_entry_counts_add(struct bc_entry_counts *c, const struct bc_entry *entry)
 	return 0;
 }
 
+static void for_each_counter(
+	struct bc_entry_counts *c, void (*call)(struct bc_string_counter *names))
+{
+	call(&c->sets);
+	call(&c->mnemonics);
+	call(&c->macros);
+	call(&c->micros);
+	call(&c->registers);
+	call(&c->tags);
+}
+
 void bc_entry_counts_sort(struct bc_entry_counts *c)
 {
-	bc_string_counter_sort(&c->sets);
-	bc_string_counter_sort(&c->mnemonics);
-	bc_string_counter_sort(&c->macros);
-	bc_string_counter_sort(&c->micros);
-	bc_string_counter_sort(&c->registers);
-	bc_string_counter_sort(&c->tags);
+	for_each_counter(c, bc_string_counter_sort);
 }
 
 void bc_entry_counts_free(struct bc_entry_counts *c)
 {
-	bc_string_counter_free(&c->sets);
-	bc_string_counter_free(&c->mnemonics);
-	bc_string_counter_free(&c->macros);
-	bc_string_counter_free(&c->micros);
-	bc_string_counter_free(&c->registers);
-	bc_string_counter_free(&c->tags);
+	for_each_counter(c, bc_string_counter_free);
 }
 
 /* ---- tally */

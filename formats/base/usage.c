@@ -335,11 +335,7 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 
 void bc_usage_print_options(FILE *out, const struct bc_usage_option *options)
 {
-	size_t indent = help_column(options, 14);
-
-	for (; !is_end(options); options++)
-		print_option(out, options, indent);
-	print_option(out, &help_option, indent);
+	print_all_options(out, &(struct bc_usage){.options = options});
 }
 
 /* ---- --options */

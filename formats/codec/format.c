@@ -258,8 +258,7 @@ static bc_traits missing_traits(const struct bc_entry_converter *c, const struct
 	return traits & ~held;
 }
 
-/* A reference without a size for a target that requires one. A line in the target's own format
- * passes. */
+/* A reference without a size for a target that requires one. A line of its own format passes. */
 static bool lacks_size(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
 	return c->needed_traits != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&
@@ -275,24 +274,17 @@ static size_t reduce_reference(
 	int plain = bc_ref_type_plain(entry->type);
 	size_t n = 1;
 
-	if ((lost & BC_TRAIT_REFERENCE) != 0) {
-		count_loss(c, c->left_out, entry, BC_TRAIT_REFERENCE);
-		return 0;
-	}
+	uint32_t why = lost & BC_TRAIT_REFERENCE; /* it is left out */
 	/* A type that is only a letter, or one that cannot be reduced. */
-	if (entry->type == BC_REF_LETTER && (lost & BC_TRAIT_LETTER) != 0) {
-		count_loss(c, c->left_out, entry, BC_TRAIT_LETTER);
+	if (why == 0 && entry->type == BC_REF_LETTER)
+		why = lost & BC_TRAIT_LETTER;
+	if (why == 0 && types != 0 && (plain < 0 || plain == entry->type))
+		why = types;
+	if (why == 0 && lacks_size(c, entry))
+		why = BC_TRAIT_SIZE;
+	count_loss(c, why != 0 ? c->left_out : c->trait_losses, entry, why != 0 ? why : lost);
+	if (why != 0)
 		return 0;
-	}
-	if (types != 0 && (plain < 0 || plain == entry->type)) {
-		count_loss(c, c->left_out, entry, types);
-		return 0;
-	}
-	if (lacks_size(c, entry)) {
-		count_loss(c, c->left_out, entry, BC_TRAIT_SIZE);
-		return 0;
-	}
-	count_loss(c, c->trait_losses, entry, lost);
 	out[0] = *entry;
 	if (types != 0) {
 		out[0].type = (uint16_t)plain;
