@@ -6,8 +6,6 @@
  * only what could not be put into the body is refused here. */
 #include "cli/term/commands.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -29,19 +29,17 @@
 #include "cli/term/output.h"
 #include "formats/base/clock.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-
 /* Timeout of calls while the screen is open. Keys are not handled during a call. */
 #define CALL_MS 2000
 
 /* The daemon sends a status every second. After this long without one it counts as unreachable. */
-#define SILENCE_NS (3 * SECOND_NS)
+#define SILENCE_NS (3 * BC_NS_PER_S)
 
 /* After this long without a status, the stream is opened again. */
-#define STALE_NS (10 * SECOND_NS)
+#define STALE_NS (10 * BC_NS_PER_S)
 
 /* If a status comes this much too early, it is on time. */
-#define EARLY_NS (SECOND_NS / 2)
+#define EARLY_NS (BC_NS_PER_S / 2)
 
 enum {
 	OPTION_ONCE = BC_CLIENT_OPT_MORE,
@@ -117,7 +115,7 @@ static void request_history(struct top *top)
 {
 	struct bc_response response;
 
-	if (bc_top_state_second(top->state, top->state->status_ns / SECOND_NS - 1) != NULL)
+	if (bc_top_state_second(top->state, top->state->status_ns / BC_NS_PER_S - 1) != NULL)
 		return;
 	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/history", NULL, &response);
 	struct bc_top_now at = top_now();
@@ -190,7 +188,7 @@ static void poll_daemon(struct top *top)
 	uint64_t at = top_now().ns;
 	bool is_over = bc_client_is_over(top->client);
 
-	if (at - top->request_ns < SECOND_NS)
+	if (at - top->request_ns < BC_NS_PER_S)
 		return;
 	if (is_over && top->is_polling) {
 		top->request_ns = at;
@@ -299,7 +297,7 @@ static void run_screen(struct top *top)
 		}
 		/* While the daemon is unreachable, the time since its last status is shown. */
 		uint64_t age_ns = top_now().ns - drawn_ns;
-		bool is_old = top->state->is_unreachable && age_ns >= SECOND_NS;
+		bool is_old = top->state->is_unreachable && age_ns >= BC_NS_PER_S;
 		if ((top->has_new_status || is_old) && !top->view.is_paused &&
 			age_ns + EARLY_NS >= top->delay_ns)
 			top->is_dirty = true;
@@ -432,7 +430,7 @@ static enum bc_exit open_top(struct top *top, const char *socket, bool is_once)
 enum bc_exit bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_options o;
-	struct top top = {.console = console, .delay_ns = SECOND_NS};
+	struct top top = {.console = console, .delay_ns = BC_NS_PER_S};
 	const char *socket = NULL;
 	struct bc_name_map *names = NULL;
 	enum bc_exit code = BC_EXIT_OK;
@@ -450,8 +448,8 @@ enum bc_exit bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 			socket = optarg;
 		else if (letter == OPTION_ONCE)
 			is_once = true;
-		else if (letter == 'd' && !bc_option_time(console, "--delay", SECOND_NS,
-						  86400 * SECOND_NS, &top.delay_ns))
+		else if (letter == 'd' && !bc_option_time(console, "--delay", BC_NS_PER_S,
+						  86400 * BC_NS_PER_S, &top.delay_ns))
 			code = BC_EXIT_USAGE;
 		is_finished = letter == '?' || code != BC_EXIT_OK;
 	}

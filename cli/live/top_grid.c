@@ -5,8 +5,7 @@
  * by blanking the other half of a wide character that it overwrites. Clipping happens only here:
  * the callers may write anywhere.
  *
- * The screen hands the grid to curses in runs of one style, and curses sends the terminal only what
- * has changed. */
+ * The screen hands the grid to curses in runs of one style, and curses sends only changes. */
 #include "cli/live/top_grid.h"
 
 #include <errno.h>

@@ -72,8 +72,7 @@ void bc_top_grid_restyle(struct bc_top_grid *grid, enum bc_top_style style);
 /* Writes a line as a string without trailing spaces. Returns its length. */
 size_t bc_top_grid_line(const struct bc_top_grid *grid, unsigned y, char out[BC_TOP_LINE_BYTES]);
 
-/* ---- The terminal, with curses. Only changes are sent to it. A process can have one screen at a
- * time. */
+/* ---- The terminal, with curses. Only changes are sent to it. A process can have one screen. */
 
 /* Results of bc_top_screen_key() other than characters. */
 #define BC_TOP_KEY_NONE   (-1)
@@ -97,8 +96,7 @@ void bc_top_screen_resize(struct bc_top_screen *screen);
 /* Shows a grid. */
 void bc_top_screen_show(struct bc_top_screen *screen, const struct bc_top_grid *grid);
 
-/* Sends everything with the next grid, not only changes: another program may have written to the
- * terminal. */
+/* Sends everything with the next grid, not only changes: another program may have written there. */
 void bc_top_screen_redraw(struct bc_top_screen *screen);
 
 /* Returns the next key without waiting. */

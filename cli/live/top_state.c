@@ -14,9 +14,8 @@
 
 #include "cli/live/status.h"
 #include "cli/term/json_path.h"
+#include "formats/base/clock.h"
 #include "formats/bus/record.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 /* A status arrives about once per second. If it comes at most this much later than the previous
  * one, the seconds in between get its values. */
@@ -78,8 +77,8 @@ bool bc_top_state_add_status(struct bc_top_state *state, json_t *s, const struct
 	}
 	if (lost != 0)
 		state->lost_ns = now->ns;
-	uint64_t second = now->ns / SECOND_NS;
-	uint64_t before = state->status_ns / SECOND_NS;
+	uint64_t second = now->ns / BC_NS_PER_S;
+	uint64_t before = state->status_ns / BC_NS_PER_S;
 	if (last != NULL && !state->is_unreachable && second > before &&
 		second - before <= JITTER_MAX_S)
 		while (++before < second)
@@ -105,7 +104,7 @@ void bc_top_state_add_history(
 	const json_t *intervals = bc_json_path(history, "seconds");
 	size_t n = json_array_size(bc_json_path(intervals, figures[0].name));
 	double chunks = fmax(1, (double)bc_json_path_count(state->status, "buffer.chunks"));
-	uint64_t second = now->ns / SECOND_NS;
+	uint64_t second = now->ns / BC_NS_PER_S;
 
 	for (unsigned age = 1; age < BC_TOP_SECONDS && n-- != 0 && second-- != 0; age++) {
 		struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
@@ -121,8 +120,8 @@ void bc_top_state_add_history(
 		at->values[BC_TOP_RECORDS] /= BC_RECORD_BYTES;
 		at->values[BC_TOP_BUFFER] /= chunks;
 		if (at->is_known && at->values[BC_TOP_LOST] > 0 &&
-			state->lost_ns < second * SECOND_NS)
-			state->lost_ns = second * SECOND_NS;
+			state->lost_ns < second * BC_NS_PER_S)
+			state->lost_ns = second * BC_NS_PER_S;
 	}
 }
 
@@ -185,7 +184,8 @@ const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *sta
 		const struct bc_top_mix *mix =
 			&state->mixes[(state->latest_mix + i) % (BC_TOP_MIX_PERIOD + 1)];
 		if (mix->json != NULL && latest->at_ns > mix->at_ns &&
-			latest->at_ns - mix->at_ns <= BC_TOP_MIX_PERIOD * SECOND_NS + SECOND_NS / 2)
+			latest->at_ns - mix->at_ns <=
+				BC_TOP_MIX_PERIOD * BC_NS_PER_S + BC_NS_PER_S / 2)
 			return mix;
 	}
 	return NULL;

@@ -5,7 +5,6 @@
 #ifndef BC_CLI_STATS_COUNTS_H
 #define BC_CLI_STATS_COUNTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -132,8 +131,7 @@ struct bc_tally {
 	uint32_t pending;
 };
 
-/* Counts BYU records (formats/bus/record.h). An empty tally is all zero; it is too large for a
- * stack. */
+/* Counts BYU records (formats/bus/record.h). An empty tally is all zero; too large for a stack. */
 void bc_tally_records(struct bc_tally *tally, const uint8_t *records, size_t n);
 
 /* Counts an entry that is a reference. */

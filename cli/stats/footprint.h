@@ -59,8 +59,7 @@ struct bc_line_table {
 	uint64_t touched[BC_TOUCH_ALL + 1];
 };
 
-/* The number of blocks touched in at least one of these ways. table->count is the number of all
- * blocks. */
+/* The number of blocks touched in at least one of these ways. table->count: in any way. */
 uint64_t bc_line_table_count(const struct bc_line_table *table, unsigned touch);
 
 /* Maximum number of lines counted for one reference. More set `is_cut`. */

@@ -83,8 +83,7 @@ void bc_interval_stats_tick(struct bc_interval_stats *stats, uint64_t tick);
 void bc_interval_stats_records(
 	struct bc_interval_stats *stats, const uint8_t *records, size_t n, uint64_t tick);
 
-/* Adds n references of which only the first and last tick are used. Intervals and windows are not
- * counted. */
+/* Adds n references by their first and last tick only: intervals and windows are not counted. */
 void bc_interval_stats_skip(
 	struct bc_interval_stats *stats, uint64_t first_tick, uint64_t last_tick, uint64_t n);
 
@@ -139,8 +138,7 @@ struct bc_drift {
 	struct bc_drift_clock longest; /* of the previous clocks */
 };
 
-/* Adds a pair. Pairs must be added in the order of the trace. Does nothing if clock_hz is 0
- * (unknown). */
+/* Adds a pair, in the order of the trace. Does nothing if clock_hz is 0 (unknown). */
 void bc_drift_add(struct bc_drift *drift, uint64_t recording_tag, uint32_t epoch, uint64_t clock_hz,
 	uint64_t tick, int64_t wall_ns);
 

@@ -45,11 +45,9 @@ struct bc_stats {
 	uint64_t source_hz;           /* the trace's clock rate; 0: unknown */
 	uint64_t tag;                 /* recording tag of the previous chunk */
 	uint32_t epoch;               /* of the previous chunk or entry */
-	uint64_t next_record;         /* expected first record of the next chunk */
 };
 
-/* Returns the number of entries read: records, samples or lines, but not gaps, marks and the
- * like. */
+/* Returns the number of entries read: records, samples or lines, but not gaps and marks. */
 uint64_t bc_stats_entries(const struct bc_stats *stats);
 
 /* Returns the ticks per second, or 0 if unknown. */

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/trace.h"
 #include "cli/term/text.h"
 #include "formats/base/grow.h"
 #include "formats/base/utf8.h"

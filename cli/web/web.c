@@ -69,8 +69,7 @@ struct web {
 	struct bc_web_feed *feed;
 };
 
-/* Checks that the directories can be listed. Without the daemon's directory, only the live view is
- * shown. */
+/* Checks that the directories can be listed. Without the daemon's, only the live view is shown. */
 static enum bc_exit check_dirs(struct web *w)
 {
 	for (int i = 0; i < w->operands.count; i++) {

@@ -14,7 +14,6 @@
 
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
-#include "formats/bus/page_counts.h"
 
 /* Bytes of a search's text that are kept for its last line. */
 #define END_BYTES 256u

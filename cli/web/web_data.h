@@ -7,7 +7,6 @@
 #define BC_CLI_WEB_WEB_DATA_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/io/client.h"

@@ -25,20 +25,18 @@
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-
 /* How often the thread checks if a page is still watching. */
 #define WAIT_MS 250
 
 /* The daemon sends a status every second. After this long without one, connect again. */
-#define SILENCE_NS (5 * SECOND_NS)
+#define SILENCE_NS (5 * BC_NS_PER_S)
 
 /* The time between attempts to connect, which doubles. */
-#define RETRY_MIN_NS (SECOND_NS / 4)
-#define RETRY_MAX_NS (4 * SECOND_NS)
+#define RETRY_MIN_NS (BC_NS_PER_S / 4)
+#define RETRY_MAX_NS (4 * BC_NS_PER_S)
 
 /* How long a page waits for the first attempt, and the feed for a response of the daemon. */
-#define FIRST_NS (2 * SECOND_NS)
+#define FIRST_NS (2 * BC_NS_PER_S)
 #define CALL_MS  2000
 
 enum feed_state {
@@ -75,8 +73,8 @@ struct bc_web_feed {
 /* Needs the lock. */
 static void wait_until(struct bc_web_feed *f, uint64_t until_ns)
 {
-	struct timespec until = {
-		.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
+	struct timespec until = {.tv_sec = (time_t)(until_ns / BC_NS_PER_S),
+		.tv_nsec = (long)(until_ns % BC_NS_PER_S)};
 
 	pthread_cond_timedwait(&f->changed, &f->lock, &until);
 }
@@ -227,8 +225,7 @@ static void report_disconnect(struct bc_web_feed *f, enum bc_exit code)
 	disconnect(f, error);
 }
 
-/* Reads events until the connection is lost or no page is watching. Returns true if a status
- * arrived. */
+/* Reads events until the connection is lost or no page is watching. True: a status arrived. */
 static bool read_events(struct bc_web_feed *f)
 {
 	enum bc_exit code = bc_client_stream(f->client, "/v1/events", on_line, f);

@@ -129,8 +129,7 @@ static bool is_token(const struct bc_web_guard *guard, const char *text)
 }
 
 /* True for the page itself, and for a user who follows the link, from anywhere: a site that opens
- * another one's page in a tab can't read it. Old browsers and other clients do not send these
- * headers. */
+ * another one's page in a tab can't read it. Old browsers and other clients lack these headers. */
 static bool is_same_site(const char *fetch_site, const char *fetch_dest)
 {
 	return fetch_site == NULL || strcmp(fetch_site, "same-origin") == 0 ||

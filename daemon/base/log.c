@@ -271,7 +271,7 @@ static int write_line(char *line, size_t bytes)
 	return bc_write_out(STDERR_FILENO, line, bytes);
 }
 
-/* Writes the next line, or how many are missing before it. Returns false if there is none. */
+/* Writes the next line, or how many are missing before it. Returns false if there is nothing. */
 static bool write_next(void)
 {
 	char line[ENTRY_BYTES] = "";

@@ -2,8 +2,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "formats/base/clock.h"
 #include "formats/base/text.h"

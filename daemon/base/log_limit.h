@@ -65,7 +65,7 @@ uint64_t bc_log_limit_due(struct bc_log_limit *limit, uint64_t now_ns, double *s
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same for a string. `kind`, a constant whose address is compared, identifies its limit. */
+/* The same for a string. `kind` identifies its limit; only its address is compared. */
 void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text);
 

@@ -1,6 +1,5 @@
 #include "daemon/base/permissions.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/text.h"

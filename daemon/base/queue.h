@@ -20,7 +20,7 @@ struct bc_queue {
 	bool is_woken;
 };
 
-/* Returns 0 or -ENOMEM. Callers never push more than `capacity` items: there are only that many. */
+/* Returns 0 or -ENOMEM. Callers must never push more than `capacity` items. */
 int bc_queue_init(struct bc_queue *queue, unsigned capacity) BC_MUST_CHECK;
 void bc_queue_destroy(struct bc_queue *queue);
 

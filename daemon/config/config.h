@@ -1,11 +1,9 @@
 /* The configuration: defaults, then /etc/buscapd/buscapd.conf (or -c FILE), then the files
- * conf.d/(anything).conf next to it, then the command line. docs/configuration.md describes every
- * key. */
+ * conf.d/(anything).conf next to it, then the command line. docs/configuration.md has every key. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_H
 #define BC_DAEMON_CONFIG_CONFIG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "capture/usb/usb_source.h"
@@ -15,7 +13,6 @@
 #include "daemon/config/source_spec.h"
 #include "daemon/ingest/record_filter.h"
 #include "daemon/ingest/trigger.h"
-#include "formats/base/must_check.h"
 #include "formats/base/tcp_address.h"
 #include "formats/base/user_paths.h"
 #include "formats/bus/sample.h"

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "daemon/config/config_types.h"
+#include "formats/base/clock.h"
 #include "formats/base/suggest.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
 #define CONNECTIONS_MAX 4096u
 #define MS_NS           UINT64_C(1000000)
-#define S_NS            UINT64_C(1000000000)
 
 /* Types of single keys */
 
@@ -306,7 +306,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"usb.transfer_timeout", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
 		"Deliver a transfer that is not full after this time, at most 1h. 0: only when it "
 		"is full.",
-		&bc_type_time, FIELD(usb.timeout_ms), .max = 3600 * S_NS, .unit = MS_NS},
+		&bc_type_time, FIELD(usb.timeout_ms), .max = 3600 * BC_NS_PER_S, .unit = MS_NS},
 	{"usb.clock_hz", "N", "number", "0", NULL, BC_RELOAD_RESTART,
 		"Bus clock of a board that does not report it, in ticks per second. 0: unknown.",
 		&bc_type_number, FIELD(usb.clock_hz), .max = UINT64_C(1000000000000)},

@@ -6,7 +6,6 @@
 #define BC_DAEMON_CONFIG_CONFIG_LOAD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "daemon/config/config.h"
 #include "formats/base/must_check.h"

@@ -2,7 +2,6 @@
  * number, size or time has its limits and its unit in its row; its field has 1, 4 or 8 bytes. */
 #include "daemon/config/config_types.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "formats/base/text.h"

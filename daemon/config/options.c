@@ -320,8 +320,7 @@ static void report_override(const struct bc_daemon_options *o, unsigned i,
 		o->overrides[i].value, bc_config_reason(err, o->overrides[i].value));
 }
 
-/* Makes a path absolute, because clients may run in another directory. Keeps it as it is if that is
- * not possible. */
+/* Makes a path absolute, because clients may run in another directory. Keeps it if that fails. */
 static void make_absolute(char *dir, size_t size)
 {
 	char path[2 * PATH_MAX];

@@ -3,7 +3,6 @@
 #define BC_DAEMON_CONFIG_OPTIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "daemon/config/config.h"
 #include "formats/base/must_check.h"

@@ -23,8 +23,7 @@ struct bc_source_spec {
 	char usb[1024]; /* usb: its settings, checked, for bc_usb_settings_read() */
 };
 
-/* The settings of `sim`; their fields are in struct bc_source_spec. Ends with a row without a
- * name. */
+/* The settings of `sim`; their fields are in struct bc_source_spec. The last row has no name. */
 extern const struct bc_config_key bc_sim_settings[];
 
 /* Parses a specification. On failure returns false with a message in `err`. */

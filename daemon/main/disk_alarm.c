@@ -3,7 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define S_NS       UINT64_C(1000000000)
+#include "formats/base/clock.h"
+
 #define GOOD_POLLS 60u
 
 static void warn(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s)
@@ -22,7 +23,7 @@ static void warn(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s)
 bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
 	bool has_no_inodes, uint64_t limit_ns, uint64_t now_ns)
 {
-	uint64_t limit_s = limit_ns / S_NS;
+	uint64_t limit_s = limit_ns / BC_NS_PER_S;
 	bool was_low = alarm->is_low;
 	bool lacked_inodes = alarm->lacks_inodes;
 

@@ -63,7 +63,7 @@ struct bc_hook {
 	struct hook_item *running;
 	char *running_command; /* of the latest run; `command` may have changed since */
 
-	/* The process of the run. Until it is started, the job on the pool has the first four. */
+	/* The process of the run. While it starts, the job on the pool has the first four. */
 	char **environment;
 	pid_t pid;
 	int start_error; /* 0 or a negative errno */
@@ -175,7 +175,7 @@ static void on_process_ended(struct bc_hook *h)
 
 /* The process */
 
-/* A new session is also a process group. Resets the daemon's signal mask and ignored signals. */
+/* A new session is also a new process group. Resets signal mask and ignored signals. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
 	sigset_t none;
@@ -192,7 +192,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
-/* The daemon's standard output carries its status (--once): the command writes to its error. */
+/* The daemon's standard output carries its status (--once), so the command gets standard error. */
 static int set_files(posix_spawn_file_actions_t *files)
 {
 	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

@@ -23,7 +23,6 @@
 #ifndef BC_DAEMON_MAIN_HOOK_H
 #define BC_DAEMON_MAIN_HOOK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 

@@ -1,8 +1,7 @@
 /* buscapd's main(): the options that print something and exit, or the daemon.
  *
  * First it makes sure that descriptors 0 to 2 are open: the next file to be opened would otherwise
- * get one of these numbers, and log lines would be written into it. The log runs from then until
- * the end. */
+ * get one of these numbers, and log lines would be written into it. The log runs from then on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#define BC_NS_PER_S UINT64_C(1000000000)
+
 static inline uint64_t bc_read_clock_ns(clockid_t clock)
 {
 	struct timespec now;

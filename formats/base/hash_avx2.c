@@ -1,7 +1,6 @@
 #include "formats/base/hash.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* xxhash.h inlined and compiled for AVX2, while the rest of the program is compiled for any x86-64.
  * Not with clang: its target pragma does not define __AVX2__, which xxhash.h checks. */

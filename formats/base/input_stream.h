@@ -24,8 +24,8 @@ struct bc_input_stream {
 	 * bc_input_stream_read(). NULL: read fd. */
 	ssize_t (*read)(void *context, void *out, size_t size);
 	void *context;
-	/* Called after each read of fd that returned data, and by bc_input_stream_poll(). May be
-	 * NULL. */
+	/* Called after each read of fd that returned data, and by bc_input_stream_poll(). Or NULL.
+	 */
 	const struct bc_progress_cb *progress;
 };
 

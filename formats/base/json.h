@@ -27,8 +27,7 @@ json_t *bc_json_text(const char *text) BC_MUST_CHECK;
 /* A string, or JSON's null if `text` is empty. Otherwise like bc_json_text(). */
 json_t *bc_json_text_or_null(const char *text) BC_MUST_CHECK;
 
-/* A time as in formats/base/text.h, with nanoseconds or in whole seconds. Returns NULL if out of
- * memory. */
+/* A time as in formats/base/text.h, with nanoseconds or in whole seconds. NULL if out of memory. */
 json_t *bc_json_time(int64_t ns) BC_MUST_CHECK;
 json_t *bc_json_time_seconds(int64_t ns) BC_MUST_CHECK;
 

@@ -5,6 +5,7 @@
  * is multiplied by its unit. A count or size that isn't whole then is an error; a time is rounded
  * to nanoseconds. */
 #include "formats/base/quantity.h"
+#include "formats/base/clock.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,8 +13,6 @@
 #include <string.h>
 
 #include "formats/base/text.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 struct unit {
 	const char *name;
@@ -34,9 +33,9 @@ static const struct unit sizes[] = {{"", 1}, {"B", 1}, {"KB", KILO}, {"K", KILO}
 	{"KiB", KIBI}, {"kiB", KIBI}, {"MiB", KIBI *KIBI}, {"GiB", KIBI *KIBI *KIBI},
 	{"TiB", KIBI *KIBI *KIBI *KIBI}, {0}};
 
-static const struct unit times[] = {{"", NS_PER_S}, {"ns", 1}, {"us", 1000}, {"ms", 1000000},
-	{"s", NS_PER_S}, {"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
-	{"d", 86400 * NS_PER_S}, {0}};
+static const struct unit times[] = {{"", BC_NS_PER_S}, {"ns", 1}, {"us", 1000}, {"ms", 1000000},
+	{"s", BC_NS_PER_S}, {"min", 60 * BC_NS_PER_S}, {"m", 60 * BC_NS_PER_S},
+	{"h", 3600 * BC_NS_PER_S}, {"d", 86400 * BC_NS_PER_S}, {0}};
 
 static const struct {
 	const struct unit *units;

@@ -31,8 +31,7 @@ enum bc_quantity {
 bool bc_quantity_read(uint64_t *value, enum bc_quantity quantity, const char *text, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
-/* Writes a text that is read as this value, in the largest unit of which it is a multiple: "64MiB",
- * "1500ms". */
+/* Writes a text that is read as this value, in the largest unit that divides it: "1500ms". */
 #define BC_QUANTITY_TEXT_MAX 40
 void bc_quantity_write(char out[BC_QUANTITY_TEXT_MAX], enum bc_quantity quantity, uint64_t value);
 

@@ -1,7 +1,6 @@
 #include "formats/base/suggest.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 /* At most this many edits make a typing error. */

@@ -39,8 +39,7 @@ int bc_tcp_address_listen(union bc_tcp_address *address) BC_MUST_CHECK;
 /* Maximum size of the text of an address, with the terminating zero. */
 #define BC_TCP_ADDRESS_TEXT 64
 
-/* Writes the address for a link, "127.0.0.1:8080"; the loopback address if it listens on all
- * interfaces. */
+/* Writes the address for a link, "127.0.0.1:8080"; the loopback address if it listens on all. */
 void bc_tcp_address_write(char out[BC_TCP_ADDRESS_TEXT], const union bc_tcp_address *address);
 
 #endif

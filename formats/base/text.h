@@ -36,15 +36,13 @@ bool bc_fail(char *err, size_t errlen, const char *format, ...)
 
 /* ---- numbers */
 
-/* Reads a decimal integer, which is all of the text. Returns false if it is not one, or does not
- * fit. */
+/* Reads a decimal integer, which is all of the text. False if it is not one, or does not fit. */
 bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
 
 /* Reads one at the start of a text, and sets *rest to what follows it. */
 bool bc_number_read_start(uint64_t *value, const char *text, const char **rest) BC_MUST_CHECK;
 
-/* Reads "100-199", "100-", "-199" or "100". Returns false for other text. *last may be less than
- * *first. */
+/* Reads "100-199", "100-", "-199" or "100". False for other text. *last may be below *first. */
 bool bc_number_read_range(uint64_t *first, uint64_t *last, const char *text) BC_MUST_CHECK;
 
 /* Reads hexadecimal digits, with an optional "0x". Returns the position after them; NULL if there

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the UTF-8 sequence at `at`, of which `left` bytes may be read; 0 if it is invalid
- * or truncated. */
+/* The length of the UTF-8 sequence at `at`, of which `left` bytes may be read; 0: invalid or cut.
+ */
 uint32_t bc_utf8_bytes(const uint8_t *at, size_t left);
 
 /* The code point of a valid sequence of `bytes` bytes. */
@@ -21,8 +21,7 @@ bool bc_utf8_is_unsafe(uint32_t code);
 /* True if the whole text is valid. */
 bool bc_utf8_is_valid(const char *text, size_t bytes);
 
-/* The length of the longest prefix of `text` that has at most `max` bytes and ends between two
- * characters. */
+/* The length of the longest prefix of `text` of at most `max` bytes that cuts no character. */
 size_t bc_utf8_fit(const char *text, size_t max);
 
 /* Returns a valid copy, which the caller frees. Each invalid byte becomes the character with that

@@ -25,7 +25,6 @@
 #include <stdio.h>
 
 #include "formats/base/bytes.h"
-#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/trace/printer.h"

@@ -7,7 +7,6 @@
 #ifndef BC_FORMATS_CODEC_COLUMNS_H
 #define BC_FORMATS_CODEC_COLUMNS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/fast_text.h"

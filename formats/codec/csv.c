@@ -13,8 +13,7 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
-/* Columns that the fast path for references can print (all formats except Tarmac): common ones and
- * rare ones. */
+/* Columns that the fast path for references can print (not Tarmac's): common and rare ones. */
 #define COMMON_COLUMNS                                                                         \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
 		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TIME) |                       \

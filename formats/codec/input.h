@@ -26,8 +26,7 @@
  * marks. Each of them is checked against the bytes, and the user must name the format unless
  * exactly one fits. The detection never guesses.
  *
- * The LZ4 frames of a segment belong to its format: its compression is what is around it, usually
- * none. */
+ * The LZ4 frames of a segment belong to its format: its compression is what is around it. */
 
 /* Bytes from the start of a file that bc_probe() needs at most: a whole zstd block, at any
  * compression ratio. Of uncompressed files, a quarter of this is examined. */

@@ -13,8 +13,7 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
-/* Traits that the fast path for references can print (all formats except Tarmac): common ones and
- * rare ones. */
+/* Traits that the fast path for references can print (not Tarmac's): common and rare ones. */
 #define COMMON_TRAITS (BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
 #define RARE_TRAITS   (BC_TRAIT_LETTER | BC_TRAIT_SPACE | BC_TRAIT_SAMPLE)
 

@@ -11,8 +11,6 @@
 #include "formats/codec/codecs.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/bus/page_counts.h"

@@ -756,8 +756,7 @@ static bool has_long_line(const struct bc_reader *r, const struct block_state *b
 	       memchr(b->bytes + b->start, '\n', BC_LINE_MAX) == NULL;
 }
 
-/* Skips the buffered part of a line that is too long. Returns true if the line is to be
- * reported. */
+/* Skips the buffered part of a line that is too long. Returns whether to report the line. */
 static bool skip_long_line(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
 	bool is_new = !b->is_long;
@@ -802,8 +801,7 @@ static bool finish_blocks(struct bc_reader *r, struct block_state *b, struct bc_
 }
 
 /* Sets `whole` to the end of the last whole line, or to the start of the first line that is too
- * long. It searches backwards for a newline in steps of BC_LINE_MAX, so it does not have to look at
- * every line. */
+ * long. It searches backwards for a newline in steps of BC_LINE_MAX, so few lines are looked at. */
 static void find_whole(const struct bc_reader *r, struct block_state *b)
 {
 	size_t record = r->info->parser->record_bytes;

@@ -128,8 +128,7 @@ static enum bc_tarmac_result parse_data(
 
 	if (parse_lanes(line, at, a))
 		return BC_TARMAC_PARSED;
-	/* A part shorter than eight bytes is at the highest address, whose digits come first in a
-	 * number. */
+	/* A part shorter than eight bytes is at the highest address, whose digits come first. */
 	while (left != 0) {
 		struct part *part = &parts[count++];
 		uint32_t odd = left % 8 != 0 && (left < 8 || !a->is_memory_order) ? left % 8 : 8;

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/clock.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
 #define BC_PS_PER_S UINT64_C(1000000000000)
-#define BC_NS_PER_S UINT64_C(1000000000)
 
 struct bc_timeline {
 	uint64_t now; /* time of the latest entry */

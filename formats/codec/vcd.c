@@ -250,8 +250,7 @@ static char *write_signals(struct vcd *vcd, char *out, unsigned v, uint64_t numb
 	return out;
 }
 
-/* Returns the end of the output, or NULL with p->err set if a number needs more bits than there are
- * signals. */
+/* Returns the end of the output, or NULL with p->err set if a number has more bits than signals. */
 static char *write_all_signals(
 	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
 {

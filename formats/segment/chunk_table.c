@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,8 +174,7 @@ static int add_next(
 
 /* Goes from one chunk header to the next, as in a segment that is being written. Returns 0;
  * -ENODATA if it must be read from *offset on, because it is torn there, and another segment may
- * follow; -EBADMSG if it must be read from *offset 0 on, without these rows; or another negative
- * errno. */
+ * follow; -EBADMSG if it must be read from *offset 0 on, without these rows; or another errno. */
 static int load_by_headers(
 	struct bc_chunk_table *t, const struct bc_chunk_table_io *io, uint64_t *offset)
 {

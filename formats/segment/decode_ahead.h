@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
 struct bc_decode_ahead;

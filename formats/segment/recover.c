@@ -16,7 +16,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,6 @@
 #include <unistd.h>
 
 #include "formats/base/grow.h"
-#include "formats/base/json.h"
 #include "formats/bus/tick_time.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
@@ -475,8 +473,7 @@ static void find_gaps(struct recovery *r, struct added *added)
 	r->has_added = r->has_added || added->count != 0;
 	if (!r->has_added)
 		return;
-	/* The chunk's totals lack the gaps that are added, but have those of chunks that are
-	 * missing. */
+	/* The chunk's totals lack the gaps that are added, but have those of missing chunks. */
 	bc_totals_add(&known, r->chunk);
 	for (unsigned i = 0; i < added->count; i++)
 		known.inexact += !added->gaps[i].exact;

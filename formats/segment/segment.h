@@ -114,8 +114,7 @@ size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level
  * chunks before the writer knows where they go. */
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number);
 
-/* Writes only the header, with all fields of info (including the lengths) unchanged. Returns its
- * length. */
+/* Writes only the header, with all fields of info and lengths unchanged. Returns its length. */
 size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk);
 
 /* The length of the chunk header whose first 8 bytes are at `in`, or 0 if it is not one. */

@@ -190,8 +190,7 @@ static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
 }
 
 /* True if this can be a JSON object without line breaks. JSON escapes control characters, and each
- * magic has one, so no other frame starts in such a text: a search for frames examines every byte
- * once. */
+ * magic has one, so no other frame starts in such a text: a search for frames takes one pass. */
 static bool is_line(const uint8_t *text, size_t bytes)
 {
 	if (bytes == 0 || text[0] != '{')

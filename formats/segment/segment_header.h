@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/base/json.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/sample.h"
@@ -122,8 +121,7 @@ struct bc_chunk_info bc_segment_header_chunk(const struct bc_segment_header *hea
 /* ---- the end of a recording
  *
  * How a recording ended: the text of its BC_EVENT_END, the last event of its last chunk. A clean
- * end has one; after a kill or a power cut, recovery adds it. docs/segment-format.md has the
- * members. */
+ * end has one; after a kill or a power cut, recovery adds it. docs/segment-format.md has all. */
 
 struct bc_recording_end {
 	char reason[16];  /* "request", ...; "crash" and "power" are recovery's */

@@ -4,7 +4,6 @@
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 #define BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/must_check.h"

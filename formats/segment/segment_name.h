@@ -13,7 +13,6 @@
 #define BC_FORMATS_SEGMENT_SEGMENT_NAME_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* True if a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as metadata keys and labels

@@ -10,7 +10,6 @@
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_WRITER_H
 #define BC_FORMATS_SEGMENT_SEGMENT_WRITER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/atomic_file.h"

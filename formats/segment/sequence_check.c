@@ -111,8 +111,7 @@ static void start_recording(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->is_start_unknown = false;
 }
 
-/* Adds a segment that is here, with its first record. Segments between it and the previous one are
- * a hole. */
+/* Adds a segment that is here, with its first record. Segments missing before it are a hole. */
 static void note_segment(struct bc_sequence_check *c, uint32_t segment, uint64_t first)
 {
 	if (c->has_segment && segment <= c->latest_segment)

@@ -4,6 +4,7 @@
 
 #include "capture/usb/board.h"
 #include "daemon/api/metrics.h"
+#include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 
