@@ -89,20 +89,12 @@ static bool check_line(struct loading *loading, const char *line)
 	return end != NULL;
 }
 
-static void skip_rest_of_line(FILE *file)
-{
-	int byte;
-
-	do
-		byte = getc(file);
-	while (byte != EOF && byte != '\n');
-}
-
 /* Reads a line for inih; an empty one instead of one with an error. inih would split a line that is
  * too long for its buffer. */
 static char *read_line(char *text, int size, void *context)
 {
 	struct loading *loading = context;
+	int byte = 0;
 	bool has_bom;
 	char err[64];
 
@@ -112,7 +104,8 @@ static char *read_line(char *text, int size, void *context)
 	if (strlen(text) + 1 == (size_t)size && text[size - 2] != '\n') {
 		snprintf(err, sizeof(err), "line too long; the limit is %d characters", size - 2);
 		report(loading, err);
-		skip_rest_of_line(loading->file);
+		while (byte != EOF && byte != '\n')
+			byte = getc(loading->file);
 		text[0] = '\0';
 	} else if (!check_line(loading, text + (has_bom ? 3 : 0))) {
 		text[0] = '\0';

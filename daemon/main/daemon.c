@@ -661,17 +661,11 @@ static void do_nothing(uv_work_t *work)
 	(void)work;
 }
 
-static void on_nothing_done(uv_work_t *work, int status)
-{
-	(void)work;
-	(void)status;
-}
-
 /* Creates them now, while nothing is recorded. */
 static void start_thread_pool(struct bc_daemon *d)
 {
 	signal(SIGABRT, on_no_threads);
-	if (uv_queue_work(&d->loop, &d->first_job, do_nothing, on_nothing_done) != 0)
+	if (uv_queue_work(&d->loop, &d->first_job, do_nothing, NULL) != 0)
 		abort();
 	signal(SIGABRT, SIG_DFL);
 }

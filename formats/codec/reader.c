@@ -901,9 +901,8 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 	b->start = (size_t)(p.at - (const char *)b->bytes);
 	b->number = p.number;
 	batch->count = p.count;
-	if (end != BC_PARSE_BAD)
-		return;
-	skip_malformed(r, b, batch, &p);
+	if (end == BC_PARSE_BAD)
+		skip_malformed(r, b, batch, &p);
 }
 
 static int next_block(struct bc_reader *r, struct bc_batch *batch)

@@ -535,10 +535,7 @@ static const struct foreign *find_foreign(const uint8_t *head, size_t bytes, boo
 
 bool bc_is_elf(const uint8_t *head, size_t bytes)
 {
-	return bytes >= 4 && memcmp(head,
-				     "\x7F"
-				     "ELF",
-				     4) == 0;
+	return bytes >= 4 && memcmp(head, "\177ELF", 4) == 0;
 }
 
 bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,
