@@ -358,7 +358,7 @@ def test_only_the_newest_recording_of_a_directory_in_use_may_be_between_two_segm
     old, *_ = harness.segments(tmp / "old")
     with Daemon("--source", "sim:rate=200k", "-o", out, "-b", "duration:200ms", socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: (daemon.status()["recording"] or {}).get("segment", 0) > 2, "some segments")
+        harness.wait_until(lambda: (daemon.status()["recording"]["segment"] or 0) > 2, "some segments")
         for path in harness.segments(tmp / "old")[:-1]:  # it was killed, and is not recovered
             path.rename(out / path.name)
 
