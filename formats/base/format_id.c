@@ -39,7 +39,9 @@ enum bc_format bc_format_by_path(const char *path)
 
 	if (n >= sizeof(segment) - 1 && strcmp(path + n - (sizeof(segment) - 1), segment) == 0)
 		return BC_FORMAT_SEGMENT;
-	return end != NULL ? bc_format_by_name(end + 1) : BC_FORMAT_UNKNOWN;
+	return end == NULL               ? BC_FORMAT_UNKNOWN
+	       : strcmp(end, ".tr") == 0 ? BC_FORMAT_BYU
+					 : bc_format_by_name(end + 1);
 }
 
 /* Words for formats that have another name. */

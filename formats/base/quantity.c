@@ -31,7 +31,8 @@ static const struct unit sizes[] = {{"", 1}, {"B", 1}, {"KB", KILO}, {"K", KILO}
 	{"kB", KILO}, {"MB", KILO *KILO}, {"M", KILO *KILO}, {"GB", KILO *KILO *KILO},
 	{"G", KILO *KILO *KILO}, {"TB", KILO *KILO *KILO *KILO}, {"T", KILO *KILO *KILO *KILO},
 	{"KiB", KIBI}, {"kiB", KIBI}, {"MiB", KIBI *KIBI}, {"GiB", KIBI *KIBI *KIBI},
-	{"TiB", KIBI *KIBI *KIBI *KIBI}, {0}};
+	{"TiB", KIBI *KIBI *KIBI *KIBI}, {"Ki", KIBI}, {"Mi", KIBI *KIBI}, {"Gi", KIBI *KIBI *KIBI},
+	{"Ti", KIBI *KIBI *KIBI *KIBI}, {0}};
 
 static const struct unit times[] = {{"", BC_NS_PER_S}, {"ns", 1}, {"us", 1000}, {"ms", 1000000},
 	{"s", BC_NS_PER_S}, {"min", 60 * BC_NS_PER_S}, {"m", 60 * BC_NS_PER_S},
@@ -46,8 +47,8 @@ static const struct {
 	[BC_QUANTITY_COUNT] = {counts, UINT64_MAX, "not a decimal number; try 1000000, 1M or 1e6",
 		"K, M, G or T"},
 	[BC_QUANTITY_SIZE] = {sizes, UINT64_MAX, "not a size; try 64M or 1.5GiB",
-		"KB, MB, GB, TB (or K, M, G, T) or KiB, MiB, GiB, TiB"},
-	[BC_QUANTITY_TIME] = {times, INT64_MAX, "not a time; try 200ms, 10s or 5min",
+		"KB, MB, GB, TB (or K, M, G, T) or KiB, MiB, GiB, TiB (or Ki, Mi, Gi, Ti)"},
+	[BC_QUANTITY_TIME] = {times, INT64_MAX, "not a time; try 200ms, 10s, 5min or 1m30s",
 		"ns, us, ms, s, min (or m), h or d"},
 };
 
@@ -113,27 +114,43 @@ static const char *scale(
 	return product <= max ? NULL : "too large";
 }
 
+/* Of times, several parts may follow one another. A bare number is the only part. */
 bool bc_quantity_read(
 	uint64_t *value, enum bc_quantity quantity, const char *text, char *err, size_t errlen)
 {
-	struct decimal number;
-	const char *rest = read_decimal(&number, text);
-	const struct unit *unit = kinds[quantity].units;
+	bool is_time = quantity == BC_QUANTITY_TIME;
+	uint64_t larger = UINT64_MAX; /* the unit before */
+	uint64_t total = 0;
+	uint64_t part = 0;
 
-	if (rest == NULL)
-		return bc_fail(err, errlen, "%s", kinds[quantity].not_one);
-	if (rest[0] == ' ' && rest[1] != '\0')
-		rest++;
-	while (unit->name != NULL && strcmp(unit->name, rest) != 0)
-		unit++;
-	if (unit->name == NULL && !isalpha((unsigned char)*rest))
-		return bc_fail(err, errlen, "%s", kinds[quantity].not_one);
-	if (unit->name == NULL)
-		return bc_fail(
-			err, errlen, "unknown unit %.20s; use %s", rest, kinds[quantity].names);
-	const char *fault = scale(
-		value, &number, unit->value, kinds[quantity].max, quantity == BC_QUANTITY_TIME);
-	return fault == NULL || bc_fail(err, errlen, "%s", fault);
+	do {
+		struct decimal number;
+		const struct unit *unit = kinds[quantity].units;
+		const char *rest = read_decimal(&number, text);
+		if (rest == NULL)
+			return bc_fail(err, errlen, "%s", kinds[quantity].not_one);
+		rest += rest[0] == ' ' && rest[1] != '\0';
+		size_t n = is_time ? strcspn(rest, " 0123456789") : strlen(rest);
+		while (unit->name != NULL &&
+			(strlen(unit->name) != n || memcmp(unit->name, rest, n) != 0))
+			unit++;
+		if (unit->name == NULL && isalpha((unsigned char)*rest))
+			return bc_fail(err, errlen, "unknown unit %.*s; use %s",
+				(int)(n < 20 ? n : 20), rest, kinds[quantity].names);
+		text = rest + n;
+		bool is_only = larger == UINT64_MAX && *text == '\0';
+		if (unit->name == NULL || unit->value >= larger || (n == 0 && !is_only))
+			return bc_fail(err, errlen, "%s", kinds[quantity].not_one);
+		const char *fault = scale(
+			&part, &number, unit->value, kinds[quantity].max, is_time);
+		if (fault != NULL || part > kinds[quantity].max - total)
+			return bc_fail(err, errlen, "%s", fault != NULL ? fault : "too large");
+		total += part;
+		larger = unit->value;
+		text += text[0] == ' ' && text[1] != '\0';
+	} while (*text != '\0');
+	*value = total;
+	return true;
 }
 
 void bc_quantity_write(char out[BC_QUANTITY_TEXT_MAX], enum bc_quantity quantity, uint64_t value)

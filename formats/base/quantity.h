@@ -3,9 +3,10 @@
  * docs/configuration.md says:
  *
  *     count   K, M, G, T: powers of 1000. Of a rate also Hz, kHz, MHz, GHz
- *     size    B, and K, M, G, T or KB, MB, GB, TB: powers of 1000; KiB, MiB, GiB, TiB: powers of
- *             1024. A bare number is in bytes.
- *     time    ns, us, ms, s, min (or m), h, d. A bare number is in seconds.
+ *     size    B, and K, M, G, T or KB, MB, GB, TB: powers of 1000; Ki, Mi, Gi, Ti or KiB, MiB,
+ *             GiB, TiB: powers of 1024. A bare number is in bytes.
+ *     time    ns, us, ms, s, min (or m), h, d, or several, the largest first: 1m30s. A bare number
+ *             is in seconds.
  *
  * A blank may precede the unit, and k is K. */
 #ifndef BC_FORMATS_BASE_QUANTITY_H

@@ -1,6 +1,8 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/quantity.h"
+#include "tests/support/dice.h"
 #include "tests/support/test.h"
 
 #define COUNT BC_QUANTITY_COUNT
@@ -28,7 +30,11 @@ TEST(each_unit_has_one_meaning)
 		{TIME, "200ms", 200000000}, {TIME, "1.5", 1500000000},
 		{TIME, "1min", UINT64_C(60000000000)}, {TIME, "1m", UINT64_C(60000000000)},
 		{TIME, "1.5 h", UINT64_C(5400000000000)}, {TIME, "30d", UINT64_C(2592000000000000)},
-		{TIME, "0.6ns", 1}, {TIME, "0.05ns", 0},
+		{SIZE, "800Mi", UINT64_C(800) << 20}, {SIZE, "8Gi", UINT64_C(8) << 30},
+		{SIZE, "1.5 Ti", UINT64_C(1536) << 30}, {SIZE, "3Ki", 3072},
+		{TIME, "1m30s", UINT64_C(90000000000)},
+		{TIME, "1 h 2 min", UINT64_C(3720000000000)},
+		{TIME, "1.5m2s", UINT64_C(92000000000)}, {TIME, "0.6ns", 1}, {TIME, "0.05ns", 0},
 		{TIME, "106751d", UINT64_C(9223286400000000000)}};
 
 	for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -56,7 +62,12 @@ TEST(an_error_names_the_unit_that_is_not_known_and_those_that_are)
 		{COUNT, "1.5", "not a whole number"}, {COUNT, "1e20", "too large"},
 		{COUNT, "18446744073709551616", "not a decimal number"},
 		{SIZE, "1.0001K", "not a whole number"}, {SIZE, "16777216TiB", "too large"},
-		{TIME, "106752d", "too large"}, {TIME, "1.5.5", "not a time"}};
+		{TIME, "30s1m", "not a time"}, {TIME, "1m1m", "not a time"},
+		{TIME, "1m30", "not a time"}, {TIME, "30 1m", "not a time"},
+		{TIME, "1m ", "not a time"}, {TIME, "1m  2s", "not a time"},
+		{TIME, "1m3x", "unknown unit x; use ns"}, {SIZE, "1M2K", "unknown unit M2K"},
+		{TIME, "106751d24h", "too large"}, {TIME, "106752d", "too large"},
+		{TIME, "1.5.5", "not a time"}};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		uint64_t value;
@@ -64,6 +75,36 @@ TEST(an_error_names_the_unit_that_is_not_known_and_those_that_are)
 			fail_msg("'%s' was accepted", bad[i].text);
 		if (strstr(err, bad[i].words) == NULL)
 			fail_msg("'%s': %s", bad[i].text, err);
+	}
+}
+
+TEST(a_time_of_several_units_is_their_sum)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+		uint32_t most;
+	} units[] = {{"d", UINT64_C(86400000000000), 1000}, {"h", UINT64_C(3600000000000), 24},
+		{"min", UINT64_C(60000000000), 60}, {"s", 1000000000, 60}, {"ms", 1000000, 1000},
+		{"us", 1000, 1000}, {"ns", 1, 1000}};
+	struct dice dice = {8};
+
+	for (int round = 0; round < 2000; round++) {
+		char text[200] = "";
+		uint64_t wanted = 0;
+		uint64_t value = 1;
+		for (size_t i = 0; i < COUNT_OF(units); i++) {
+			uint32_t n = dice_below(&dice, units[i].most);
+			size_t used = strlen(text);
+			if (dice_below(&dice, 2) == 0 && (i < 6 || used != 0))
+				continue;
+			wanted += n * units[i].ns;
+			snprintf(text + used, sizeof(text) - used, "%s%u%s%s",
+				used != 0 && dice_below(&dice, 2) == 0 ? " " : "", n,
+				dice_below(&dice, 2) == 0 ? " " : "", units[i].name);
+		}
+		if (!bc_quantity_read(&value, TIME, text, err, sizeof(err)) || value != wanted)
+			fail_msg("%s: %llu, %s", text, (unsigned long long)value, err);
 	}
 }
 
