@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/io/client.h"
 #include "cli/term/options.h"
 
 enum bc_exit bc_target_check(
@@ -244,6 +245,10 @@ static void report_trait(
 	const char *entries = reduced == 1 ? "entry" : "entries";
 	char how[96] = "";
 
+	if ((trait & BC_TYPES & ~(uint32_t)t->info->traits) != 0)
+		return; /* report_types() has them */
+	if (trait == BC_TRAIT_LETTER)
+		left_out = 0; /* likewise */
 	/* The format has this trait, but some values don't fit. */
 	if (reduced != 0 && trait == BC_TRAIT_TIME && has_only_differences(t->format)) {
 		bc_print_error(t->console, NULL,
@@ -269,8 +274,35 @@ static void report_trait(
 			bc_trait_name(trait), how);
 }
 
+/* Reports types that became others, or were left out. */
+static void report_types(const struct bc_target *t)
+{
+	struct bc_byte_buffer text = {.max = 4096};
+	char item[96];
+	char number[8];
+
+	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
+		const char *name = bc_ref_type_name(type);
+		uint64_t changed = t->converter.changed_types[type];
+		uint64_t left_out = t->converter.left_out_types[type];
+		if (changed == 0 && left_out == 0)
+			continue;
+		snprintf(number, sizeof(number), "0x%02x", type);
+		int n = snprintf(item, sizeof(item), "%s%s %s%s%s (%s)", text.used != 0 ? ", " : "",
+			name != NULL ? name : number, changed != 0 ? "written as " : "left out",
+			changed != 0 ? bc_ref_type_name((unsigned)bc_ref_type_plain(type)) : "",
+			type == BC_REF_MODIFY ? " and MEMWRITE" : "",
+			BC_GROUPED(changed + left_out));
+		bc_byte_buffer_add(&text, item, (size_t)n);
+	}
+	if (text.used != 0)
+		bc_print_error(t->console, NULL, "%s", text.bytes);
+	bc_byte_buffer_free(&text);
+}
+
 static void report_losses(const struct bc_target *t)
 {
+	report_types(t);
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
 		report_trait(t, 1u << i, t->converter.trait_losses[i], t->converter.left_out[i]);
 	if (t->splits != 0)

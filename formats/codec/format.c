@@ -283,11 +283,14 @@ static size_t reduce_reference(
 	if (why == 0 && lacks_size(c, entry))
 		why = BC_TRAIT_SIZE;
 	count_loss(c, why != 0 ? c->left_out : c->trait_losses, entry, why != 0 ? why : lost);
-	if (why != 0)
+	if (why != 0) {
+		c->left_out_types[entry->type] += why != BC_TRAIT_SIZE;
 		return 0;
+	}
 	out[0] = *entry;
 	if (types != 0) {
 		out[0].type = (uint16_t)plain;
+		c->changed_types[entry->type]++;
 		if (entry->type == BC_REF_MODIFY) {
 			out[1] = out[0];
 			out[1].type = BC_REQ_MEMWRITE;

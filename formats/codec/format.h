@@ -63,7 +63,9 @@ struct bc_entry_converter {
 	bool keep_invalid;
 	uint64_t trait_losses[BC_TRAIT_BITS]; /* entries that lost this trait */
 	uint64_t left_out[BC_TRAIT_BITS];     /* entries that were left out because of this trait */
-	const struct bc_entry *at;            /* the rest of the batch */
+	uint64_t changed_types[BC_REF_TYPES]; /* became bc_ref_type_plain() */
+	uint64_t left_out_types[BC_REF_TYPES]; /* references left out because of their type */
+	const struct bc_entry *at;             /* the rest of the batch */
 	size_t count;
 	const struct bc_entry *lost; /* the first entry that lost something, or NULL */
 	bc_traits lost_traits;

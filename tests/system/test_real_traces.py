@@ -58,6 +58,11 @@ EFFECTS = {"executed": "executed", "skipped": "ccfail", "fetchfail": "fetchfail"
 SETS = {"A": "ARM", "T": "Thumb", "O": "A64"}
 
 
+def test_a_conversion_says_which_types_it_changes_and_which_it_leaves_out(tmp):
+    err = run(need(BUSCAP), "convert", "-O", "din", "-o", tmp / "x.din", PENTIUM).stderr.decode()
+    assert "\nbuscap convert: MEMREADINV written as MEMREAD (535), DEFERREPLY left out (238)\n" in err, err
+
+
 def event_of(entry, unit):
     """An entry as Arm's parser prints it."""
     time = f"time={entry['tick'] // unit}"
