@@ -17,9 +17,11 @@
 #include "cli/term/output.h"
 #include "cli/web/web_link.h"
 #include "cli/web/web_server.h"
+#include "formats/base/text.h"
 #include "formats/http/server.h"
 
 #define LISTEN_DEFAULT "127.0.0.1"
+#define BAD_PORT       "--port must be a port number, 1 to 65535"
 
 enum {
 	OPTION_OPEN = BC_CLIENT_OPT_MORE,
@@ -283,9 +285,10 @@ enum bc_exit bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1 && letter != '?') {
 		if (letter == OPTION_OPEN)
 			w.opens_browser = true;
-		else if (letter == OPTION_PORT &&
-			 !bc_option_count(console, "--port", 1, UINT16_MAX, &w.port))
-			code = BC_EXIT_USAGE;
+		else if (letter == OPTION_PORT)
+			code = bc_number_read(&w.port, optarg) && w.port - 1 < UINT16_MAX
+				       ? BC_EXIT_OK
+				       : bc_print_usage_error(console, BAD_PORT);
 		else if (letter == OPTION_LISTEN)
 			w.listen = optarg;
 		else if (letter == BC_CLIENT_OPT_SOCKET)

@@ -293,8 +293,7 @@ static void *run_feed(void *context)
 
 /* ---- what pages ask for */
 
-/* Notes that a page is watching, and waits until the first attempt to connect has ended. Needs the
- * lock. */
+/* Notes that a page is watching, and waits for the first attempt to connect. Needs the lock. */
 static void start_watching(struct bc_web_feed *f)
 {
 	uint64_t until = bc_now_ns() + FIRST_NS;

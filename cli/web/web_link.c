@@ -138,8 +138,7 @@ static void *wait_for_opener(void *context)
 	return NULL;
 }
 
-/* Starts xdg-open with the default signals, out of reach of the terminal's Ctrl-C. Returns 0 or an
- * errno. */
+/* Starts xdg-open with the default signals, out of reach of Ctrl-C. Returns 0 or an errno. */
 static int start_opener(pid_t *pid, const char *path)
 {
 	char *argv[] = {(char[]){"xdg-open"}, (char *)path, NULL};

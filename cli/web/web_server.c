@@ -5,8 +5,7 @@
  *
  * A request is CHECKED by the main thread (credentials, method, path, names of parameters), WORKED
  * on, and ENDED: then it is in the list `ended`, and the main thread sends its response. Invariant:
- * from the start of its thread until then, only that thread touches it, and its connection stays
- * open. */
+ * from the start of its thread until then, only it touches it, and its connection stays open. */
 #include "cli/web/web_server.h"
 
 #include <errno.h>

@@ -495,8 +495,8 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
 
         for text, which, argv in (
                 ("100000-1fffff fetch", "first", ("--type", "fetch", "100000-1fffff")), ("write", "last", ("--type", "write",)),
-                ("port 20", "first", ("--type", "ioread,iowrite", "20")), ("io:20 write", "last", ("--type", "iowrite", "20"))):
-            argv = argv if argv[-1][0].isdigit() or argv[-1] == "100000-1fffff" else (*argv, "0-ffffffff")
+                ("port 20", "first", ("--port", "20")), ("io:20 iowrite", "last", ("--type", "iowrite", "20"))):
+            argv = argv if argv[-1][0].isdigit() else (*argv, "0-ffffffff")
             wanted = [json.loads(line) for line in output("find", "--json", f"--{which}", "200", *argv, out).splitlines()]
             assert wanted, text
             equal([hit["number"] for hit in search(text, which)["hits"]], [hit["number"] for hit in wanted], text)
@@ -510,9 +510,10 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
         equal(search("deadbeef")["hits"], [])
         browser.wait("document.querySelector('#tab-body').innerText === 'No match for deadbeef.'")
         assert "region=nonsense: no region has this name" in search("nonsense")["error"]
-        (fault,) = browser.faults()
-        assert "status of 400" in fault, fault
-        for text, argv in (("interrupt controller 1", ()), ("Interrupt Controller 1 write", ("--type", "write,iowrite"))):
+        assert "types of I/O ports are ioread and iowrite" in search("port 20 write")["error"]
+        faults = browser.faults()
+        assert len(faults) == 2 and all("status of 400" in fault for fault in faults), faults
+        for text, argv in (("interrupt controller 1", ()), ("Interrupt Controller 1 iowrite", ("--type", "iowrite"))):
             wanted = output("find", "--json", "--first", "200", "--region", "interrupt controller 1", *argv, out).splitlines()
             assert wanted, text
             equal([hit["number"] for hit in search(text)["hits"]], [json.loads(line)["number"] for line in wanted], text)
@@ -1184,11 +1185,11 @@ def test_times_and_views_are_exact(tmp, driver):
         view = browser.js("((v) => [String(v.from), String(v.to)])(buscap.pannedView(buscap.zoomedView(buscap.model.view, 2, 0), -5))")
         equal(int(view[0]), whole[0])
         for text, wanted in (("b8000-BFFFF write", {"addr": "b8000-bffff", "type": "write"}), ("0x100", {"addr": "100"}),
-                             ("100-", {"addr": "100-"}), ("port 3f8", {"addr": "3f8", "type": "ioread,iowrite"}),
-                             ("io:3f8-3ff read", {"addr": "3f8-3ff", "type": "ioread"}), ("inta proc 1", {"type": "inta", "proc": "1"}),
-                             ("IDE 1 write", {"region": "IDE 1", "type": "write,iowrite"}), ("100 200", {"region": "100 200"}),
+                             ("100-", {"addr": "100-"}), ("port 3f8", {"port": "3f8"}),
+                             ("io:3f8-3ff ioread", {"port": "3f8-3ff", "type": "ioread"}), ("inta proc 1", {"type": "inta", "proc": "1"}),
+                             ("IDE 1 write", {"region": "IDE 1", "type": "write"}), ("100 200", {"region": "100 200"}),
                              ("Reset_Handler", {"region": "Reset_Handler"}), ("port A data", {"region": "port A data"}),
-                             ("port A READ", {"addr": "a", "type": "ioread"}), ("io: 3F8", {"addr": "3f8", "type": "ioread,iowrite"}),
+                             ("port A READ", {"port": "a", "type": "read"}), ("io: 3F8", {"port": "3f8"}),
                              ("proc stack", {"region": "proc stack"}), ("proc=2 0X1000", {"proc": "2", "addr": "1000"})):
             equal(browser.js("buscap.parseQuery(arguments[0])", text), wanted, text)
 
@@ -1245,6 +1246,52 @@ def test_the_address_restores_the_view_and_the_theme_is_remembered(tmp, driver):
             browser.open(f"{url}#{text}q=write&in=view").idle()
             browser.wait("!!buscap.model.search.hits")
             equal(browser.js("[document.querySelector('#search-limit').checked, buscap.model.search.isLimited]"), [is_limited] * 2, text)
+        equal(browser.faults(), [])
+
+
+def test_a_link_that_can_not_be_honoured_says_so(tmp, driver):
+    """And its times leave the address."""
+    ask = "[document.querySelector('#notices').innerText, location.hash]"
+    rng = random.Random(50)
+    with Web(record(tmp / "out", source="sim:rate=1M,count=100000")) as web, Tab(driver) as browser:
+        url = f"http://{web.host}/?token={web.token}"
+        browser.open(url).idle()
+        start, end = browser.view()
+        span = rng.randrange(10**6, 10**7)
+        at = rng.randrange(start, end - span)
+        links = {
+            "before": (start - 2 * span, start - span, r"This link shows .*; the recordings begin at .*\d\."),
+            "after": (end + span, end + 2 * span, r"This link shows .*; the recordings end at .*\d\."),
+            "around": (start - span, end + span, r"This link shows .*; the recordings begin at .* and end at .*\d\."),
+            "cut": (start - span, start + span, r"This link shows .*; the recordings begin at .*\d\."),
+            "reversed": (at + span, at, r"This link shows .* to .*: the end is before the start\."),
+            "malformed": (at, "2026-13-01T00:00:00Z", r"This link has no valid time: to=2026-13-01T00:00:00Z\."),
+            "marker": (at, at + span, r"This link has no valid time: a=soon\."),
+            "one": (at, None, r"This link has only one of from and to: from\."),
+            "inside": (at, at + span, "")}
+        for kind, (*times, wanted) in links.items():
+            first, last = (browser.js("buscap.toRfc3339(BigInt(arguments[0]))", str(one)) if isinstance(one, int) else one for one in times)
+            link = f"from={first}{f'&to={last}' if last else ''}{'&a=soon' if kind == 'marker' else ''}"
+            for is_new in (True, False) if kind in ("cut", "one") else (False,):
+                if is_new:
+                    browser.open("about:blank")
+                    browser.open(f"{url}#{link}").idle()
+                else:
+                    browser.js("void (location.hash = arguments[0])", link)
+                    browser.idle()
+                text, shown = browser.js(ask)
+                assert re.fullmatch(wanted, text), (kind, text)
+                equal(shown == f"#{link}", kind == "inside", (kind, shown))
+                view = list(browser.view())
+                assert start <= view[0] < view[1] <= end, (kind, view)
+                left = dict(part.split("=") for part in shown.lstrip("#").split("&") if part)
+                if "from" in left:
+                    equal([int(browser.js("String(buscap.fromRfc3339(arguments[0]))", left[one])) for one in ("from", "to")], view, kind)
+        browser.press("+")
+        browser.js("void (location.hash = 'from=never&to=never')")
+        browser.idle()
+        browser.press("+")
+        equal(browser.js(ask)[0], "", "a new view has no notice")
         equal(browser.faults(), [])
 
 

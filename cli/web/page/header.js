@@ -5,7 +5,7 @@ import {
 	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
 	totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
-import { addressRange, CLASSES, count, lostText, plural, short, visible } from "./text.js";
+import { addressRange, CLASS_TEXTS, count, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
 import { formatDuration, formatTime } from "./time.js";
 
@@ -72,7 +72,7 @@ export function viewText() {
 	}
 	const { from, to } = model.view;
 	const sums = totals();
-	const counts = CLASSES.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
+	const counts = CLASS_TEXTS.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
 	const where = hasPlaces() ? ` at ${addressesText(model.view)}` : "";
 	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}${where}, `
 		+ `${counts}, ${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
@@ -233,6 +233,9 @@ export function drawNotices() {
 	if (model.lostSince) {
 		const text = visible(model.live.error || "buscapd has stopped; start it again");
 		notices.push(["bad", `${text} (since ${clock(model.lostSince)}). This page connects again by itself.`]);
+	}
+	if (model.linkFault) {
+		notices.push(["", `${visible(model.linkFault)}.`]);
 	}
 	if (model.deleted) {
 		notices.push(["", `${model.deleted.text} (since ${clock(model.deleted.since)}).`]);

@@ -7,7 +7,7 @@ import {
 	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
 } from "./plot.js";
 import { holeLines, linedSymbols } from "./timeline.js";
-import { address, addressRange, CLASSES, count, isPort, PORT_0, PORTS, visible } from "./text.js";
+import { address, addressRange, CLASS_TEXTS, count, isPort, PORT_0, PORTS, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const MAP_TOP = 4;
@@ -251,7 +251,7 @@ export function cellLines({ column, row }) {
 	return [
 		...placeLines(place),
 		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatDuration(one.to - one.from)}`],
-		...CLASSES.map((name, k) => [name, count(counts[k])]),
+		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
 		["records", count(d3.sum(counts))],
 	];
 }

@@ -1,10 +1,11 @@
 // What is shown, as the part of the page's address after #: a reload, Back, Forward and a copied link restore it. Times
 // are left out while the recording is followed.
 
-import { hasPlaces, model, spanView } from "./model.js";
+import { hasPlaces, model, spanView, wholeView } from "./model.js";
 import { CLASSES, isPort, PLACES, PORT_0, PORTS } from "./text.js";
-import { fromRfc3339, toRfc3339 } from "./time.js";
+import { formatTime, fromRfc3339, toRfc3339 } from "./time.js";
 
+const SLACK = 1000n; // a moment is shown with what is around it
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
 
 function readTime(text) {
@@ -50,13 +51,43 @@ function linkText(isEnd) {
 	return String(found).replace(/%3A/g, ":");
 }
 
-// Returns {view, a, b, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is followed.
+// Returns why the times of a link can't be shown, or "".
+function faultText(given, from, to) {
+	const wrong = ["from", "to", "a", "b"].find((name) => given.has(name) && readTime(given.get(name)) === null);
+	if (wrong) {
+		return `This link has no valid time: ${wrong}=${given.get(wrong).slice(0, 40)}`;
+	}
+	if ((from === null) !== (to === null)) {
+		return `This link has only one of from and to: ${from === null ? "to" : "from"}`;
+	}
+	return from !== null && from > to ? `This link shows ${formatTime(from, 1e9)} to ${formatTime(to, 1e9)}: the end is before the start` : "";
+}
+
+// Returns what to say about a link's view that is, or begins or ends, outside of what there is; or "".
+export function outsideText(view) {
+	const whole = wholeView();
+	const late = view.from < whole.from - SLACK ? [["begin", whole.from]] : [];
+	const early = view.to > whole.to + SLACK ? [["end", whole.to]] : [];
+	const bounds = [...late, ...early];
+	if (!bounds.length || !model.overview.recordings.length) {
+		return "";
+	}
+	const days = [view.from, view.to, ...bounds.map(([, ns]) => ns)].map((ns) => formatTime(ns, 1e9).slice(0, -9));
+	const time = (ns) => formatTime(ns, Math.min(Number(view.to - view.from), 1e9), new Set(days).size > 1);
+	const [what, s] = model.isReport ? ["the report", "s"] : ["the recordings", ""];
+	return `This link shows ${time(view.from)} to ${time(view.to)}; `
+		+ `${what} ${bounds.map(([verb, ns]) => `${verb}${s} at ${time(ns)}`).join(" and ")}`;
+}
+
+// Returns {view, fault, a, b, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is
+// followed. `fault` says why the times are invalid; "": they are not.
 export function parseLink(text) {
 	const given = new URLSearchParams(text.replace(/^#/, ""));
 	const [from, to, a, b] = ["from", "to", "a", "b"].map((name) => readTime(given.get(name) || ""));
 	const { placeFrom, placeTo } = readPlaces(given.get("places") || "");
 	return {
 		view: from !== null && to !== null && from <= to ? spanView(from, to, placeFrom, placeTo) : null,
+		fault: faultText(given, from, to),
 		a, b,
 		shown: CLASSES.includes(given.get("class")) ? given.get("class") : "all",
 		tab: given.get("tab") || "totals",

@@ -5,7 +5,7 @@ import { currentColours } from "./colours.js";
 import { model } from "./model.js";
 import { prepareCanvas } from "./plot.js";
 import { fetchHistory, fetchLive, setError } from "./source.js";
-import { bytes, count, eventText, percent, plural, short, visible } from "./text.js";
+import { bytes, CLASS_TEXTS, CLASSES, count, eventText, percent, plural, short, visible } from "./text.js";
 import { formatDuration } from "./time.js";
 
 const EVENTS = 200; // remembered
@@ -216,8 +216,8 @@ function drawMix(live) {
 	});
 	const all = d3.sum(counts);
 	const box = tile(live, "mix", "Mix by type");
-	list(box, ["fetch", "read", "write", "other"].map((name, k) => ["\u25a0", name, percent(counts[k], all)]));
-	box.selectAll("li").each((row, k, nodes) => { nodes[k].className = `swatch-${row[1]}`; });
+	list(box, CLASS_TEXTS.map((name, k) => ["\u25a0", name, percent(counts[k], all)]));
+	box.selectAll("li").each((row, k, nodes) => { nodes[k].className = `swatch-${CLASSES[k]}`; });
 }
 
 function drawPages(live) {

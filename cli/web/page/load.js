@@ -7,6 +7,7 @@
 import { followedView, isFollowing } from "./follow.js";
 import { recordingAround, recordingName, viewText } from "./header.js";
 import { placeOfHit, rowsThatFit } from "./heatmap.js";
+import { outsideText, writeLink } from "./link.js";
 import { clampView, columnRecords, isSameView, model, toAbsolute, toRelative, wholeView } from "./model.js";
 import { edges } from "./plot.js";
 import { viewQueries } from "./selection.js";
@@ -119,7 +120,12 @@ export async function load(app, isEnd = false, text = "", first = null) {
 		setOverview(overview);
 		model.view = view || wholeView();
 		if (first && !isSameView(first, clampView(first))) {
-			app.show(clampView(first));
+			const outside = outsideText(first);
+			app.show(clampView(first), outside);
+			if (outside) {
+				model.linkFault = outside;
+				writeLink(isFollowing(), false);
+			}
 			return;
 		}
 		if (isAskedFor) {

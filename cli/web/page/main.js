@@ -7,7 +7,7 @@ import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { drawHelp } from "./help.js";
-import { copyText, goBack, parseLink, writeLink } from "./link.js";
+import { copyText, goBack, outsideText, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
 import { changed, load, watchFiles, watchStart } from "./load.js";
 import { armMarkers, clearMarkers, drawMeasured, restoreMarkers, setMarker, viewBetween } from "./markers.js";
@@ -20,7 +20,7 @@ import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records
 import { viewQueries } from "./selection.js";
 import { embeddedReport } from "./source.js";
 import { drawStrip, listenToStrip } from "./strip.js";
-import { CLASSES, eventText } from "./text.js";
+import { CLASS_TEXTS, CLASSES, eventText } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
@@ -113,7 +113,7 @@ function openTab(id) {
 
 // Shows what the page's address says.
 function restore() {
-	const { view, a, b, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
+	const { view, fault, a, b, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
 	model.window = isWindow(followed) && !model.isReport ? followed : "all";
 	model.isFollowing = view === null;
 	model.shown = shown;
@@ -132,10 +132,15 @@ function restore() {
 		}
 	}
 	restoreMarkers(app, { a, b });
+	const text = fault || (model.overview && view ? outsideText(view) : "");
 	if (model.overview) {
-		show(app, view ? clampView(view) : followedView());
+		show(app, view ? clampView(view) : followedView(), text);
 	} else {
-		load(app, !view, "", view);
+		load(app, !view, text, view);
+	}
+	if (text) {
+		model.linkFault = text;
+		writeLink(isFollowing(), false);
 	}
 }
 
@@ -168,7 +173,7 @@ function addClasses() {
 			redraw();
 			writeLink(isFollowing(), false);
 		});
-	labels.append("span").text((name) => name);
+	labels.append("span").text((name, i) => (i ? CLASS_TEXTS[i - 1] : name));
 }
 
 // For printing, draws the canvases again at once: light, in a size that fits A4 and Letter.

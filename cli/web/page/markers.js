@@ -12,7 +12,7 @@ import {
 } from "./model.js";
 import { NEAR, timeAtPixel, timeScale } from "./plot.js";
 import { fetchFind, fetchOverview } from "./source.js";
-import { CLASSES, count, lostText, PLACES, plural, short } from "./text.js";
+import { CLASS_TEXTS, CLASSES, count, lostText, PLACES, plural, short } from "./text.js";
 import { exactDuration, formatTime, fromRfc3339, toRfc3339 } from "./time.js";
 
 const COLUMNS = 512; // the most: the more, the smaller the parts of the first and the last that are outside
@@ -135,7 +135,7 @@ function countsText(seconds) {
 	const isExact = measured.isExact && hasClocks();
 	const number = (n) => (isExact || n < 1000 ? count(n) : short(n));
 	const rate = seconds > 0 && measured.records ? ` (${short(measured.records / seconds)}/s)` : "";
-	const classes = CLASSES.map((name, k) => `${name} ${number(measured.counts[k])}`).join(", ");
+	const classes = CLASS_TEXTS.map((name, k) => `${name} ${number(measured.counts[k])}`).join(", ");
 	const isLossKnown = !measured.inexact;
 	const lost = measured.lost === 0 && isLossKnown ? "no samples lost"
 		: measured.lost > 0 && !isExact ? `about ${plural(measured.lost, "sample")} lost` : lostText(measured.lost, isLossKnown);

@@ -23,6 +23,7 @@ export const model = {
 	measured: null, // what is between the markers: {records, counts, ..., isExact, ticks}, or {error}; null: not known yet
 	cell: null, // the records of the cursor's cell: {queries, recording, hits, isCutOff, page, error}; hits null: being fetched
 	search: null, // {text, which: "first" or "last", limit, hits, end, error}
+	linkFault: null, // why the page's address can't be shown
 	error: null, // why there is no picture: {text, since}
 	liveError: null, // why there is no daemon's state: {text, since}
 	around: null, // the records before and after a view without any: {before, after; from, to: their times}

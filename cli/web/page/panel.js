@@ -3,7 +3,7 @@
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
 import { eventsByTime, hasPlaces, missingText, model, shownCount, shownEvents, toAbsolute, totals } from "./model.js";
-import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
+import { addressRange, bytes, CLASS_TEXTS, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const HOTTEST = 20;
@@ -31,7 +31,7 @@ function note(parent, text) {
 function showTotals(parent) {
 	const sums = totals();
 	const all = d3.sum(sums.counts);
-	const rows = CLASSES.map((name, k) => [
+	const rows = CLASS_TEXTS.map((name, k) => [
 		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
 	const where = hasPlaces() ? " at the addresses shown" : "";
@@ -55,13 +55,13 @@ function showHottest(parent) {
 	const { rows } = model.overview;
 	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, shown: shownCount(four) })).filter((one) => one.shown);
 	found.sort((a, b) => b.shown - a.shown);
-	const only = model.shown === "all" ? "" : ` with ${model.shown}`;
+	const only = model.shown === "all" ? "" : ` with ${CLASS_TEXTS[CLASSES.indexOf(model.shown)]}`;
 	if (!found.length) {
 		note(parent, `No addresses${only} in this view.`);
 		return;
 	}
 	table(parent, `Hottest of ${plural(found.length, "address block")}${only} in the columns shown`,
-		["addresses", "region", "records", ...CLASSES],
+		["addresses", "region", "records", ...CLASS_TEXTS],
 		found.slice(0, HOTTEST).map((one) => [
 			addressRange(one.place, one.count), visible(one.name || ""), count(d3.sum(one.four)), ...one.four.map(count)]),
 		[2, 3, 4, 5, 6]);

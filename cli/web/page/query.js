@@ -5,10 +5,10 @@ const REQUESTS = ("memread memreadinv memwrite deferreply inta cntrlagntres brtr
 	+ "stopclkack smiack").split(" ");
 const RANGE = /^(?:0x)?[0-9a-f]{1,8}(?:-(?:(?:0x)?[0-9a-f]{1,8})?)?$/;
 
-// Returns the parameters of a search: {addr, region, type, proc}, all optional. Throws an Error that says what is wrong.
+// Returns the parameters of a search: {addr, port, region, type, proc}, all optional. Throws an Error that says what is wrong.
 export function parseQuery(text) {
 	const found = {};
-	let types = [];
+	const types = [];
 	let port = null; // its words
 	const rest = []; // an address, or the words of a name
 	const words = text.replace(/\b(port|io|proc)\s*[:=]\s*/gi, "$1:").split(/\s+/).filter(Boolean);
@@ -40,11 +40,9 @@ export function parseQuery(text) {
 		found.addr = rest[0].toLowerCase().replace(/0x/g, "");
 	} else if (rest.length) {
 		found.region = rest.join(" "); // of memory and ports
-		types = types.flatMap((type) => (/^(read|write)$/.test(type) ? [type, `io${type}`] : type));
 	}
 	if (port) {
-		found.addr = port.range.replace(/0x/g, "");
-		types = types.length ? types.map((type) => (/^(read|write)$/.test(type) ? `io${type}` : type)) : ["ioread", "iowrite"];
+		found.port = port.range.replace(/0x/g, "");
 	}
 	if (types.length) {
 		found.type = types.join(",");

@@ -78,7 +78,7 @@ export async function startSearch(app, which, view) {
 		const [limits, ...others] = view ? viewQueries(view, "all") : [{}];
 		const { from, to } = limits;
 		const given = parseQuery(text);
-		const isFree = !given.addr && !given.region && !others.length;
+		const isFree = !given.addr && !given.port && !given.region && !others.length;
 		own.query = { ...(isFree ? limits : view ? { from, to } : {}), ...given };
 		Object.assign(own, await fetchFind({ ...own.query, [which]: HITS }, searching.signal));
 	} catch (error) {

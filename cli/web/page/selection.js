@@ -28,8 +28,7 @@ export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
 		}
 	}
 	if (placeTo >= PORT_0 && !["fetch", "other"].includes(shown)) {
-		const type = shown === "all" ? "ioread,iowrite" : `io${shown}`;
-		found.push({ ...common, addr: hex(Math.max(placeFrom - PORT_0, 0), placeTo - PORT_0), type });
+		found.push({ ...common, port: hex(Math.max(placeFrom - PORT_0, 0), placeTo - PORT_0) });
 	}
 	return found;
 }

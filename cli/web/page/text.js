@@ -6,6 +6,8 @@ export const PORT_0 = 1 << 20;
 export const PORTS = 65536;
 export const PLACES = PORT_0 + PORTS;
 export const CLASSES = ["fetch", "read", "write", "other"];
+// The same in the words for types: those of I/O ports are in the classes, too.
+export const CLASS_TEXTS = ["fetch", "read + ioread", "write + iowrite", "other"];
 
 const formatCount = d3.format(",");
 

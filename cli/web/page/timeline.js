@@ -9,7 +9,7 @@ import {
 import {
 	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, NEAR, prepareCanvas, timeScale,
 } from "./plot.js";
-import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
+import { CLASS_TEXTS, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
 
 const RATES_TOP = 24; // of the plot, below the symbols
@@ -276,7 +276,7 @@ function columnLines(column) {
 	return [
 		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],
 		["records", hasPlaces() ? `${records} at these addresses` : `${records}, from ${count(column.first_record)}`],
-		...CLASSES.map((name, k) => [name, count(counts[k])]),
+		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
 		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
 		...(column.missing ? [["missing", plural(column.missing, "record")]] : []),

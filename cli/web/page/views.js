@@ -34,6 +34,7 @@ export function show(app, view, text = "") {
 	model.cell = null;
 	model.records = null;
 	model.deleted = null;
+	model.linkFault = null;
 	model.isLoading = !model.isReport;
 	loadSoon(app, isFollowing(), text); // what is followed: also what was recorded since the last answer
 	app.redraw();

@@ -185,7 +185,7 @@ static const struct failure wrong_options[] = {
 	{"dump --from @5 --to @4 x.byu", "the end is before the start"},
 	{"dump -t absolute x.byu", "absolute"},
 	{"dump --port 80 --addr 80 x.byu", "--addr excludes --port"},
-	{"dump --type read --port 80 x.byu", "--port excludes --type"},
+	{"dump --region vga --port 80 x.byu", "--port excludes --region"},
 	{"dump -e 0 -e 1 x.byu", "twice"},
 	{"dump --epoch one x.byu", "one"},
 	{"dump -I tarball x.byu", "tarball: no such format"},
@@ -322,7 +322,7 @@ static const struct failure wrong_options[] = {
 	{"stats -I byu --as mips x.byu", "mips"},
 	{"stats -I byu --as cis501 --json x.byu", "--json excludes --as"},
 	{"stats -I byu --as cis501 x.byu", "the format is byu, which has no micro-ops"},
-	{"stats -I byu --port 3f8 --type write x.byu", "--type excludes --port"},
+	{"stats -I byu --port 3f8 --addr 1 x.byu", "--addr excludes --port"},
 	{"stats -I byu --region nowhere x.byu", "--region nowhere: no region has this name"},
 	{"stats -I byu --epoch 0 x.byu", "byu has no epochs: can't use --epoch"},
 	{"stats --frob x.byu", "unknown option --frob"},
@@ -580,6 +580,17 @@ TEST_CASES(web_refuses_wrong_addresses_before_it_opens_anything, no_addresses)
 		": must be a numeric address, such as 127.0.0.1 or ::1; --port sets the port");
 }
 
+static const char *const no_ports[] = {"80x", "8k", "0", "65536", "8000.5", "-1", ""};
+
+TEST_CASES(a_port_of_web_is_a_plain_number, no_ports)
+{
+	char option[60];
+
+	snprintf(option, sizeof(option), "--port '%s'", *c);
+	each_fails(BC_EXIT_USAGE, (const char *const[]){"web|.", NULL}, option,
+		"--port must be a port number, 1 to 65535");
+}
+
 static const struct failure wrong_files[] = {
 	{"info none", "none: can't open: No such file"},
 	{"info directory", "directory: no segments in this directory"},
@@ -648,7 +659,7 @@ TEST(damage_is_one_line_and_exit_three)
 static const struct failure empty_selections[] = {
 	{"find 99999990 x.byu.lz4", "no reference matches"},
 	{"find -j 99999990 x.byu", "no reference matches"},
-	{"find --region com1 --type write,iowrite x.byu", "buscap find: no reference matches"},
+	{"find --region com1 --type write,iowrite x.byu", "matches; the input has types FETCH, "},
 	{"dump --addr 99999990 x.byu", "no record matches"},
 };
 
@@ -660,9 +671,10 @@ TEST_CASES(a_selection_that_matches_nothing_says_so, empty_selections)
 TEST(a_region_of_ports_has_no_writes)
 {
 	run("find --region com1 --type write x.byu");
-	assert_string_equal(r.err,
-		"buscap find: --region com1: has only ports; select them with --type "
-		"ioread,iowrite\nbuscap find: no reference matches\n");
+	static const char text[] = "buscap find: --region com1 with this --type matches nothing: "
+				   "the types of I/O ports are ioread and iowrite\n"
+				   "buscap find: no reference matches; the input has types FETCH";
+	assert_string_equal(strncmp(r.err, text, sizeof(text) - 1) == 0 ? text : r.err, text);
 }
 
 static const struct failure good_usage[] = {
