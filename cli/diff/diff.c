@@ -65,13 +65,17 @@ static bool add_condition(struct bc_filter *filter, const char *condition)
 		bool (*parse)(struct bc_filter *, const char *, char *, size_t);
 	} conditions[] = {{"addr=", bc_filter_parse_addr}, {"type=", bc_filter_parse_types},
 		{"proc=", bc_filter_parse_procs}, {"port=", bc_filter_parse_port}};
-	struct bc_span before = filter->addr;
+	struct bc_filter before = *filter;
 	char err[256];
 
 	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
 		if (strncmp(condition, conditions[i].name, 5) == 0 &&
 			conditions[i].parse(filter, condition + 5, err, sizeof(err))) {
-			narrow_addr(&filter->addr, before);
+			narrow_addr(&filter->addr, before.addr);
+			if (before.ranges_count != 0) { /* ports only */
+				filter->ranges_count = 1;
+				filter->ranges[0] = before.ranges[0];
+			}
 			return true;
 		}
 	return false;

@@ -40,7 +40,7 @@ enum {
 	FROM,
 	TO,
 	ADDR,
-	PORT, /* short for --addr and --type */
+	PORT,
 	REGION,
 	TYPE,
 	PROC,
@@ -61,9 +61,9 @@ static const struct filter_option {
 	[TO] = {BC_FILTER_OPT_TO, "--to", bc_filter_parse_to, 1u << TO},
 	[ADDR] = {'a', "--addr", bc_filter_parse_addr, 1u << ADDR | 1u << PORT | 1u << REGION},
 	[PORT] = {BC_FILTER_OPT_PORT, "--port", bc_filter_parse_port,
-		1u << PORT | 1u << ADDR | 1u << TYPE | 1u << REGION},
+		1u << PORT | 1u << ADDR | 1u << REGION},
 	[REGION] = {BC_FILTER_OPT_REGION, "--region", NULL, 1u << REGION | 1u << ADDR | 1u << PORT},
-	[TYPE] = {BC_FILTER_OPT_TYPE, "--type", bc_filter_parse_types, 1u << PORT},
+	[TYPE] = {BC_FILTER_OPT_TYPE, "--type", bc_filter_parse_types, 0},
 	[PROC] = {BC_FILTER_OPT_PROC, "--proc", bc_filter_parse_procs, 0},
 };
 
@@ -167,35 +167,18 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 	return false;
 }
 
-static bool has_type(const struct bc_filter *f, unsigned type)
-{
-	return (f->types[type / 64] >> type % 64 & 1) != 0;
-}
-
-/* A plain read or write accesses memory, not ports. */
-static void check_ports(const struct bc_filter_args *s, const struct bc_console *console)
-{
-	const struct bc_filter *f = &s->filter;
-
-	if (f->has_types && f->memory_count == 0 && !has_type(f, BC_REQ_IOREAD) &&
-		!has_type(f, BC_REQ_IOWRITE))
-		bc_print_error(console, NULL,
-			"--region %s: has only ports; select them with --type ioread,iowrite",
-			s->region);
-}
-
 bool bc_filter_args_finish(
 	struct bc_filter_args *s, const struct bc_console *console, const struct bc_name_map *names)
 {
 	char err[256];
 
-	if (s->region == NULL)
-		return true;
-	bool ok = find_region(&s->filter, names, s->region, err, sizeof(err));
+	bool ok = s->region == NULL || find_region(&s->filter, names, s->region, err, sizeof(err));
 	if (!ok)
 		bc_print_error(console, NULL, "--region %s: %s", s->region, err);
-	else
-		check_ports(s, console);
+	else if (bc_filter_lacks_port_types(&s->filter))
+		bc_print_error(console, NULL, "%s%s with this --type " BC_NO_PORT_TYPES,
+			s->region != NULL ? "--region " : "--port",
+			s->region != NULL ? s->region : "");
 	return ok;
 }
 

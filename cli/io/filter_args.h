@@ -35,7 +35,7 @@ enum {
 	{BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"}
 #define BC_FILTER_OPTION_PORT \
 	{BC_FILTER_OPT_PORT, "port", "A-B", "range", \
-		"only writes to these I/O ports: --addr A-B --type IOWRITE"}
+		"only reads and writes of these hexadecimal I/O ports"}
 #define BC_FILTER_OPTION_REGION \
 	{BC_FILTER_OPT_REGION, "region", "NAME", "text", \
 		"only references to memory and ports with this name: vga, com1, or one of --map and --symbols"}
@@ -43,8 +43,8 @@ enum {
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
 	BC_FILTER_OPTION_PORT, BC_FILTER_OPTION_REGION
 #define BC_FILTER_OPTIONS_FIELDS \
-	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch", \
-		"only these types: read, write (of memory), fetch, a name that dump prints such as IOWRITE, or a number such as 0xf2"}, \
+	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch|ioread|iowrite", \
+		"only these types: " BC_TYPE_WORDS}, \
 	{BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range", "only these processors; can be repeated"}
 #define BC_FILTER_OPTIONS \
 	BC_FILTER_OPTION_RECORDS, BC_FILTER_OPTION_EPOCH, BC_FILTER_OPTIONS_TIME, \
@@ -131,8 +131,7 @@ static inline bool bc_name_args_has(int letter)
 enum bc_exit bc_name_args_add(
 	struct bc_name_map **map, const struct bc_console *console, int letter);
 
-/* Prints `before`, the name of an address and `after`; or nothing if it has no name, or if there is
- * no map. */
+/* Prints `before`, the name of an address and `after`; nothing without a name or no map. */
 void bc_name_print(struct bc_output *output, const struct bc_name_map *map, bool is_port,
 	uint64_t addr, const char *before, const char *after);
 

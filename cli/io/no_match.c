@@ -3,7 +3,7 @@
  * by its entries, unless that would take long.
  *
  * Invariant: each member of struct contents covers everything that was read. has_pages is false if
- * a page may have been missed. */
+ * a page or port may have been missed. */
 #include "cli/io/no_match.h"
 
 #include <errno.h>
@@ -23,8 +23,9 @@
 /* Larger files are not read a second time, unless they have an index. */
 #define READ_BYTES_MAX (UINT64_C(256) << 20)
 
-#define PAGES BC_PORT_0 /* of memory */
-#define PROCS (UINT16_MAX + 1)
+#define PAGES  BC_PORT_0 /* of memory */
+#define PLACES (BC_PORT_0 + BC_PORTS)
+#define PROCS  (UINT16_MAX + 1)
 
 #define NOTHING ((struct bc_span){UINT64_MAX, 0})
 
@@ -40,7 +41,10 @@ struct contents {
 	uint64_t types[BC_FILTER_TYPE_WORDS];
 	uint64_t procs[PROCS / 64];
 	bool has_pages;
-	uint64_t pages[PAGES / 64]; /* of memory, touched */
+	uint64_t pages[PLACES / 64];  /* pages and ports that are touched */
+	struct bc_filter there;       /* only the wanted addresses, of memory and ports */
+	uint64_t found[BC_REF_TYPES]; /* references there */
+	uint64_t read_bytes;          /* of segments, to count these */
 };
 
 static void widen(struct bc_span *span, uint64_t first, uint64_t last)
@@ -85,11 +89,10 @@ static bool add_summary(struct contents *c, int fd)
 {
 	struct bc_page_search search;
 	bool ok = bc_page_search_open(&search, fd) == 0 && bc_page_search_top(&search) == 0 &&
-		  search.counts.page_shift == 0;
+		  search.counts.page_shift == 0 && search.counts.port_shift == 0;
 
 	for (uint32_t i = 0; ok && i < search.counts.count; i++)
-		if (search.counts.regions[i].first < PAGES)
-			set_bit(c->pages, search.counts.regions[i].first);
+		set_bit(c->pages, search.counts.regions[i].first);
 	bc_page_search_close(&search);
 	return ok;
 }
@@ -131,8 +134,11 @@ static void add_reference(struct contents *c, const struct bc_entry *entry)
 
 	widen(&c->addr, start, last);
 	set_bit(c->types, entry->type);
-	if (!bc_is_port_access(entry->type) && start >> 12 < PAGES)
-		set_bit(c->pages, start >> 12);
+	c->found[entry->type] += c->there.has_addr && bc_filter_entry(&c->there, entry);
+	if (bc_is_port_access(entry->type))
+		set_bit(c->pages, BC_PORT_0 + start % BC_PORTS);
+	else if (start >> BC_PAGE_BITS < PAGES)
+		set_bit(c->pages, start >> BC_PAGE_BITS);
 }
 
 static void add_entry(struct contents *c, const struct bc_entry *entry)
@@ -153,13 +159,24 @@ static void add_entry(struct contents *c, const struct bc_entry *entry)
 		add_reference(c, &references[i]);
 }
 
-static bool add_entries(
-	struct contents *c, const struct bc_file *file, const struct bc_format_options *options)
+/* Of a segment, only chunks that may have references there. */
+static bool is_needed(void *context, const struct bc_chunk_info *info)
+{
+	const struct contents *c = context;
+	struct bc_filter_bounds bounds;
+
+	return bc_filter_chunk(&c->there, info, 0, &bounds);
+}
+
+static bool add_entries(struct contents *c, const struct bc_file *file,
+	const struct bc_format_options *options, bool is_segment)
 {
 	const struct bc_reader_options how = {.format = *options,
+		.needs_chunk = is_needed,
+		.context = c,
 		.is_partial = file->is_partial,
 		.is_one_of_many = true,
-		.index_fd = -1};
+		.index_fd = is_segment ? file->fd : -1};
 	struct bc_reader *reader;
 	struct bc_batch batch;
 	int rc = file->bytes > READ_BYTES_MAX
@@ -184,9 +201,12 @@ static bool add_file(struct contents *c, const struct bc_console *silent, const 
 		return false;
 	bool is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
 	c->is_text = bc_format_info(file.probe.format)->is_text;
-	bool ok = is_segment
-			  ? add_segment(c, file.fd)
-			  : (file.bytes != 0 || file.is_regular) && add_entries(c, &file, options);
+	bool is_readable = file.bytes != 0 || file.is_regular;
+	bool ok = is_readable && (!is_segment || c->there.has_addr) &&
+		  add_entries(c, &file, options, is_segment);
+	if (is_segment && !ok)
+		memset(c->found, 0, sizeof(c->found));
+	ok = is_segment ? add_segment(c, file.fd) : ok;
 	bc_file_close(&file);
 	return ok;
 }
@@ -240,28 +260,47 @@ static void write_bits(char out[BC_NO_MATCH_MAX], const char *what, const uint64
 		out[0] = '\0';
 }
 
-/* Writes the nearest touched pages around the wanted range, unless one in it is touched. */
+/* Writes which references the input has at the wanted addresses. */
+static void write_found(char out[BC_NO_MATCH_MAX], const struct contents *c)
+{
+	size_t used = 0;
+
+	for (unsigned type = 0; type < BC_REF_TYPES && used < BC_NO_MATCH_MAX - 80; type++) {
+		const char *name = bc_ref_type_name(type);
+		if (c->found[type] != 0)
+			used += (size_t)snprintf(out + used, BC_NO_MATCH_MAX - used, "%s%s %s",
+				used == 0 ? "; at these addresses, the input has " : ", ",
+				BC_GROUPED(c->found[type]), name != NULL ? name : "others");
+	}
+}
+
+/* Writes the first page or port of the wanted addresses that is touched, or the nearest around. */
 static void write_nearest(
 	char out[BC_NO_MATCH_MAX], const struct contents *c, const struct bc_filter *f)
 {
-	uint32_t first = (uint32_t)(f->addr.first >> 12);
-	uint32_t last = f->addr.last >> 12 < PAGES ? (uint32_t)(f->addr.last >> 12) : PAGES - 1;
-	int64_t below = first;
-	uint32_t above = last;
+	bool is_port = bc_filter_is_at_ports(f);
+	unsigned shift = is_port ? 0 : BC_PAGE_BITS;
+	const char *what = is_port ? "port" : "page";
+	uint32_t start = is_port ? PAGES : 0;
+	uint32_t end = is_port ? BC_PORTS : PAGES;
+	uint64_t above = f->addr.first >> shift;
+	uint64_t below = above; /* the page after it */
+	char at[2][20];
 
-	if (f->addr.first >> 12 >= PAGES)
-		return;
-	for (uint32_t page = first; page <= last; page++)
-		if (has_bit(c->pages, page))
-			return;
-	while (below >= 0 && !has_bit(c->pages, (size_t)below))
-		below--;
-	while (above < PAGES && !has_bit(c->pages, above))
+	while (above < end && !has_bit(c->pages, start + above))
 		above++;
-	if (below >= 0 && above < PAGES)
-		snprintf(out, BC_NO_MATCH_MAX,
-			"; the nearest pages with references are %08" PRIx64 " and %08" PRIx64,
-			(uint64_t)below << 12, (uint64_t)above << 12);
+	while (below > 0 && below < end && !has_bit(c->pages, start + below - 1))
+		below--;
+	snprintf(at[0], sizeof(at[0]), "%0*" PRIx64, is_port ? 4 : 8, (below - 1) << shift);
+	snprintf(at[1], sizeof(at[1]), "%0*" PRIx64, is_port ? 4 : 8, above << shift);
+	if (above < end && above <= f->addr.last >> shift)
+		snprintf(out, BC_NO_MATCH_MAX, "; %s %s has only other references", what, at[1]);
+	else if (above < end && below > 0)
+		snprintf(out, BC_NO_MATCH_MAX, "; the nearest %ss with references are %s and %s",
+			what, at[0], at[1]);
+	else if (above < end || (below > 0 && below < end))
+		snprintf(out, BC_NO_MATCH_MAX, "; the nearest %s with references is %s", what,
+			at[above < end]);
 }
 
 static bool has_common(const uint64_t *a, const uint64_t *b, size_t words)
@@ -292,13 +331,16 @@ static void compare(char out[BC_NO_MATCH_MAX], const struct contents *c, struct 
 		write_times(out, c);
 	else if (f->has_procs && !has_common(f->procs, c->procs, PROCS / 64))
 		write_bits(out, "processors", c->procs, PROCS, NULL);
-	else if (f->has_types && !has_common(f->types, c->types, BC_FILTER_TYPE_WORDS))
+	else if ((f->has_types && !has_common(f->types, c->types, BC_FILTER_TYPE_WORDS)) ||
+		 (bc_filter_is_at_ports(f) && (c->types[0] & BC_PORT_TYPES) == 0))
 		write_bits(out, "types", c->types, BC_REF_TYPES, bc_ref_type_name);
 	else if (f->has_addr && f->ranges_count == 0 && !overlaps(f->addr, c->addr))
 		snprintf(out, BC_NO_MATCH_MAX,
 			"; the input has addresses %08" PRIx64 " to %08" PRIx64, c->addr.first,
 			c->addr.last);
-	else if (f->has_addr && f->ranges_count == 0 && c->has_pages)
+	else
+		write_found(out, c);
+	if (out[0] == '\0' && f->has_addr && f->ranges_count <= 1 && c->has_pages)
 		write_nearest(out, c, f);
 }
 
@@ -323,6 +365,10 @@ const char *bc_no_match_text(char out[BC_NO_MATCH_MAX], const struct bc_console 
 		.to_ns = INT64_MIN,
 		.has_pages = true,
 	};
+	bc_filter_init(&c->there);
+	c->there.has_addr = filter.has_addr && args->region == NULL &&
+			    (filter.has_types || bc_filter_is_at_ports(&filter));
+	c->there.addr = filter.addr;
 	for (int i = 0; i < count && ok; i++)
 		ok = add_file(c, &silent, paths[i], format, options);
 	if (ok)

@@ -332,8 +332,10 @@ static void write_time_left(double hours, writer *w)
 		write_phrase(w, tone, "%.1f days left", hours / 24);
 	else if (hours >= 1)
 		write_phrase(w, tone, "%.1f hours left", hours);
+	else if (hours * 60 >= 1)
+		write_phrase(w, tone, "%.0f min left", floor(hours * 60 + 0.001));
 	else if (hours >= 0)
-		write_phrase(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
+		write_phrase(w, tone, "%.0f s left", floor(hours * 3600 + 0.001));
 }
 
 /* Errors come first and the file last, because the end of a line may be cut off. */

@@ -194,8 +194,7 @@ static bool can_move_cursor(int out)
 	return can;
 }
 
-/* curses requires streams. Returns one of a copy of the descriptor, so that fclose() leaves the
- * caller's open. */
+/* curses requires streams. Returns one of a copy, so that fclose() leaves the caller's open. */
 static FILE *open_copy(int fd, const char *mode)
 {
 	int copy = dup(fd);

@@ -1,6 +1,5 @@
 /* buscap cut: passes the batches of a trace to a selection (cli/io/selection.h), and what that
- * keeps to a target (cli/io/target.h). At the end it says if nothing was kept, and what did not
- * fit. */
+ * keeps to a target (cli/io/target.h). Then it says if nothing was kept, or what did not fit. */
 #include "cli/term/commands.h"
 
 #include <inttypes.h>
@@ -19,6 +18,7 @@ static const struct bc_usage_option options[] = {
 		"output format and options (default: what the name of the output ends in, such as "
 		".csv, else the input format)"},
 	BC_CONVERT_ARGS_OPTIONS,
+	{'n', "limit", "N", "number", "only the first N of these records, or lines of text"},
 	{0},
 };
 
@@ -44,20 +44,29 @@ struct cut {
 	struct bc_selection selection;
 	struct bc_name_map *names; /* for --region; NULL: the names of a PC */
 	struct bc_convert_args args;
+	uint64_t left; /* entries to write at most, without events */
 };
 
 static bool add_entries(void *context, const struct bc_entry *entries, size_t count)
 {
 	struct cut *c = context;
 
-	return bc_target_add(&c->args.output, entries, count);
+	size_t n = 0;
+
+	/* The entries of a line belong together; the last may go on after a full batch. */
+	for (; n < count && (c->left != 0 || entries[n].is_continued); n++)
+		c->left -= entries[n].kind != BC_ENTRY_EVENT && !entries[n].is_continued;
+	return bc_target_add(&c->args.output, entries, n) &&
+	       (c->left != 0 || (n == count && n == BC_SELECTION_ENTRIES));
 }
 
 static bool add_run(void *context, struct bc_record_run run)
 {
 	struct cut *c = context;
 
-	return bc_target_add_run(&c->args.output, run);
+	run.count = run.count < c->left ? run.count : (size_t)c->left;
+	c->left -= run.count;
+	return bc_target_add_run(&c->args.output, run) && c->left != 0;
 }
 
 static void print_summary(const struct cut *c)
@@ -92,6 +101,8 @@ static bool on_cut_batch(void *context, const struct bc_batch *batch)
 
 static bool read_cut_option(struct cut *c, int letter)
 {
+	if (letter == 'n')
+		return bc_option_count(c->console, "--limit", 1, UINT64_MAX, &c->left);
 	return bc_filter_args_has(letter)
 		       ? bc_filter_args_option(&c->selection.args, c->console, letter)
 		       : bc_convert_args_option(&c->args, letter);
@@ -146,6 +157,7 @@ enum bc_exit bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 	if (c == NULL)
 		return bc_print_no_memory(console);
 	c->console = console;
+	c->left = UINT64_MAX;
 	enum bc_exit code = bc_convert_args_init(&c->args, console, argc);
 	if (code == BC_EXIT_OK) {
 		prepare_args(c);

@@ -2,8 +2,7 @@
  * references that an instruction or micro-op implies, conversion from records and samples, and one
  * line of text for people.
  *
- * A line of text is cut at BC_ENTRY_TEXT_MAX and has printable ASCII only: the parts come from
- * files. */
+ * A line of text is cut at BC_ENTRY_TEXT_MAX and is printable ASCII: its parts come from files. */
 #include "formats/trace/entry.h"
 
 #include <assert.h>

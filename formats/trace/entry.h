@@ -6,9 +6,8 @@
  * bc_entry_references() returns these references.
  *
  * Readers (formats/codec/reader.h) produce entries, and printers (formats/trace/printer.h) write
- * them. formats/codec/format.h, between the two, determines what a target format cannot
- * hold. It works with traits: a trait is a property that an entry may have and that a format may be
- * able to hold. */
+ * them. formats/codec/format.h, between the two, determines what a target format cannot hold. It
+ * works with traits: properties that an entry may have and that a format may be able to hold. */
 #ifndef BC_FORMATS_TRACE_ENTRY_H
 #define BC_FORMATS_TRACE_ENTRY_H
 
@@ -34,8 +33,7 @@ enum bc_entry_kind {
 };
 
 /* Type of a reference. Values below 0x100 are the BYU request types (enum bc_reqtype); codes
- * without a name in byutr.h are kept unchanged. Values above are the additional types of other
- * formats. */
+ * without a name in byutr.h are kept unchanged. Values above are types of other formats. */
 enum bc_ref_type {
 	BC_REF_MODIFY = 0x100, /* read and written by one instruction (lackey's M) */
 	BC_REF_MISC,           /* Dinero: neither read, write nor fetch */

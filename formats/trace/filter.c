@@ -91,6 +91,8 @@ static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *inf
 	if (f->has_addr &&
 		(low > f->addr.last || (uint64_t)info->addr_high + UINT8_MAX <= f->addr.first))
 		return false;
+	if (bc_filter_is_at_ports(f) && (info->types[0] & BC_PORT_TYPES) == 0)
+		return false;
 	return (!f->has_types || types != 0) && (!f->has_procs || procs != 0);
 }
 

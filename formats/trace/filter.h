@@ -26,6 +26,7 @@ static inline bool bc_span_has(struct bc_span span, uint64_t n)
 
 #define BC_FILTER_RANGES     16u
 #define BC_FILTER_TYPE_WORDS ((BC_REF_TYPES + 63) / 64)
+#define BC_PORT_TYPES        (UINT64_C(3) << BC_REQ_IOREAD) /* in types[0] */
 
 struct bc_filter {
 	struct bc_span numbers; /* of records, or of lines */
@@ -38,9 +39,9 @@ struct bc_filter {
 	bool to_is_relative;
 	bool has_addr;
 	struct bc_span addr; /* matches references that touch any byte of it */
-	/* A region: only those that touch any byte of one of these ranges, the first ones of
-	 * memory, the others of I/O ports. `addr` spans all. */
-	unsigned ranges_count; /* 0: not a region */
+	/* A region or ports: only those that touch any byte of one of these ranges, the first ones
+	 * of memory, the others of I/O ports. `addr` spans all. */
+	unsigned ranges_count; /* 0: any access to `addr` */
 	unsigned memory_count;
 	struct bc_span ranges[BC_FILTER_RANGES];
 	bool has_types;
@@ -53,6 +54,13 @@ struct bc_filter {
 void bc_filter_init(struct bc_filter *filter);
 
 void bc_filter_add_type(struct bc_filter *filter, unsigned type);
+
+/* True if the filter selects I/O ports only. */
+static inline bool bc_filter_is_at_ports(const struct bc_filter *filter)
+{
+	return filter->ranges_count != 0 && filter->memory_count == 0;
+}
+
 void bc_filter_add_procs(struct bc_filter *filter, uint16_t first, uint16_t last);
 
 /* Makes relative times absolute, now that the time of the trace's first record is known. */
@@ -87,8 +95,7 @@ uint64_t bc_filter_records(
 
 /* Returns whether an entry matches. The time of day is not tested, as entries have none. An
  * instruction or micro-op matches if any of its references does. An entry without an address, type
- * or processor does not match a filter for one, except that events of a capture (gaps, marks, ...)
- * match any. */
+ * or processor does not match a filter for one, but events (gaps, marks, ...) match any. */
 bool bc_filter_entry(const struct bc_filter *filter, const struct bc_entry *entry);
 
 #endif

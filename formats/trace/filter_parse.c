@@ -1,8 +1,7 @@
 /* Parses filters: first the points in time that users write, then the conditions.
  *
  * A condition is parsed into a copy of the filter, which replaces it on success, so a filter is
- * unchanged after an error. Times are computed in 128 bits of nanoseconds and checked once, at the
- * end. */
+ * unchanged after an error. Times are computed in 128 bits of ns and checked once, at the end. */
 #include "formats/trace/filter_parse.h"
 
 #include <ctype.h>
@@ -69,7 +68,7 @@ static bool parse_char(const char **text, const char *any)
 	return true;
 }
 
-/* Parses "Z", " UTC" or "+01:00", the offset of local time from UTC. */
+/* Parses "Z", " UTC", "+01:00" or "+0100", the offset of local time from UTC. */
 static bool parse_zone(const char *p, int *seconds)
 {
 	p += *p == ' ';
@@ -80,8 +79,9 @@ static bool parse_zone(const char *p, int *seconds)
 	*seconds = 0;
 	if (strcasecmp(p, "Z") == 0 || strcmp(p, "UTC") == 0)
 		return true;
-	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours) && parse_char(&p, ":") &&
-		  parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
+	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours);
+	p += ok && *p == ':';
+	ok = ok && parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
 	*seconds = (hours * 3600 + minutes * 60) * (is_behind ? -1 : 1);
 	return ok;
 }
@@ -131,8 +131,7 @@ static bool convert_date(const struct tm *given, int zone, time_t *seconds)
 	return tm.tm_mon == given->tm_mon && tm.tm_mday == given->tm_mday;
 }
 
-/* Parses a date, a time of day, or both, with an optional time zone. Returns what is wrong with it,
- * or NULL. */
+/* Parses a date, a time of day, or both, with an optional zone. Returns what is wrong, or NULL. */
 static const char *parse_date(const char *p, __int128 *ns)
 {
 	struct tm tm = {0};
@@ -193,8 +192,14 @@ static bool parse_word(const char *text, __int128 *ns)
 	return false;
 }
 
-/* Copies a time as the page and the tools print it: without the thin spaces that group digits, and
- * the spaces around it. Returns false if it is too long to be a time. */
+/* True if there is a space between groups of digits. */
+static bool is_group_space(const char *at)
+{
+	return at[0] == ' ' && strspn(at + 1, "0123456789") == 3;
+}
+
+/* Copies a time as the page and the tools print it: without the thin spaces that group digits, or
+ * plain ones after a copy, and the spaces around it. False if it is too long for a time. */
 static bool copy_plain(char out[TIME_POINT_MAX], const char *text)
 {
 	static const char *const thin[] = {"\u2009", "\u202f"};
@@ -204,6 +209,11 @@ static bool copy_plain(char out[TIME_POINT_MAX], const char *text)
 	while (*text != '\0') {
 		if (strncmp(text, thin[0], 3) == 0 || strncmp(text, thin[1], 3) == 0) {
 			text += 3;
+			continue;
+		}
+		if (is_group_space(text) && memchr(out, ':', n) != NULL &&
+			memchr(out, '.', n) != NULL) {
+			text++;
 			continue;
 		}
 		if (n == TIME_POINT_MAX - 1)
@@ -233,6 +243,8 @@ static const char *time_point_read(
 	} else if (text[0] == '+') {
 		point->kind = TIME_POINT_FROM_START;
 		wrong = parse_duration(text + 1, &ns, why) ? NULL : why;
+	} else if (strspn(text, "0123456789") >= 10 && text[strspn(text, "0123456789.")] == '\0') {
+		wrong = parse_duration(text, &ns, why) ? NULL : why;
 	} else if (text[0] == '-') {
 		wrong = parse_ago(text + 1, &ns, why) ? NULL : why;
 	} else if (!parse_word(text, &ns)) {
@@ -339,9 +351,7 @@ static bool fail_type(const char *name, size_t bytes, char *err, size_t errlen)
 		if (known != NULL)
 			bc_suggestion_add(&s, known, known);
 	}
-	return bc_fail(err, errlen,
-		"unknown type \"%.*s\"; %s%s%s read, write, fetch, a name that dump prints "
-		"(MEMREADINV) or a number (0xf2)",
+	return bc_fail(err, errlen, "unknown type \"%.*s\"; %s%s%s " BC_TYPE_WORDS,
 		(int)(bytes < 40 ? bytes : 40), name, s.nearest != NULL ? "did you mean " : "use",
 		s.nearest != NULL ? s.nearest : "", s.nearest != NULL ? "? Use" : "");
 }
@@ -391,9 +401,15 @@ bool bc_filter_parse_port(struct bc_filter *filter, const char *value, char *err
 	if (!bc_filter_parse_addr(&ports, value, err, errlen) || ports.addr.first > PORT_MAX ||
 		(ports.addr.last > PORT_MAX && ports.addr.last != UINT64_MAX))
 		return bc_fail(err, errlen, "not a hexadecimal I/O port range; try e0 or 3f8-3ff");
-	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
+	ports.ranges_count = 1; /* a region of ports */
+	ports.ranges[0] = ports.addr;
 	*filter = ports;
 	return true;
+}
+
+bool bc_filter_lacks_port_types(const struct bc_filter *f)
+{
+	return bc_filter_is_at_ports(f) && f->has_types && (f->types[0] & BC_PORT_TYPES) == 0;
 }
 
 _Static_assert(BC_NAME_REGION_RANGES <= BC_FILTER_RANGES, "a region fits in a filter");
@@ -493,7 +509,7 @@ static const struct {
 	{"addr", bc_filter_parse_addr, true, false, false},
 	{"type", bc_filter_parse_types, false, true, false},
 	{"proc", bc_filter_parse_procs, false, false, true},
-	{"port", bc_filter_parse_port, true, true, false},
+	{"port", bc_filter_parse_port, true, false, false},
 	{"region", NULL, true, false, false}, /* bc_filter_parse_region() */
 };
 
@@ -510,11 +526,12 @@ bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_ma
 			(terms[i].sets_type && filter->has_types) ||
 			(terms[i].sets_proc && filter->has_procs))
 			return bc_fail(err, errlen,
-				"%s=%.60s: given twice (port sets addr and type, region sets addr)",
-				name, value);
+				"%s=%.60s: given twice (port and region set addr)", name, value);
 		ok = terms[i].parse != NULL
 			     ? terms[i].parse(filter, value, reason, sizeof(reason))
 			     : bc_filter_parse_region(filter, names, value, reason, sizeof(reason));
+		if (ok && bc_filter_lacks_port_types(filter))
+			ok = bc_fail(reason, sizeof(reason), BC_NO_PORT_TYPES);
 		return ok || bc_fail(err, errlen, "%s=%.60s: %s", name, value, reason);
 	}
 	return bc_fail(err, errlen,

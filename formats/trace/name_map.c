@@ -6,8 +6,7 @@
  *
  * A search starts at the last range that begins at or below the address and goes back. From a range
  * that ends before the address, `up` skips all ranges that do not end later; once a range has the
- * address, only those that start within its size can be smaller. So it visits only ranges that
- * overlap. */
+ * address, only those within its size can be smaller: it visits only ranges that overlap. */
 
 #include "formats/trace/name_map.h"
 
@@ -360,8 +359,7 @@ static const char *skip_blanks(const char *at, const char *end)
 static const char no_memory[] = "out of memory";
 
 /* Calls add() with each line that is not blank, from its first character on. It returns NULL, or
- * what is wrong with the line. Returns 0, -ENOMEM, or -EINVAL with a message that has the line's
- * number. */
+ * what is wrong with the line. Returns 0, -ENOMEM, -EINVAL with the line's number. */
 static int add_lines(const char *text, size_t bytes,
 	const char *(*add)(void *context, const char *at, const char *end), void *context,
 	char *err, size_t errlen)

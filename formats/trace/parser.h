@@ -68,8 +68,7 @@ struct bc_parser {
 	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
-	/* Passes over the next n records, which are not the first and are well formed. NULL: not
-	 * possible. */
+	/* Passes over the next n records, well formed and not the first. NULL: not possible. */
 	void (*skip)(void *state, const uint8_t *records, size_t n);
 	/* For detection: whether a line that became entries, the first of which is `entry`, has
 	 * what lines of other texts lack. NULL: every line that can be parsed has it. A format

@@ -128,7 +128,9 @@ def test_times_of_day_have_many_forms(tmp, monkeypatch):
              east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+05:30",
              moment.strftime("%Y-%m-%d %H:%M:%S") + part, moment.strftime("%Y-%m-%d %H:%M:%S") + part + " UTC",
              *(f"{moment:%Y-%m-%d %H:%M:%S}{part[:4]}{thin}{part[4:7]}{thin}{part[7:]} UTC " for thin in "\u2009\u202f"),
-             "+%dns" % (third - begin), "+%d.%09ds" % divmod(third - begin, 10**9),
+             f"{moment:%Y-%m-%d %H:%M:%S}{part[:4]} {part[4:7]} {part[7:]}", f"{moment:%Y-%m-%d %H:%M:%S}{part[:4]} {part[4:7]} {part[7:]} UTC",
+             east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+0530", east.strftime("%Y-%m-%d %H:%M:%S") + part + " +05:30",
+             "%d.%09d" % divmod(third, 10**9), "+%dns" % (third - begin), "+%d.%09ds" % divmod(third - begin, 10**9),
              "+%d.%09d" % divmod(third - begin, 10**9)]
     wanted = fields(r for r in source.records if r.wall_hz >= third * 1000000)
     for i, word in enumerate(words):
@@ -139,6 +141,42 @@ def test_times_of_day_have_many_forms(tmp, monkeypatch):
     day = f"{moment:%Y-%m-%d}"
     equal(len(cut(path, tmp / "day.byu.lz4", "--to", day + " UTC")[0].records),
           len(cut(path, tmp / "utc.byu.lz4", "--to", day)[0].records), "the date alone")
+
+
+def test_a_time_is_the_same_in_each_form_at_any_moment(tmp):
+    path = record_file(tmp, rich_stream(12), clock_hz=1000000)
+    rng = random.Random(48)
+    for _ in range(40 if harness.NIGHTLY else 10):
+        ns = rng.randrange(10**18, 2 * 10**18) // (step := 10 ** rng.randrange(7)) * step
+        moment = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
+        zone = datetime.timedelta(minutes=rng.randrange(-23 * 60, 23 * 60))
+        local = moment.astimezone(datetime.timezone(zone))
+        part = f"{ns % 10**9:09}"
+        words = [f"{local:%Y-%m-%dT%H:%M:%S}.{part}{local:%z}", f"{local:%Y-%m-%d %H:%M:%S}.{part} {str(local)[-6:]}",
+                 f"{moment:%Y-%m-%d %H:%M:%S}.{part[:3]} {part[3:6]} {part[6:]}", f"{ns // 10**9}.{part}"]
+        wanted = utc(ns)
+        for word in words:
+            done = run(BUSCAP, "cut", "--to", word, "--from", word, path, "-o", tmp / "x.byu.lz4")
+            equal(done.returncode, 0, done.stderr.decode())
+            equal(read(tmp / "x.byu.lz4").header["metadata"]["cut"], f"to={wanted} from={wanted}", word)
+            (tmp / "x.byu.lz4").unlink()
+
+
+def test_the_first_records_are_those_of_the_whole_cut(tmp):
+    data = rich_stream(14)
+    path = record_file(tmp, data)
+    (tmp / "x.bcp1").write_bytes(data)
+    run(BUSCAP, "convert", "-O", "byu", "-o", tmp / "x.tr", path)
+    equal((tmp / "x.tr").stat().st_size, 12 * len(read(path).records), "the name x.tr is BYU's")
+    rng = random.Random(49)
+    for _ in range(20 if harness.NIGHTLY else 5):
+        options = rng.choice(([], ["--type", "read"], ["--records", "10-"], ["--addr", "0-7fffffff", "--type", "fetch,write"]))
+        for source in (path, tmp / "x.bcp1", tmp / "x.tr"):
+            rows = [json.loads(row) for row in buscap("cut", *options, "-O", "ndjson", source, code=None)[0].splitlines()]
+            rows = [row for row in rows if row["kind"] == "reference"]
+            n = rng.choice((1, rng.randrange(1, len(rows)), len(rows), len(rows) + 1))
+            first = [json.loads(row) for row in buscap("cut", *options, "-n", n, "-O", "ndjson", source, code=None)[0].splitlines()]
+            equal([row for row in first if row["kind"] == "reference"], rows[:n], (options, n, source.name))
 
 
 def test_without_a_clock_rate_times_of_day_select_chunks(tmp):

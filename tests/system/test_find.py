@@ -1,6 +1,7 @@
 """buscap find, compared with a search through everything that is there."""
 
 import bisect
+import collections
 import fcntl
 import heapq
 import json
@@ -20,7 +21,10 @@ from reference import NO_DELTA
 
 QUERIES = 340 if NIGHTLY else 16  # for each of six traces
 SIZE = 10 if NIGHTLY else 1  # of recordings of several chunks
-TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
+TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10},
+         "iowrite": {0x11}, "Fetch,io_Write": {0, 0x11}}
+PORTS = {0x10, 0x11}
+NAMES = {0: "FETCH", 1: "MEMREAD", 2: "MEMREADINV", 3: "MEMWRITE", 0x10: "IOREAD", 0x11: "IOWRITE", 0x20: "DEFERREPLY", 0x21: "INTA"}
 
 
 SIZE_MAX = 255
@@ -47,8 +51,13 @@ class Query:
         self.high = self.low + rng.choice((0, 0, 3, 0xFFF, 0xFFFFFF, 0xFFFFFFFF))
         self.address = f"{self.low:x}" if self.low == self.high else f"{self.low:x}-{self.high:x}"
         self.options, self.tests = [], []
+        if rng.random() < 0.25:
+            self.low = rng.choice([one.addr for one in records if one.type in PORTS] or [0]) & 0xFFFF
+            self.high = min(self.low + rng.choice((0, 7, 0xFFFF)), 0xFFFF)
+            self.options, self.address = ["--port", f"{self.low:x}-{self.high:x}"], None
+            self.tests.append(lambda r: r.type in PORTS)
         if rng.random() < 0.4:
-            word = rng.choice(sorted(TYPES))
+            word = rng.choice(sorted(word for word in TYPES if self.address or TYPES[word] & PORTS))
             self._add(["--type", word], lambda r: r.type in TYPES[word])
         if rng.random() < 0.3:
             procs = {rng.choice(records).proc for _ in range(2)}
@@ -92,7 +101,7 @@ def check_queries(seed, paths, records, clock_hz, codes=(0,)):
         limit = rng.choice((1, 1, 2, 10, 1000))
         options, part = rng.choice((([], wanted), (["--first", limit], wanted[:limit]),
                                     (["--last", limit], wanted[-limit:]), (["--count"], None)))
-        done = run(need(BUSCAP), "find", *query.options, *options, query.address, *paths)
+        done = run(need(BUSCAP), "find", *query.options, *options, *filter(None, [query.address]), *paths)
         out, err = done.stdout, done.stderr.decode()
         what = f"find {query.options} {options} {query.address}: {err}"
         equal(bool(NO_MATCH.search(err)), part == [], what)
@@ -162,6 +171,31 @@ def test_random_queries_on_records_across_pages_and_ports(tmp):
     assert len(paths) > 2, paths
     recording = Recording(recorded)
     check_queries(6, [out], recording.records, recording.clock_hz)
+
+
+def test_each_word_selects_the_same_in_all_commands(tmp):
+    """And without a match, each says what is at the addresses instead."""
+    path = record_file(tmp, run(need(BUSCAP), "sim", "-O", "bcp1", "-n", "20k", "--seed", "5").stdout)
+    records = read(path).records
+    rng = random.Random(47)
+    for word in ("read", "write", "fetch", "ioread", "iowrite", "port"):
+        near = [one.addr & 0xFFFF for one in records if one.type in PORTS]
+        for low in (0, rng.choice(near)):
+            place = ["--port" if word == "port" else "--addr", f"{low:x}-{0xFFFF if low == 0 else low + 3:x}"]
+            options = [*place, *(["--type", word] if word != "port" else [])]
+            here = [r for r, first, last in map(span, records) if first <= int(place[1].split("-")[1], 16) and last >= low]
+            count = sum(one.type in (TYPES[word] if word != "port" else PORTS) for one in here)
+            found = ["find", *options] if word == "port" else ["find", *options[2:], place[1]]
+            equal(int(buscap(*found, "-c", path)[0]), count, options)
+            equal(buscap("dump", "-p", *options, path)[0].count(b"\n"), count, options)
+            equal(len(buscap("cut", "-O", "byu", *options, path)[0]), 12 * count, options)
+            instead = collections.Counter(one.type for one in here)
+            for command in ((found, ["dump", *options], ["cut", "-O", "byu", *options], ["stats", *options]) if not count else ()):
+                has = re.search(r"at these addresses, the input has (.*)", buscap(*command, path)[1])
+                has = re.findall(r"([\d,]+) ([A-Z]+)", has[1]) if has else []
+                equal(sorted(int(n.replace(",", "")) for n, _ in has), sorted(instead.values()), (command, has))
+                equal({NAMES[t]: n for t, n in instead.items() if t in NAMES},
+                      {name: int(n.replace(",", "")) for n, name in has if name in NAMES.values()}, command)
 
 
 def test_records_epochs_and_ports_are_selected_as_by_cut(tmp):

@@ -229,6 +229,14 @@ def test_status_of_a_full_disk_says_so_first(tmp):
             "in /var/lib/buscapd/x.byu.lz4\n") in out, out
 
 
+def test_status_says_how_long_the_disk_lasts(tmp):
+    nearly = copy.deepcopy(STATUS)
+    for seconds, text in ((10, "10 s left"), (59.9, "59 s left"), (60, "1 min left"), (3599, "59 min left"), (0, "0 s left")):
+        nearly["disk"].update(time_left_seconds=seconds)
+        out, _ = check(tmp, ("status",), "GET", "/v1/status", None, nearly)
+        assert f"  disk       {text}, 215 GB free" in out, out
+
+
 def test_status_shows_the_ring(tmp):
     ring = copy.deepcopy(STATUS)
     for limits, text in (({"limit_bytes": 24_000_000, "limit_segments": 3}, "ring: 19.0 of 24.0 MB"),

@@ -110,8 +110,8 @@ def test_one_port_starts_a_recording_and_another_ends_it(tmp):
         if last is None:
             break
     out, status = record(
-        tmp, "recording.record=on-demand", f"trigger on.when=port={on:x}", "trigger on.action=start",
-        f"trigger off.when=port={off:x}", "trigger off.action=stop")
+        tmp, "recording.record=on-demand", f"trigger on.when=port={on:x} type=iowrite", "trigger on.action=start",
+        f"trigger off.when=port={off:x} type=iowrite", "trigger off.action=stop")
     got = recordings(out)
     offset = tick_offset()
     harness.note(f"{len(got)} recordings of {sum(b - a + 1 for a, b in want)} records")
@@ -128,7 +128,7 @@ def check_around_a_port(tmp, before, after, *settings):
     bus = Bus()
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
     match = bus.of_port(port)[0]
-    out, _ = record(tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.holdoff=1h", *settings)
+    out, _ = record(tmp, "recording.record=flight", f"trigger s.when=port={port:x} type=iowrite", "trigger s.holdoff=1h", *settings)
     (info, records), = recordings(out)
     check_slice(bus, info, records, match - before, match + after, tick_offset())
 
@@ -316,7 +316,7 @@ def record_until(tmp, bus, post):
     """Records the bus from a file, stopping `post` after a write to one of its ports. Returns that record and the recording."""
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
     settings = tmp / "buscapd.conf"
-    settings.write_text(f"[trigger end]\nwhen = port={port:x}\naction = stop\npost = {post}\n")
+    settings.write_text(f"[trigger end]\nwhen = port={port:x} type=iowrite\naction = stop\npost = {post}\n")
     with Fifo(tmp) as fifo, Daemon("-c", settings, "--source", fifo.source, "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         fifo.send(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
@@ -449,7 +449,7 @@ def test_sampling_keeps_the_start_of_each_period_of_bus_time(tmp):
 
 def test_a_write_to_a_port_makes_a_mark_before_it(tmp):
     whole, _ = once(tmp / "whole")
-    marked, _ = once(tmp / "marked", "trigger roi.when=port=20", "trigger roi.action=mark",
+    marked, _ = once(tmp / "marked", "trigger roi.when=port=20 type=iowrite", "trigger roi.action=mark",
                      "trigger roi.text=ä \"here\"")
     wanted = []
     for row in whole:

@@ -48,7 +48,41 @@ TEST(blanks_and_order_do_not_matter)
 	assert_memory_equal(&first, &filter, sizeof(filter));
 }
 
-TEST(a_port_is_an_i_o_write_at_its_address)
+/* Each word for types has one meaning, also next to a port. */
+TEST(read_write_and_fetch_are_of_memory)
+{
+	static const struct {
+		const char *word;
+		unsigned types[3];
+	} words[] = {
+		{"read", {BC_REQ_MEMREAD, BC_REQ_MEMREADINV, BC_REQ_MEMREAD}},
+		{"write", {BC_REQ_MEMWRITE, BC_REQ_MEMWRITE, BC_REQ_MEMWRITE}},
+		{"fetch", {BC_REQ_FETCH, BC_REQ_FETCH, BC_REQ_FETCH}},
+		{"ioread", {BC_REQ_IOREAD, BC_REQ_IOREAD, BC_REQ_IOREAD}},
+		{"iowrite", {BC_REQ_IOWRITE, BC_REQ_IOWRITE, BC_REQ_IOWRITE}},
+	};
+	char text[40];
+	char err[200];
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		bool is_io = words[i].word[0] == 'i';
+		snprintf(text, sizeof(text), "type=%s", words[i].word);
+		parse_valid(text);
+		for (unsigned type = 0; type < 0x100; type++)
+			assert_int_equal(matches(0x3f8, (uint8_t)type, 1, 0),
+				type == words[i].types[0] || type == words[i].types[1]);
+		snprintf(text, sizeof(text), "port=3f8 type=%s", words[i].word);
+		err[0] = '\0';
+		assert_int_equal(bc_filter_parse(&filter, NULL, text, err, sizeof(err)), is_io);
+		assert_int_equal(
+			strstr(err, "types of I/O ports are ioread and iow") == NULL, is_io);
+		for (unsigned type = 0; is_io && type < 0x100; type++)
+			assert_int_equal(
+				matches(0x3f8, (uint8_t)type, 1, 0), type == words[i].types[0]);
+	}
+}
+
+TEST(a_port_is_an_i_o_access_at_its_address)
 {
 	struct bc_filter first;
 
@@ -57,14 +91,15 @@ TEST(a_port_is_an_i_o_write_at_its_address)
 	assert_true(matches(0xe3, BC_REQ_IOWRITE, 1, 9));
 	assert_true(matches(0xdf, BC_REQ_IOWRITE, 2, 0));
 	assert_false(matches(0xe4, BC_REQ_IOWRITE, 1, 0));
-	assert_false(matches(0xe0, BC_REQ_IOREAD, 1, 0));
+	assert_true(matches(0xe0, BC_REQ_IOREAD, 1, 0));
 	assert_false(matches(0xe0, BC_REQ_MEMWRITE, 1, 0));
+	parse_valid("type=IO_WRITE port=e0-e3");
+	assert_true(matches(0xe0, BC_REQ_IOWRITE, 1, 0));
+	assert_false(matches(0xe0, BC_REQ_IOREAD, 1, 0));
 	first = filter;
-	parse_valid("type=IO_WRITE addr=e0-e3");
+	parse_valid("type=IOWRITE port=0xE0-0xe3");
 	assert_memory_equal(&first, &filter, sizeof(filter));
-	parse_valid("type=IOWRITE addr=0xE0-0xe3");
-	assert_memory_equal(&first, &filter, sizeof(filter));
-	parse_valid("type=0x11 addr=e0-e3");
+	parse_valid("port=e0-e3 type=0x11");
 	assert_memory_equal(&first, &filter, sizeof(filter));
 	parse_valid("port=80");
 	assert_true(matches(0x80, BC_REQ_IOWRITE, 1, 0));
@@ -148,8 +183,8 @@ TEST(an_error_names_the_condition_and_the_reason)
 		{"type=read type=write", "type=write: given twice"},
 		{"proc=1 proc=2", "proc=2: given twice"},
 		{"port=e0 addr=1", "addr=1: given twice"},
-		{"port=e0 type=read", "type=read: given twice"},
-		{"type=read port=e0", "port=e0: given twice"},
+		{"port=e0 type=read", "type=read: matches nothing: the types of I/O"},
+		{"type=read port=e0", "port=e0: matches nothing: the types of I/O"},
 		{"addr=1 port=e0", "port=e0: given twice"},
 		{"port=10000", "port=10000: not a hexadecimal I/O port range"},
 		{"port=0-10000", "I/O port range"},
@@ -158,7 +193,8 @@ TEST(an_error_names_the_condition_and_the_reason)
 		{"type=read,", "unknown type \"\""},
 		{"type=red", "unknown type \"red\"; did you mean read? Use read, write"},
 		{"type=iowrit,read", "unknown type \"iowrit\"; did you mean IOWRITE? Use"},
-		{"type=sample", "unknown type \"sample\"; use read, write, fetch"},
+		{"type=sample",
+			"unknown type \"sample\"; use read, write and fetch (of memory), ioread"},
 		{"type=0x100", "unknown type \"0x100\""},
 		{"type=___", "unknown type \"___\""},
 		{"proc=", "not a list of processors"},
