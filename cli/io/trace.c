@@ -329,6 +329,10 @@ uint64_t bc_trace_clock_hz(const struct bc_trace *t)
 	return bc_trace_header(t, &header) ? header.clock_hz : 0;
 }
 
+/* How much of a trace is looked at, in bytes; the rest only until an access and an instruction. */
+#define PEEK_MIN (64u << 10)
+#define PEEK_MAX (64u << 20)
+
 struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
 	const struct bc_reader_options *options)
 {
@@ -336,15 +340,21 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 	struct bc_peek found = {.unit = BC_UNIT_TICK};
 	struct bc_trace trace;
 	struct bc_batch batch;
+	const bc_traits both = BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION;
+	size_t bytes = 0;
 
 	if (!bc_are_regular_files(&path, 1) || !bc_console_silence(&silent, console))
 		return found;
-	if (bc_trace_open(&trace, &silent, &path, 1, format, options) == BC_EXIT_OK &&
-		trace.format == BC_FORMAT_TARMAC && bc_trace_next(&trace, &batch)) {
+	bool is_tarmac = bc_trace_open(&trace, &silent, &path, 1, format, options) == BC_EXIT_OK &&
+			 trace.format == BC_FORMAT_TARMAC;
+	while (is_tarmac &&
+		(bytes < PEEK_MIN || (bytes < PEEK_MAX && (~found.traits & both) != 0)) &&
+		bc_trace_next(&trace, &batch)) {
 		found.is_known = true;
 		for (size_t i = 0; i < batch.count; i++) {
 			const struct bc_entry *entry = &batch.entries[i];
-			found.traits |= entry->traits;
+			found.traits |= bc_entry_traits(entry);
+			bytes += entry->is_continued ? 0 : entry->line.bytes + 1;
 			if (found.unit == BC_UNIT_TICK && (entry->traits & BC_TRAIT_TIME) != 0)
 				found.unit = entry->unit;
 		}

@@ -123,12 +123,13 @@ bc_traits bc_trace_traits(const struct bc_trace *trace);
 
 struct bc_peek {
 	bool is_known;    /* false: not a Tarmac file, or it can't be read twice */
-	bc_traits traits; /* fields of any entry near the start: BC_TRAIT_* */
+	bc_traits traits; /* of any entry near the start */
 	unsigned unit;    /* of the first time that names one, or BC_UNIT_TICK */
 };
 
-/* Reads the start of a Tarmac trace, without messages. Other formats are not known, nor are files
- * that can't be read twice. */
+/* Reads the first 64 KiB of a Tarmac trace, and on until an access and an instruction were read (up
+ * to 64 MiB), without messages. Other formats are not known, nor are files that can't be read
+ * twice. */
 struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
 	const struct bc_reader_options *options);
 

@@ -1,6 +1,11 @@
 """buscap convert with Tarmac: lines are written unchanged."""
 
+import csv
+import io
 import json
+import random
+
+import pytest
 
 from harness import BUSCAP, equal, need, run
 
@@ -75,6 +80,43 @@ def test_traces_of_different_units_and_fields_are_compared(tmp):
         equal((done.returncode, done.stderr.decode()), (code, said), f"{a.name} {b.name}: {done.stdout.decode()}")
     done = run(need(BUSCAP), "diff", "-I", "tarmac", "--fields", "name,value,proc", ns, cpu)
     equal((done.returncode, done.stderr), (1, b""), "a field that was asked for")
+
+
+def test_fields_that_come_late_are_known(tmp):
+    """Which fields a trace has is not decided by the registers that it starts with."""
+    dice = random.Random(11)
+    for _ in range(12):
+        start = [f"0 clk R X{n % 31} {0:016x}" for n in range(dice.choice((0, 100, 180, 5000)))]
+        late = {"phys": [], "no phys": [], "attrib": []}
+        for n in range(dice.randrange(60, 400)):
+            if dice.random() < 0.5:
+                step = [f"{n} clk IT ({n}) {0x8000 + 4 * n:08x} f90003e0 O EL3h_s : STR x0,[sp]"]
+            else:
+                step = []
+            for kind, mark, phys in (("phys", "", f":{0x10000 + 8 * n:012x}"), ("no phys", "", ""), ("attrib", "X", "")):
+                late[kind] += [*step, f"{n} clk MW8{mark} {0x10000 + 8 * n:08x}{phys} 00000000_{n:08x}"]
+        files = {kind: tarmac(tmp / kind, start + lines) for kind, lines in late.items()}
+        for a, b, said in (("phys", "no phys", "B has no physical address"), ("no phys", "phys", "A has no physical address"),
+                           ("attrib", "no phys", "B has no access attribute")):
+            done = run(need(BUSCAP), "diff", "-I", "tarmac", files[a], files[b])
+            equal((done.returncode, done.stderr.decode()), (0, f"buscap diff: {said}: not compared\n"), f"{len(start)} registers first")
+
+
+def test_the_value_of_a_register_is_no_decimal_number(tmp):
+    """Readers of csv take bare digits for a number, and 1e5 for 100000."""
+    dice = random.Random(13)
+    values = [f"{dice.randrange(1 << 4 * n):0{n}x}" for n in (2, 8, 8, 16, 32) for _ in range(40)]
+    values += ["00000010", "000001e5", "1e5", "0000_0e10", "-0000010", "xxxx0010", "00000000:00000010", "00000010 000001e5"]
+    capability = "(1|dc5f000000010005|80001000)"
+    trace = tarmac(tmp / "a", [f"{n} clk R X{n} {value}" for n, value in enumerate([*values, capability])])
+    table, _ = convert(trace.read_bytes(), to="csv")
+    found = [row["value"] for row in csv.DictReader(io.StringIO(table.decode()))]
+    equal(found, ["0x" + value for value in values] + [capability], "csv")
+    for value in found:
+        with pytest.raises(ValueError):
+            float(value)
+    objects, _ = convert(trace.read_bytes(), to="ndjson")
+    equal([json.loads(line)["value"] for line in objects.splitlines()], found, "ndjson")
 
 
 def test_verify_counts_uninterpreted_lines(tmp):
