@@ -93,6 +93,16 @@ static struct bc_cell text_cell(struct bc_text text)
 		.bytes = text.bytes};
 }
 
+/* A capability, "(1|dc5f|8000)", is text. */
+static struct bc_cell bits_cell(struct bc_text text)
+{
+	struct bc_cell cell = text_cell(text);
+
+	if (cell.kind == BC_CELL_TEXT && *text.at != '(')
+		cell.kind = BC_CELL_BITS;
+	return cell;
+}
+
 static struct bc_cell letter_cell(const char *letter)
 {
 	return text_cell((struct bc_text){.at = letter, .bytes = *letter != '\0'});
@@ -275,7 +285,8 @@ static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *ent
 	case BC_ENTRY_UOP:
 		return uop_cell(column, entry);
 	case BC_ENTRY_REGISTER:
-		return text_cell(column == BC_COLUMN_REGISTER ? entry->reg.name : entry->reg.value);
+		return column == BC_COLUMN_REGISTER ? text_cell(entry->reg.name)
+						    : bits_cell(entry->reg.value);
 	case BC_ENTRY_KERNEL:
 		return text_cell(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
 	case BC_ENTRY_EVENT:
@@ -338,6 +349,9 @@ char *bc_cell_write(char *out, struct bc_cell cell)
 		return stpcpy(out, cell.number != 0 ? "true" : "false");
 	case BC_CELL_TIME:
 		return bc_write_time_row(out, &(struct bc_time_row){0}, (int64_t)cell.number);
+	case BC_CELL_BITS:
+		out = BC_WRITE_LITERAL(out, "0x");
+		return mempcpy(out, cell.at, cell.bytes);
 	case BC_CELL_WORD:
 		return mempcpy(out, cell.at, cell.bytes);
 	default:

@@ -82,6 +82,12 @@ enum bc_column {
 /* A set of columns. */
 #define BC_COLUMN(column) (UINT64_C(1) << (column))
 
+/* Columns of Laplace, and of bus samples: next to each other in those of references. */
+#define BC_COLUMNS_LAPLACE (BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE))
+#define BC_COLUMNS_SAMPLE                                                    \
+	(BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
+		BC_COLUMN(BC_COLUMN_CONTROL))
+
 enum bc_cell_kind {
 	BC_CELL_EMPTY,
 	BC_CELL_DECIMAL,
@@ -89,7 +95,8 @@ enum bc_cell_kind {
 	BC_CELL_HEX,  /* with at least `digits` digits */
 	BC_CELL_FLAG, /* true or false */
 	BC_CELL_TIME, /* of day: an int64_t in ns since 1970 */
-	BC_CELL_WORD, /* text that contains only letters, digits and '-' */
+	BC_CELL_WORD, /* text that contains no character with a meaning in csv or JSON */
+	BC_CELL_BITS, /* digits as in the source: the same, after 0x */
 	BC_CELL_TEXT, /* any bytes */
 };
 
@@ -97,7 +104,7 @@ enum bc_cell_kind {
 struct bc_cell {
 	uint8_t kind;   /* enum bc_cell_kind */
 	uint8_t digits; /* BC_CELL_HEX */
-	uint32_t bytes; /* BC_CELL_WORD and BC_CELL_TEXT: length of `at` */
+	uint32_t bytes; /* BC_CELL_WORD, _BITS and _TEXT: length of `at` */
 	union {
 		uint64_t number; /* of the other kinds; BC_CELL_SIGNED: an int64_t */
 		const char *at;
@@ -122,8 +129,8 @@ uint64_t bc_columns_of_kind(unsigned kind);
 struct bc_cell bc_column_cell(
 	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment);
 
-/* Writes a cell other than BC_CELL_TEXT at `out`: nothing for an empty cell, words and hexadecimal
- * numbers without quotes. Returns the end of the output. */
+/* Writes a cell other than BC_CELL_TEXT at `out`, without quotes; nothing for an empty cell.
+ * Returns the end of the output. */
 char *bc_cell_write(char *out, struct bc_cell cell);
 
 /* Names of the reference types, stored so that 16 bytes can be copied at once. A type without a

@@ -13,23 +13,20 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
-/* Columns that the fast path for references can print (not Tarmac's): common and rare ones. */
-#define COMMON_COLUMNS                                                                         \
+/* Columns of references that have a fast path, except those of Laplace: all others are empty, but
+ * for Tarmac. */
+#define PLAIN_COLUMNS                                                                          \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
 		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TIME) |                       \
 		BC_COLUMN(BC_COLUMN_TYPE) | BC_COLUMN(BC_COLUMN_ADDR) |                        \
 		BC_COLUMN(BC_COLUMN_SIZE) | BC_COLUMN(BC_COLUMN_ATTR) |                        \
-		BC_COLUMN(BC_COLUMN_PROC) | BC_COLUMN(BC_COLUMN_DELTA))
-#define RARE_COLUMNS                                                                \
-	(BC_COLUMN(BC_COLUMN_LETTER) | BC_COLUMN(BC_COLUMN_SPACE) |                 \
-		BC_COLUMN(BC_COLUMN_BUS_ADDR) | BC_COLUMN(BC_COLUMN_BYTE_ENABLES) | \
-		BC_COLUMN(BC_COLUMN_CONTROL))
+		BC_COLUMN(BC_COLUMN_PROC) | BC_COLUMN(BC_COLUMN_DELTA) | BC_COLUMNS_LAPLACE |  \
+		BC_COLUMNS_SAMPLE)
 
 struct csv {
 	uint64_t columns;
 	uint64_t kind_columns[BC_ENTRY_KINDS];
 	bool is_plain;     /* references have only these columns */
-	bool has_rare;     /* some of them are RARE_COLUMNS */
 	unsigned trailing; /* number of empty columns after them */
 	char commas[16];
 	struct bc_decimal_row numbers;
@@ -47,12 +44,9 @@ static void csv_init(void *state, const struct bc_format_options *options)
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		csv->kind_columns[kind] = bc_columns_of_kind(kind);
 	uint64_t references = csv->columns & csv->kind_columns[BC_ENTRY_REFERENCE];
-	csv->has_rare = (references & RARE_COLUMNS) != 0;
-	csv->trailing = (unsigned)__builtin_popcountll(
-		csv->columns & ~(COMMON_COLUMNS | RARE_COLUMNS));
+	csv->trailing = (unsigned)__builtin_popcountll(csv->columns & ~PLAIN_COLUMNS);
 	csv->is_plain = (references & BC_COLUMN(BC_COLUMN_TYPE)) != 0 &&
-			(references & ~(COMMON_COLUMNS | RARE_COLUMNS)) == 0 &&
-			csv->trailing <= sizeof(csv->commas);
+			(references & ~PLAIN_COLUMNS) == 0 && csv->trailing <= sizeof(csv->commas);
 	memset(csv->commas, ',', sizeof(csv->commas));
 	bc_small_decimals_init(&csv->small);
 	bc_type_words(csv->types);
@@ -91,12 +85,13 @@ static char *write_text(char *out, struct bc_text text)
 	return out;
 }
 
-static char *write_row(const struct csv *csv, char *out, const struct bc_entry *entry,
-	const struct bc_moment *moment)
+/* Writes the cells of these columns, each with a comma. */
+static char *write_cells(const struct csv *csv, char *out, const struct bc_entry *entry,
+	const struct bc_moment *moment, uint64_t columns)
 {
 	uint64_t own = csv->kind_columns[entry->kind];
 
-	for (uint64_t left = csv->columns; left != 0; left &= left - 1) {
+	for (uint64_t left = columns; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		if ((own >> column & 1) != 0) {
 			struct bc_cell cell = bc_column_cell((enum bc_column)column, entry, moment);
@@ -105,7 +100,6 @@ static char *write_row(const struct csv *csv, char *out, const struct bc_entry *
 		}
 		*out++ = ',';
 	}
-	out[-1] = '\n';
 	return out;
 }
 
@@ -123,38 +117,7 @@ static inline char *write_small(const struct csv *csv, char *out, uint64_t numbe
 	return out;
 }
 
-static char *write_letter(char *out, const char *letter)
-{
-	return write_text(out, (struct bc_text){.at = letter, .bytes = *letter != '\0'});
-}
-
-/* Writes the cells of RARE_COLUMNS. */
-static char *write_rare(const struct csv *csv, char *out, const struct bc_entry *entry)
-{
-	bc_traits known = entry->traits;
-
-	if (has(csv, BC_COLUMN_LETTER)) {
-		if ((known & BC_TRAIT_LETTER) != 0)
-			out = write_letter(out, &entry->letter);
-		*out++ = ',';
-	}
-	if (has(csv, BC_COLUMN_SPACE)) {
-		if ((known & BC_TRAIT_SPACE) != 0)
-			out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), entry->space);
-		*out++ = ',';
-	}
-	if (!has(csv, BC_COLUMN_CONTROL))
-		return out;
-	if ((known & BC_TRAIT_SAMPLE) == 0)
-		return BC_WRITE_LITERAL(out, ",,,");
-	out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), bc_be32(entry->sample));
-	out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[4]);
-	out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[5]);
-	*out++ = ',';
-	return out;
-}
-
-/* Fast path: same output as write_row(), for a reference if is_plain. */
+/* Fast path for a reference if is_plain. Ends in a comma, as write_cells() does. */
 static inline char *write_plain_row(
 	struct csv *csv, char *out, const struct bc_entry *entry, const struct bc_moment *moment)
 {
@@ -192,12 +155,18 @@ static inline char *write_plain_row(
 	if (has(csv, BC_COLUMN_DELTA))
 		out = write_small(
 			csv, out, entry->delta, entry->has_delta && entry->delta != BC_TIME_NONE);
-	if (csv->has_rare)
-		out = write_rare(csv, out, entry);
+	if ((csv->columns & BC_COLUMNS_LAPLACE) != 0)
+		out = write_cells(csv, out, entry, moment, csv->columns & BC_COLUMNS_LAPLACE);
+	if (has(csv, BC_COLUMN_CONTROL) && (known & BC_TRAIT_SAMPLE) != 0) {
+		out = bc_write_hex(BC_WRITE_LITERAL(out, "0x"), bc_be32(entry->sample));
+		out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[4]);
+		out = bc_write_hex8(BC_WRITE_LITERAL(out, ",0x"), entry->sample[5]);
+		*out++ = ',';
+	} else if (has(csv, BC_COLUMN_CONTROL)) {
+		out = BC_WRITE_LITERAL(out, ",,,");
+	}
 	memcpy(out, csv->commas, sizeof(csv->commas));
-	out += csv->trailing;
-	out[-1] = '\n';
-	return out;
+	return out + csv->trailing;
 }
 
 static int print_csv(void *state, struct bc_print *p)
@@ -210,7 +179,8 @@ static int print_csv(void *state, struct bc_print *p)
 		if (csv->is_plain && entry->kind == BC_ENTRY_REFERENCE)
 			out = write_plain_row(csv, out, entry, p->moment);
 		else
-			out = write_row(csv, out, entry, p->moment);
+			out = write_cells(csv, out, entry, p->moment, csv->columns);
+		out[-1] = '\n';
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

@@ -13,9 +13,11 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
-/* Traits that the fast path for references can print (not Tarmac's): common and rare ones. */
-#define COMMON_TRAITS (BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME)
-#define RARE_TRAITS   (BC_TRAIT_LETTER | BC_TRAIT_SPACE | BC_TRAIT_SAMPLE)
+/* Traits of references that have a fast path, except those of Laplace. */
+#define PLAIN_TRAITS                                                                       \
+	(BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_SAMPLE | \
+		LAPLACE_TRAITS)
+#define LAPLACE_TRAITS (BC_TRAIT_LETTER | BC_TRAIT_SPACE)
 
 struct key {
 	char text[23]; /* ,"name": */
@@ -36,7 +38,7 @@ struct ndjson {
 
 static void ndjson_init(void *state, const struct bc_format_options *options)
 {
-	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(COMMON_TRAITS | RARE_TRAITS);
+	const uint32_t not_plain = BC_FIELDS & ~(uint32_t)(PLAIN_TRAITS);
 	struct ndjson *ndjson = state;
 	uint64_t columns = bc_columns_of_trace(options) | BC_COLUMN(BC_COLUMN_KIND);
 	const uint64_t of_text = BC_COLUMN(BC_COLUMN_UNIT) | BC_COLUMN(BC_COLUMN_LINE);
@@ -57,8 +59,8 @@ static void ndjson_init(void *state, const struct bc_format_options *options)
 
 static char *write_cell(char *out, struct bc_cell cell)
 {
-	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_WORD ||
-			 cell.kind == BC_CELL_TIME;
+	bool is_quoted = cell.kind == BC_CELL_HEX || cell.kind == BC_CELL_BITS ||
+			 cell.kind == BC_CELL_WORD || cell.kind == BC_CELL_TIME;
 
 	if (cell.kind == BC_CELL_TEXT)
 		return bc_json_write_text(out, bc_cell_text(cell));
@@ -70,10 +72,11 @@ static char *write_cell(char *out, struct bc_cell cell)
 	return out;
 }
 
-static char *write_object(const struct ndjson *ndjson, char *out, const struct bc_entry *entry,
-	const struct bc_moment *moment)
+/* Writes the values of an entry in these columns. */
+static char *write_members(const struct ndjson *ndjson, char *out, const struct bc_entry *entry,
+	const struct bc_moment *moment, uint64_t columns)
 {
-	for (uint64_t left = ndjson->kind_columns[entry->kind]; left != 0; left &= left - 1) {
+	for (uint64_t left = columns; left != 0; left &= left - 1) {
 		unsigned column = (unsigned)__builtin_ctzll(left);
 		struct bc_cell cell = bc_column_cell((enum bc_column)column, entry, moment);
 		if (cell.kind == BC_CELL_EMPTY)
@@ -82,31 +85,10 @@ static char *write_object(const struct ndjson *ndjson, char *out, const struct b
 		memcpy(out, key->text, sizeof(key->text));
 		out = write_cell(out + key->bytes, cell);
 	}
-	return BC_WRITE_LITERAL(out, "}\n");
-}
-
-/* Writes the keys of RARE_TRAITS. */
-static char *write_rare(char *out, const struct bc_entry *entry)
-{
-	bc_traits known = entry->traits;
-
-	if ((known & BC_TRAIT_LETTER) != 0 && entry->letter != '\0')
-		out = bc_json_write_text(BC_WRITE_LITERAL(out, ",\"letter\":"),
-			(struct bc_text){.at = &entry->letter, .bytes = 1});
-	if ((known & BC_TRAIT_SPACE) != 0) {
-		out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"space\":\"0x"), entry->space);
-		*out++ = '"';
-	}
-	if ((known & BC_TRAIT_SAMPLE) == 0)
-		return out;
-	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
-	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
-	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"control\":\"0x"), entry->sample[5]);
-	*out++ = '"';
 	return out;
 }
 
-/* Fast path: same output as write_object(), for a reference if is_plain. */
+/* Fast path for a reference if is_plain. */
 static inline char *write_plain_object(struct ndjson *ndjson, char *out,
 	const struct bc_entry *entry, const struct bc_moment *moment)
 {
@@ -144,9 +126,15 @@ static inline char *write_plain_object(struct ndjson *ndjson, char *out,
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
 		out = bc_write_small_decimal(
 			BC_WRITE_LITERAL(out, ",\"delta\":"), small, entry->delta);
-	if ((entry->traits & RARE_TRAITS) != 0)
-		out = write_rare(out, entry);
-	return BC_WRITE_LITERAL(out, "}\n");
+	if ((entry->traits & LAPLACE_TRAITS) != 0)
+		out = write_members(ndjson, out, entry, moment, BC_COLUMNS_LAPLACE);
+	if ((entry->traits & BC_TRAIT_SAMPLE) == 0)
+		return out;
+	out = bc_write_hex(BC_WRITE_LITERAL(out, ",\"bus_addr\":\"0x"), bc_be32(entry->sample));
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"byte_enables\":\"0x"), entry->sample[4]);
+	out = bc_write_hex8(BC_WRITE_LITERAL(out, "\",\"control\":\"0x"), entry->sample[5]);
+	*out++ = '"';
+	return out;
 }
 
 static int print_ndjson(void *state, struct bc_print *p)
@@ -159,7 +147,9 @@ static int print_ndjson(void *state, struct bc_print *p)
 		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE)
 			out = write_plain_object(ndjson, out, entry, p->moment);
 		else
-			out = write_object(ndjson, out, entry, p->moment);
+			out = write_members(
+				ndjson, out, entry, p->moment, ndjson->kind_columns[entry->kind]);
+		out = BC_WRITE_LITERAL(out, "}\n");
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

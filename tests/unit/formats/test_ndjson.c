@@ -48,7 +48,7 @@ TEST(each_kind_has_its_keys)
 	entry = whole_register();
 	check(BC_TRAIT_REGISTER | BC_TRAIT_TIME | BC_TRAIT_LINE, &entry,
 		"{\"kind\":\"register\",\"number\":4,\"tick\":271,\"unit\":\"ns\","
-		"\"register\":\"cpsr\",\"value\":\"0000_00d3\"}\n");
+		"\"register\":\"cpsr\",\"value\":\"0x0000_00d3\"}\n");
 	entry = whole_kernel_event();
 	check(BC_TRAIT_KERNEL | BC_TRAIT_TIME | BC_TRAIT_LETTER, &entry,
 		"{\"kind\":\"kernel\",\"number\":2,\"tick\":1311768467463790334,\"tag\":\"M\","
