@@ -178,30 +178,45 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	return 1;
 }
 
-/* Reads all files of a side again, from the beginning and without messages: bc_match_source. */
-static int read_again(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
+/* A side's files, read again from the beginning and without messages. */
+struct second {
+	struct bc_diff_side side; /* the context for next_run() */
+	struct bc_console console;
+};
+
+static void close_again(void *context)
+{
+	struct second *again = context;
+
+	bc_trace_close(&again->side.trace);
+	fclose(again->console.err);
+	free(again);
+}
+
+static void *open_again(void *context)
 {
 	const struct bc_diff_side *side = context;
-	struct bc_console console;
-	struct bc_diff_side again = {.diff = side->diff, .awaits_start = side->diff->has_start};
-	const struct bc_entry *run;
-	size_t count;
+	struct second *again = calloc(1, sizeof(*again));
 
-	if (!bc_are_regular_files((const char *const *)side->files.paths, side->files.count) ||
-		!bc_console_silence(&console, side->trace.console))
-		return -ENOTSUP;
-	enum bc_exit code = bc_trace_open(&again.trace, &console, (const char **)side->files.paths,
-		side->files.count, side->trace.format, &side->trace.options);
-	bc_entry_converter_init(&again.converter, side->trace.format, &side->trace.options.format);
-	again.converter.traits = side->converter.traits;
-	again.converter.needed_traits = side->converter.needed_traits;
-	bool goes_on = code == BC_EXIT_OK;
-	while (goes_on && next_run(&again, &run, &count) > 0)
-		for (size_t i = 0; goes_on && i < count; i++)
-			goes_on = take(to, &run[i]);
-	bc_trace_close(&again.trace);
-	fclose(console.err);
-	return code == BC_EXIT_OK ? 0 : -ENOTSUP;
+	if (again == NULL ||
+		!bc_are_regular_files((const char *const *)side->files.paths, side->files.count) ||
+		!bc_console_silence(&again->console, side->trace.console)) {
+		free(again);
+		return NULL;
+	}
+	again->side.diff = side->diff;
+	again->side.awaits_start = side->diff->has_start;
+	enum bc_exit code = bc_trace_open(&again->side.trace, &again->console,
+		(const char **)side->files.paths, side->files.count, side->trace.format,
+		&side->trace.options);
+	bc_entry_converter_init(
+		&again->side.converter, side->trace.format, &side->trace.options.format);
+	again->side.converter.traits = side->converter.traits;
+	again->side.converter.needed_traits = side->converter.needed_traits;
+	if (code == BC_EXIT_OK)
+		return again;
+	close_again(again);
+	return NULL;
 }
 
 /* Reads up to the entry with the start address. Returns false if no entry has it. */
@@ -592,8 +607,10 @@ static enum bc_exit find_starts(struct bc_diff *d)
 
 static enum bc_exit compare_traces(struct bc_diff *d)
 {
-	struct bc_match_source a = {.next = next_run, .again = read_again, .context = &d->a};
-	struct bc_match_source b = {.next = next_run, .again = read_again, .context = &d->b};
+	struct bc_match_source a = {
+		.next = next_run, .again = open_again, .close = close_again, .context = &d->a};
+	struct bc_match_source b = {
+		.next = next_run, .again = open_again, .close = close_again, .context = &d->b};
 	struct bc_match_sink sink = {.context = d,
 		.same = on_same,
 		.skip = on_skip,

@@ -29,9 +29,7 @@
 
 struct sample {
 	uint64_t hash;
-	uint64_t position; /* of the run's first entry */
-	uint32_t ordinal;  /* among all samples of its trace */
-	bool is_repeated;
+	uint32_t at; /* position of the run's first entry, from the sampler's on */
 };
 
 struct sampler {
@@ -58,9 +56,8 @@ static void thin_out(struct sampler *s, uint64_t rare)
 	s->count = kept;
 }
 
-static bool take_sample(void *to, const struct bc_entry *entry)
+static bool take_sample(struct sampler *s, const struct bc_entry *entry)
 {
-	struct sampler *s = to;
 	uint64_t position = s->position++;
 
 	if (position < s->from)
@@ -81,8 +78,24 @@ static bool take_sample(void *to, const struct bc_entry *entry)
 		thin_out(s, 2 * s->rare);
 	if ((hash & (s->rare - 1)) == 0 && s->count < SAMPLES_MAX)
 		s->samples[s->count++] = (struct sample){
-			.hash = hash, .position = position - (RUN - 1)};
+			.hash = hash, .at = (uint32_t)(position - s->from) - (RUN - 1)};
 	return true;
+}
+
+static int take_samples(struct sampler *s, const struct bc_match_source *source)
+{
+	void *again = source->again != NULL ? source->again(source->context) : NULL;
+	const struct bc_entry *run;
+	size_t count;
+	bool goes_on = true;
+
+	if (again == NULL)
+		return -ENOTSUP;
+	while (goes_on && source->next(again, &run, &count) > 0)
+		for (size_t i = 0; goes_on && i < count; i++)
+			goes_on = take_sample(s, &run[i]);
+	source->close(again);
+	return 0;
 }
 
 static int by_hash(const void *x, const void *y)
@@ -90,63 +103,52 @@ static int by_hash(const void *x, const void *y)
 	const struct sample *a = x;
 	const struct sample *b = y;
 
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
+	return (a->hash > b->hash) - (a->hash < b->hash);
 }
 
-/* Sorts the samples by hash, and marks those that occur more than once. */
-static void sort_samples(struct sampler *s)
+static int by_position(const void *x, const void *y)
 {
-	for (size_t i = 0; i < s->count; i++)
-		s->samples[i].ordinal = (uint32_t)i;
-	qsort(s->samples, s->count, sizeof(*s->samples), by_hash);
-	for (size_t i = 1; i < s->count; i++)
-		if (s->samples[i].hash == s->samples[i - 1].hash)
-			s->samples[i].is_repeated = s->samples[i - 1].is_repeated = true;
+	const struct bc_pair *a = x;
+	const struct bc_pair *b = y;
+
+	return (a->a > b->a) - (a->a < b->a);
 }
 
-/* A sample that occurs once in each trace. */
-struct common {
-	uint64_t a;
-	uint64_t b;
-};
+/* Returns how many samples from the i-th on have the same hash. The samples must be sorted. */
+static size_t count_same_hash(const struct sampler *s, size_t i)
+{
+	size_t n = 1;
 
-/* Fills `found`, in order of A, with the longest chain of common samples. Returns its length.
- * `pairs` and `work` are scratch. */
-static size_t chain_samples(struct sampler *a, struct sampler *b, struct common *found,
-	struct bc_pair *pairs, uint32_t *work)
+	while (i + n < s->count && s->samples[i + n].hash == s->samples[i].hash)
+		n++;
+	return n;
+}
+
+/* Fills `pairs` with the longest chain of samples that occur once in each trace. Returns its
+ * length. `work` is scratch. */
+static size_t chain_samples(
+	struct sampler *a, struct sampler *b, struct bc_pair *pairs, uint32_t *work)
 {
 	size_t count = 0;
 
-	sort_samples(a);
-	sort_samples(b);
-	for (size_t i = 0; i < a->count; i++)
-		pairs[i] = (struct bc_pair){.a = UINT32_MAX};
-	/* pairs[] by ordinal in A: index in b's samples, if common. */
-	for (size_t i = 0, j = 0; i < a->count; i++) {
-		while (j < b->count && b->samples[j].hash < a->samples[i].hash)
-			j++;
-		if (j < b->count && b->samples[j].hash == a->samples[i].hash &&
-			!a->samples[i].is_repeated && !b->samples[j].is_repeated)
-			pairs[a->samples[i].ordinal] = (struct bc_pair){
-				.a = (uint32_t)i, .b = b->samples[j].ordinal};
+	qsort(a->samples, a->count, sizeof(*a->samples), by_hash);
+	qsort(b->samples, b->count, sizeof(*b->samples), by_hash);
+	for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
+		const struct sample *x = &a->samples[i];
+		const struct sample *y = &b->samples[j];
+		size_t n = x->hash <= y->hash ? count_same_hash(a, i) : 0;
+		size_t k = y->hash <= x->hash ? count_same_hash(b, j) : 0;
+		if (n == 1 && k == 1)
+			pairs[count++] = (struct bc_pair){.a = x->at, .b = y->at};
+		i += n;
+		j += k;
 	}
-	for (size_t i = 0; i < a->count; i++)
-		if (pairs[i].a != UINT32_MAX)
-			pairs[count++] = pairs[i];
-	count = bc_longest_chain(pairs, count, work);
-	/* By ordinal, to find B's positions. */
-	for (size_t i = 0; i < b->count; i++)
-		work[b->samples[i].ordinal] = (uint32_t)i;
-	for (size_t i = 0; i < count; i++)
-		found[i] = (struct common){.a = a->samples[pairs[i].a].position,
-			.b = b->samples[work[pairs[i].b]].position};
-	return count;
+	qsort(pairs, count, sizeof(*pairs), by_position);
+	return bc_longest_chain(pairs, count, work);
 }
 
 /* True if the offset between the traces is the same at most of the next samples. */
-static bool is_confirmed(const struct common *found, size_t count, size_t i)
+static bool is_confirmed(const struct bc_pair *found, size_t count, size_t i)
 {
 	size_t same = 0;
 
@@ -160,15 +162,14 @@ int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b
 {
 	struct sampler samplers[2] = {{.from = *a_position}, {.from = *b_position}};
 	const struct bc_match_source *sources[2] = {a, b};
-	struct common *found = calloc(SAMPLES_MAX, sizeof(*found));
 	struct bc_pair *pairs = calloc(SAMPLES_MAX, sizeof(*pairs));
 	uint32_t *work = calloc(2 * SAMPLES_MAX, sizeof(*work));
-	int rc = a->again == NULL || b->again == NULL ? -ENOTSUP : 0;
+	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct sampler *s = &samplers[i];
 		s->samples = calloc(SAMPLES_MAX, sizeof(*s->samples));
-		if (found == NULL || pairs == NULL || work == NULL || s->samples == NULL)
+		if (pairs == NULL || work == NULL || s->samples == NULL)
 			rc = -ENOMEM;
 		s->fields = fields;
 		s->rare = i == 0 ? RARE : samplers[0].rare;
@@ -176,22 +177,21 @@ int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b
 		for (unsigned k = 0; k < RUN; k++)
 			s->oldest *= FACTOR;
 		if (rc == 0)
-			rc = sources[i]->again(sources[i]->context, take_sample, s);
+			rc = take_samples(s, sources[i]);
 		*entries_read += s->position;
 	}
 	if (rc == 0) {
 		thin_out(&samplers[0], samplers[1].rare);
-		size_t count = chain_samples(&samplers[0], &samplers[1], found, pairs, work);
+		size_t count = chain_samples(&samplers[0], &samplers[1], pairs, work);
 		for (size_t i = 0; i < count && rc == 0; i++)
-			if (is_confirmed(found, count, i)) {
-				*a_position = found[i].a;
-				*b_position = found[i].b;
+			if (is_confirmed(pairs, count, i)) {
+				*a_position += pairs[i].a;
+				*b_position += pairs[i].b;
 				rc = 1;
 			}
 	}
 	free(samplers[0].samples);
 	free(samplers[1].samples);
-	free(found);
 	free(pairs);
 	free(work);
 	return rc;

@@ -115,6 +115,7 @@ struct bc_match {
 	struct bc_plan plan;
 	struct leftover a_left;
 	struct leftover b_left;
+	struct bc_edge edge;
 	uint64_t reread_entries; /* read again so far */
 	bool is_pipe;            /* a trace can be read only once */
 };
@@ -148,6 +149,7 @@ void bc_match_close(struct bc_match *m)
 {
 	if (m == NULL)
 		return;
+	bc_edge_close(&m->edge, &m->a.source, &m->b.source);
 	bc_plan_free(&m->plan);
 	bc_window_free(&m->a);
 	bc_window_free(&m->b);
@@ -435,11 +437,16 @@ static int resolve(struct bc_match *m)
 			return rc;
 		size_t n = bc_window_count(&m->a) < size ? bc_window_count(&m->a) : size;
 		size_t k = bc_window_count(&m->b) < size ? bc_window_count(&m->b) : size;
+		bool is_all = bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
+		if (is_last_try && !is_all && !bc_time_is_compared(&m->options) &&
+			bc_edge_find(&m->edge, &m->a, &m->b, &n, &k)) {
+			bc_plan_align_to_edge(&m->plan, n, k);
+			break;
+		}
 		is_settled = m->options.is_same_clock ? bc_plan_align_by_time(&m->plan, n, k)
 						      : bc_plan_align(&m->plan, n, k, is_last_try);
 		if (!is_last_try)
 			continue;
-		bool is_all = bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
 		if (!m->options.is_same_clock && !is_all &&
 			FAR_MATCHED * m->plan.matched < (FAR_MATCHED - 1) * ((n + k) / 2)) {
 			rc = search_far(m);

@@ -21,10 +21,10 @@ struct bc_match_source {
 	/* Returns 1 with at least one entry (valid until the next call), 0 at the end, or a
 	 * negative errno. */
 	int (*next)(void *context, const struct bc_entry **run, size_t *count);
-	/* Reads the trace a second time, independently of next(), and passes each entry to take(),
-	 * until it returns false. Returns 0, or -ENOTSUP if the trace can be read only once. NULL:
-	 * it can't. */
-	int (*again)(void *context, bool (*take)(void *to, const struct bc_entry *entry), void *to);
+	/* Opens the trace a second time. Returns a context for next() that close() frees, or NULL
+	 * if the trace can be read only once. Both are NULL if it can't. */
+	void *(*again)(void *context);
+	void (*close)(void *again);
 	void *context;
 };
 

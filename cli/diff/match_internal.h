@@ -148,8 +148,42 @@ void bc_plan_free(struct bc_plan *plan);
  * windows) nothing matches. */
 bool bc_plan_align(struct bc_plan *plan, size_t n, size_t k, bool is_last_try) BC_MUST_CHECK;
 
+/* The same for traces without times, and up to the last match: the windows end where the best
+ * alignment leaves them (bc_edge_find()). Either may be empty. */
+void bc_plan_align_to_edge(struct bc_plan *plan, size_t n, size_t k);
+
 /* The same for traces on the same clock, by their times. */
 bool bc_plan_align_by_time(struct bc_plan *plan, size_t n, size_t k) BC_MUST_CHECK;
+
+/* ---- edge.c: where the best alignment leaves the largest windows. It reads both traces a second
+ * time. */
+
+/* The keys of the next entries of a trace. */
+struct bc_edge_keys {
+	void *again; /* the trace, read a second time */
+	const struct bc_entry *run;
+	size_t left;
+	uint64_t *keys;
+	size_t count;
+	size_t room;
+	uint64_t position; /* of the first key, or of `run` */
+};
+
+struct bc_edge {
+	struct bc_edge_keys a;
+	struct bc_edge_keys b;
+	struct bc_edge_reach *reach;
+	uint64_t diagonals; /* visited by all searches */
+	bool can_read;
+};
+
+/* Looks at what comes after the next *n and *k entries, which are all that the windows show.
+ * Returns true and reduces one of them, perhaps to 0, if the best alignment leaves the windows
+ * there; false if that is unknown. `edge` must be zero at first. */
+bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct bc_window *b,
+	size_t *n, size_t *k);
+void bc_edge_close(
+	struct bc_edge *edge, const struct bc_match_source *a, const struct bc_match_source *b);
 
 /* ---- far.c: where two traces meet again after a difference longer than the look-ahead. It reads
  * both a second time. */

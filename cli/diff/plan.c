@@ -19,6 +19,7 @@
  *    If that leaves less than an eighth of the windows, the comparison would advance in small
  *    steps: the alignment is then used up to the longest block beyond that eighth. (Up to the last
  *    block instead, some edits are reported with three times as many lines as by GNU diff.)
+ *    Without times, edge.c usually knows a better end: all up to there is used.
  * 5. Far search (search_far() in match.c, far.c). If more than an eighth of the largest windows
  *    has no match, both files are read a second time, to find where they meet.
  *
@@ -351,4 +352,15 @@ bool bc_plan_align(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 		align_rest(p, n, k, BY_CONTENTS);
 	p->matched = count_matched(p);
 	return is_settled || choose_end(p, n, k, true);
+}
+
+void bc_plan_align_to_edge(struct bc_plan *p, size_t n, size_t k)
+{
+	p->count = 0;
+	if (n != 0 && k != 0)
+		align_windows(p, n, k, BY_CONTENTS);
+	const struct bc_block *last = p->count != 0 ? &p->blocks[p->count - 1]
+						    : &(struct bc_block){.a = n, .b = k};
+	p->a_stop = last->a + last->n;
+	p->b_stop = last->b + last->n;
 }

@@ -61,42 +61,25 @@ void bc_window_free(struct bc_window *w)
 /* Collects pointers to the strings of an entry. Returns their number. */
 static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 {
+#define AT(member) offsetof(struct bc_entry, member)
+	static const uint16_t at[BC_ENTRY_KINDS][TEXTS_MAX] = {
+		[BC_ENTRY_INSTRUCTION] = {AT(instruction.set), AT(instruction.mode),
+			AT(instruction.disassembly)},
+		[BC_ENTRY_UOP] = {AT(uop.macro), AT(uop.micro)},
+		[BC_ENTRY_REGISTER] = {AT(reg.name), AT(reg.value)},
+		[BC_ENTRY_KERNEL] = {AT(kernel.tag), AT(kernel.rest)},
+		[BC_ENTRY_EVENT] = {AT(note.text)},
+		[BC_ENTRY_LINE] = {AT(line), AT(words)},
+	};
 	size_t n = 0;
 
-	switch (entry->kind) {
-	case BC_ENTRY_REFERENCE:
-		if ((entry->traits & BC_TRAIT_ATTRIB) != 0)
-			texts[n++] = &entry->access.attrib;
-		if ((entry->traits & BC_TRAIT_SECURITY) != 0)
-			texts[n++] = &entry->access.security;
-		return n;
-	case BC_ENTRY_INSTRUCTION:
-		texts[0] = &entry->instruction.set;
-		texts[1] = &entry->instruction.mode;
-		texts[2] = &entry->instruction.disassembly;
-		return 3;
-	case BC_ENTRY_UOP:
-		texts[0] = &entry->uop.macro;
-		texts[1] = &entry->uop.micro;
-		return 2;
-	case BC_ENTRY_REGISTER:
-		texts[0] = &entry->reg.name;
-		texts[1] = &entry->reg.value;
-		return 2;
-	case BC_ENTRY_KERNEL:
-		texts[0] = &entry->kernel.tag;
-		texts[1] = &entry->kernel.rest;
-		return 2;
-	case BC_ENTRY_EVENT:
-		texts[0] = &entry->note.text;
-		return 1;
-	case BC_ENTRY_LINE:
-		texts[0] = &entry->line;
-		texts[1] = &entry->words;
-		return 2;
-	default:
-		return 0;
-	}
+	if ((entry->traits & BC_TRAIT_ATTRIB) != 0)
+		texts[n++] = &entry->access.attrib;
+	if ((entry->traits & BC_TRAIT_SECURITY) != 0)
+		texts[n++] = &entry->access.security;
+	for (size_t i = 0; i < TEXTS_MAX && at[entry->kind][i] != 0; i++)
+		texts[n++] = (struct bc_text *)((char *)entry + at[entry->kind][i]);
+	return n;
 }
 
 /* Moves the window to the start of the buffers. */

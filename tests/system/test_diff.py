@@ -476,14 +476,17 @@ def sources():
 
 
 def loops():
-    """References of a program that loops, in lackey's form."""
+    """References of a program with nested loops, in lackey's form. Some last longer than the look-ahead."""
     dice = random.Random(3)
     lines = []
     while len(lines) < 60_000:
-        base, body = dice.randrange(40) * 0x1000, dice.randrange(3, 60)
-        for _ in range(dice.randrange(1, 80)):
-            lines += [f"I  {base + 4 * n:x},4" for n in range(body)]
-            lines.append(f" L {0x100000 + dice.randrange(4096) * 8:x},8")
+        base = dice.randrange(40) * 0x1000
+        bodies = [(dice.randrange(3, 60), dice.choice((1, 1, 2, 5))) for _ in range(dice.randrange(1, 4))]
+        for _ in range(dice.choice((3, 30, 300))):
+            for inner, (body, times) in enumerate(bodies):
+                for _ in range(times):
+                    lines += [f"I  {base + 0x100 * inner + 4 * n:x},4" for n in range(body)]
+                    lines.append(f" L {0x100000 + dice.randrange(4096) * 8:x},8")
     return lines
 
 
@@ -575,6 +578,24 @@ def one(tmp, number, traces):
     # Entries of the same time in a different order are not a difference.
     equal(ours + last["reordered"] == 0, theirs == 0, f"whether there are differences, script {number}")
     return ours, theirs
+
+
+def test_an_edit_in_a_long_loop_is_one_difference(tmp):
+    """The end of the look-ahead is not the end of the trace: a missing or additional part is found, though many short
+    differences would do for all that is in sight."""
+    trace = loops()
+    dice = random.Random(7)
+    for number in range(10):
+        first, last = sorted(dice.sample(range(2000, len(trace) - 2000), 2))
+        last = min(last, first + dice.randrange(2000, 8000))
+        other = trace[:first] + trace[last:]
+        write(tmp / "a.trace", trace, "lackey", False)
+        write(tmp / "b.trace", other, "lackey", False)
+        for a, b, side in (("a", "b", "only_a"), ("b", "a", "only_b")):
+            differences, end = found("-I", "lackey", tmp / f"{a}.trace", tmp / f"{b}.trace")
+            lines = 2 * end["changed"] + end["only_a"] + end["only_b"]
+            assert lines <= 1.02 * (last - first), f"edit {number}: {lines} lines for {last - first} entries"
+            equal(end[side] - end["only_a" if side == "only_b" else "only_b"], last - first, f"edit {number}")
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -512,22 +512,30 @@ TEST_WITH(rows, r, texts_outlive_their_source)
 	assert_int_equal(r->reported.fields, BC_FIELD_NAME);
 }
 
-/* One entry, more often than the search far ahead reads. */
-static int repeat(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
+/* One entry, without end. */
+static int next_same(void *context, const struct bc_entry **run, size_t *count)
 {
-	const struct bc_entry *entry = context;
-	uint64_t n = 0;
+	*run = context;
+	*count = 1;
+	return 1;
+}
 
-	while (n < 2 * BC_FAR_MAX && take(to, entry))
-		n++;
-	return 0;
+static void *open_same(void *context)
+{
+	return context;
+}
+
+static void close_same(void *again)
+{
+	(void)again;
 }
 
 /* Runs of this entry are no samples. */
 TEST(the_search_far_ahead_ends_at_its_limit)
 {
 	struct bc_entry entry;
-	struct bc_match_source source = {.again = repeat, .context = &entry};
+	struct bc_match_source source = {
+		.next = next_same, .again = open_same, .close = close_same, .context = &entry};
 	uint64_t a = 0;
 	uint64_t b = 0;
 	uint64_t entries_read = 0;
