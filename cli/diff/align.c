@@ -141,8 +141,7 @@ static struct slot *slot_of(struct bc_align *s, uint64_t key)
 	}
 }
 
-/* Writes the items in keys[0, n) whose keys occur in both sequences to x and x_at. Returns their
- * number. */
+/* Writes the items in keys[0, n) that both sequences have to x and x_at. Returns their number. */
 static size_t keep_common(
 	struct bc_align *s, const uint64_t *keys, size_t n, uint64_t *x, uint32_t *x_at)
 {
@@ -332,24 +331,19 @@ static struct bc_pair furthest_point(const struct search *t)
 	struct bc_pair best = {0};
 	int32_t most = -1;
 
-	for (int32_t d = t->f0; d <= t->f1; d += 2) {
-		int32_t skew = d + t->base;
-		int32_t x = t->f[d] < r->x1 ? t->f[d] : r->x1;
-		x = x - skew < r->y1 ? x : r->y1 + skew;
-		int32_t way = x - r->x0 + x - skew - r->y0;
-		if (way > most) {
-			most = way;
-			best = (struct bc_pair){(uint32_t)x, (uint32_t)(x - skew)};
-		}
-	}
-	for (int32_t d = t->b0; d <= t->b1; d += 2) {
-		int32_t skew = d + t->base;
-		int32_t x = t->b[d] > r->x0 ? t->b[d] : r->x0;
-		x = x - skew > r->y0 ? x : r->y0 + skew;
-		int32_t way = r->x1 - x + r->y1 - (x - skew);
-		if (way > most) {
-			most = way;
-			best = (struct bc_pair){(uint32_t)x, (uint32_t)(x - skew)};
+	for (int is_back = 0; is_back < 2; is_back++) {
+		int32_t sign = is_back ? -1 : 1;
+		for (int32_t d = is_back ? t->b0 : t->f0; d <= (is_back ? t->b1 : t->f1); d += 2) {
+			int32_t skew = d + t->base;
+			int32_t x = (is_back ? t->b : t->f)[d];
+			x = x < r->x0 ? r->x0 : x > r->x1 ? r->x1 : x;
+			x = x - skew < r->y0 ? r->y0 + skew : x - skew > r->y1 ? r->y1 + skew : x;
+			int32_t way = sign * (2 * x - skew) -
+				      (is_back ? -r->x1 - r->y1 : r->x0 + r->y0);
+			if (way > most) {
+				most = way;
+				best = (struct bc_pair){(uint32_t)x, (uint32_t)(x - skew)};
+			}
 		}
 	}
 	return best;
@@ -384,8 +378,7 @@ static struct bc_pair split_region(struct bc_align *s, const struct region *r, b
 
 static void solve_region(struct bc_align *s, struct region r, int depth);
 
-/* Solves the regions before, between and after the anchors on top of the stack, and removes
- * them. */
+/* Solves the regions around the anchors on top of the stack, and removes them. */
 static void solve_between(struct bc_align *s, struct region r, size_t anchors, int depth)
 {
 	size_t base = s->pair_count - anchors;

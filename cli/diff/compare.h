@@ -55,8 +55,7 @@
 #define BC_FIELD_COUNT    35
 
 /* The fields to compare for two traces that hold these traits: all fields that both can hold. The
- * index of an instruction is excluded, because one extra instruction changes it for all that
- * follow. */
+ * index of an instruction is excluded, as one extra instruction changes all that follow. */
 uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b);
 
 /* Returns the subset of `fields` that differ, or 0. */

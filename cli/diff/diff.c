@@ -178,42 +178,34 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	return 1;
 }
 
-/* A side's files, read again from the beginning and without messages. */
-struct second {
-	struct bc_diff_side side; /* the context for next_run() */
-	struct bc_console console;
-};
-
 static void close_again(void *context)
 {
-	struct second *again = context;
+	struct bc_diff_side *again = context;
 
-	bc_trace_close(&again->side.trace);
-	fclose(again->console.err);
+	bc_trace_close(&again->trace);
+	fclose(again->silent.err);
 	free(again);
 }
 
+/* Returns a side with the same files, from the beginning and without messages. */
 static void *open_again(void *context)
 {
 	const struct bc_diff_side *side = context;
-	struct second *again = calloc(1, sizeof(*again));
+	struct bc_diff_side *again = calloc(1, sizeof(*again));
 
 	if (again == NULL ||
 		!bc_are_regular_files((const char *const *)side->files.paths, side->files.count) ||
-		!bc_console_silence(&again->console, side->trace.console)) {
+		!bc_console_silence(&again->silent, side->trace.console)) {
 		free(again);
 		return NULL;
 	}
-	again->side.diff = side->diff;
-	again->side.awaits_start = side->diff->has_start;
-	enum bc_exit code = bc_trace_open(&again->side.trace, &again->console,
-		(const char **)side->files.paths, side->files.count, side->trace.format,
-		&side->trace.options);
-	bc_entry_converter_init(
-		&again->side.converter, side->trace.format, &side->trace.options.format);
-	again->side.converter.traits = side->converter.traits;
-	again->side.converter.needed_traits = side->converter.needed_traits;
-	if (code == BC_EXIT_OK)
+	again->diff = side->diff;
+	again->awaits_start = side->diff->has_start;
+	bc_entry_converter_init(&again->converter, side->trace.format, &side->trace.options.format);
+	again->converter.traits = side->converter.traits;
+	again->converter.needed_traits = side->converter.needed_traits;
+	if (bc_trace_open(&again->trace, &again->silent, (const char **)side->files.paths,
+		    side->files.count, side->trace.format, &side->trace.options) == BC_EXIT_OK)
 		return again;
 	close_again(again);
 	return NULL;

@@ -41,6 +41,7 @@ struct bc_diff_side {
 	struct bc_reader_options reader;
 	struct bc_peek peek;
 	struct bc_trace trace;
+	struct bc_console silent; /* of a side that is read a second time */
 	struct bc_diff_origin origin;
 	struct bc_entry_converter converter; /* to the other format's entries */
 	const struct bc_entry *run;          /* unread entries of the converter's output */

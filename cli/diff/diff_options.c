@@ -28,22 +28,11 @@ static const struct {
 
 uint32_t bc_diff_class_of(const struct bc_entry *entry)
 {
-	switch (entry->kind) {
-	case BC_ENTRY_REFERENCE:
-		return entry->type == BC_REQ_FETCH ? BC_DIFF_INST : BC_DIFF_MEM;
-	case BC_ENTRY_INSTRUCTION:
-		return BC_DIFF_INST;
-	case BC_ENTRY_UOP:
-		return BC_DIFF_UOP;
-	case BC_ENTRY_REGISTER:
-		return BC_DIFF_REG;
-	case BC_ENTRY_KERNEL:
-		return BC_DIFF_KERNEL;
-	case BC_ENTRY_EVENT:
-		return BC_DIFF_EVENT;
-	default:
-		return BC_DIFF_LINE;
-	}
+	static const uint8_t of_kinds[BC_ENTRY_KINDS] = {BC_DIFF_MEM, BC_DIFF_INST, BC_DIFF_UOP,
+		BC_DIFF_REG, BC_DIFF_KERNEL, BC_DIFF_EVENT, BC_DIFF_LINE};
+	bool is_fetch = entry->kind == BC_ENTRY_REFERENCE && entry->type == BC_REQ_FETCH;
+
+	return is_fetch ? BC_DIFF_INST : of_kinds[entry->kind];
 }
 
 uint32_t bc_diff_classes_of(bc_traits traits)

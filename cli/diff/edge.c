@@ -7,17 +7,16 @@
  * deletions by which the end of these keys is reached in either trace; where a trace ends, both
  * ends. It keeps no paths, only where each one leaves the windows.
  *
- * The search takes at most as many steps as a window has entries; then the path that got furthest
- * is the best one, if it is well beyond the windows. It costs the square of the steps, so the steps
- * of all searches are limited, too. Each trace is read a second time at most once. */
+ * The search takes as many steps as a window has entries, at most; then the path that got furthest
+ * is the best one, if it is well beyond the windows. Its cost is quadratic, so there is a limit for
+ * all searches. */
 #include "cli/diff/match_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define AHEAD 4u
-
-#define NONE INT32_MIN
+#define NONE  INT32_MIN
 
 /* Diagonals that all searches may visit: these, and as many for each entry compared. */
 #define DIAGONALS      (UINT64_C(1) << 30)
@@ -106,10 +105,8 @@ static int32_t search(struct bc_edge *edge, int32_t n, int32_t k, int32_t steps,
 bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct bc_window *b,
 	size_t *n, size_t *k)
 {
-	const size_t steps = a->limit;
-
 	if (edge->reach == NULL) {
-		edge->reach = calloc(2 * steps + 5, sizeof(*edge->reach));
+		edge->reach = calloc(2 * a->limit + 5, sizeof(*edge->reach));
 		edge->can_read = edge->reach != NULL && open_ahead(&edge->a, a) &&
 				 open_ahead(&edge->b, b);
 	}
@@ -117,7 +114,7 @@ bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct 
 		return false;
 	read_ahead(&edge->a, a);
 	read_ahead(&edge->b, b);
-	int32_t d = search(edge, (int32_t)*n, (int32_t)*k, (int32_t)steps,
+	int32_t d = search(edge, (int32_t)*n, (int32_t)*k, (int32_t)a->limit,
 		DIAGONALS + DIAGONALS_EACH * (a->position + b->position));
 	if (d == NONE)
 		return false;

@@ -98,8 +98,7 @@ static void reorder_pair(const struct bc_match_options *options, const struct bc
 #define FIRST_WINDOW  256u
 #define WINDOW_GROWTH 8u
 
-/* Heuristic 5: matches are searched beyond the look-ahead if more than one entry in FAR_MATCHED has
- * none in it. */
+/* Heuristic 5: the search goes beyond the look-ahead if one entry in FAR_MATCHED has no match. */
 #define FAR_MATCHED 8u
 
 /* Budget of heuristic 5: this many entries may be read again, plus one for each entry compared. */

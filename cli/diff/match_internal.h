@@ -47,8 +47,7 @@ struct bc_window {
 	uint64_t position;          /* its number, from 0 */
 };
 
-/* Returns 0, or -ENOMEM with nothing to free. The source is copied. An entry needs about 360
- * bytes. */
+/* Returns 0, or -ENOMEM with nothing to free. Copies the source. An entry needs 360 bytes. */
 int bc_window_init(struct bc_window *window, const struct bc_match_source *source, uint64_t fields,
 	size_t limit) BC_MUST_CHECK;
 void bc_window_free(struct bc_window *window);
@@ -155,8 +154,7 @@ void bc_plan_align_to_edge(struct bc_plan *plan, size_t n, size_t k);
 /* The same for traces on the same clock, by their times. */
 bool bc_plan_align_by_time(struct bc_plan *plan, size_t n, size_t k) BC_MUST_CHECK;
 
-/* ---- edge.c: where the best alignment leaves the largest windows. It reads both traces a second
- * time. */
+/* ---- edge.c: where the best alignment leaves the largest windows. It reads the traces again. */
 
 /* The keys of the next entries of a trace. */
 struct bc_edge_keys {
@@ -185,8 +183,7 @@ bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct 
 void bc_edge_close(
 	struct bc_edge *edge, const struct bc_match_source *a, const struct bc_match_source *b);
 
-/* ---- far.c: where two traces meet again after a difference longer than the look-ahead. It reads
- * both a second time. */
+/* ---- far.c: where two traces meet again beyond the look-ahead. It reads them again. */
 
 /* How many entries of each trace are searched. */
 #define BC_FAR_MAX (UINT64_C(16) << 20)

@@ -5,31 +5,21 @@
  * heuristics decide how much of an alignment is used, in this order:
  *
  * 1. Growing windows (resolve() in match.c). 256 entries after the first difference are aligned,
- *    then 2,048, then --lookahead, until the alignment is settled. So a small difference costs
- *    little. The largest window is the last try.
+ *    then 2,048, then --lookahead: the last try. So a small difference costs little.
  * 2. The key ladder (bc_plan_align()). Keys cover contents and absolute time; if that does not
  *    settle it, contents and delta. What is left over is aligned again with the next weaker keys,
- *    at last by contents only. The time tells which of several equal entries was lost; deltas
- *    survive a shift of the clock; and an entry of which only the time is wrong is one difference,
- *    not one entry lost and one inserted.
+ *    at last by contents only. The time tells which of several equal entries was lost.
  * 3. The settled run (choose_end()). Before the last try, an alignment is used up to its last run
  *    of 32 matches that is 8 times as long as all unmatched entries before it.
- * 4. The end of the last try (choose_end()). There will be no larger window. So runs with small
- *    gaps between them count as one, and each match makes up for four unmatched entries before it.
- *    If that leaves less than an eighth of the windows, the comparison would advance in small
- *    steps: the alignment is then used up to the longest block beyond that eighth. (Up to the last
- *    block instead, some edits are reported with three times as many lines as by GNU diff.)
- *    Without times, edge.c usually knows a better end: all up to there is used.
+ * 4. The end of the last try. Without times, edge.c usually knows it. Otherwise (choose_end()),
+ *    runs with small gaps between them count as one, and each match makes up for four unmatched
+ *    entries before it. If that leaves less than an eighth of the windows, the alignment is used up
+ *    to the longest block beyond that eighth. (Up to the last block instead, some edits are
+ *    reported with three times as many lines as by GNU diff.)
  * 5. Far search (search_far() in match.c, far.c). If more than an eighth of the largest windows
- *    has no match, both files are read a second time, to find where they meet.
+ *    has no match, both files are read a second time, to find where they meet. Then 1 starts again.
  *
- * 3 decides whether 1 goes on. 2 runs within each step of 1, and its second rung may change the
- * verdict of 3. 4 replaces 3 at the last try; the matches before it cuts (plan->matched) decide
- * whether 5 runs. 5 skips entries, and then 1 starts again with the smallest window.
- *
- * Other steps do not change how much is believed: join_gaps() makes one difference of two, and
- * match.c pairs entries in a different order and follows the offset between the clocks. On the same
- * clock, none of this applies: bc_plan_align_by_time() merges the windows by their times. */
+ * On the same clock, bc_plan_align_by_time() merges the windows by their times instead. */
 
 #include "cli/diff/match_internal.h"
 

@@ -209,8 +209,7 @@ typedef bool (*bc_overview_event_cb)(void *context, const struct bc_overview_eve
 
 /* Reports the events from a time to a time (inclusive), by recording, in the order of the records.
  * The time of an event in the middle of a chunk needs the chunk's records, which are decoded in up
- * to 512 chunks; in further ones, the time is estimated from the position. Returns 0, -ENOMEM or
- * -ECANCELED. */
+ * to 512 chunks; in others, the time is estimated by position. Returns 0, -ENOMEM or -ECANCELED. */
 int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	bc_overview_event_cb on_event, void *context) BC_MUST_CHECK;
 

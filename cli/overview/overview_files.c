@@ -376,8 +376,7 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads a file if it is new or has changed. Returns 0; -ENOMEM; or -ECANCELED, and nothing is known
- * about the file. */
+/* Reads a file if it is new or has changed. Returns 0; -ENOMEM; or -ECANCELED: it is unknown. */
 static int update_file(struct bc_overview *o, struct bc_overview_file *file)
 {
 	struct stat st;

@@ -165,8 +165,7 @@ struct bc_overview_column *bc_overview_add_hole(
 struct bc_page_counts bc_overview_inside(
 	const struct bc_overview *overview, const struct bc_page_counts *counts);
 
-/* Returns how many times the picture's rows would have to be doubled to be as coarse as counts with
- * these shifts. */
+/* Returns how many times the picture's rows must be doubled to be as coarse as such counts. */
 unsigned bc_overview_excess(
 	const struct bc_overview *overview, unsigned page_shift, unsigned port_shift);
 

@@ -121,8 +121,7 @@ struct bc_tally {
 	uint64_t procs[BC_TALLY_PROCS];
 
 	/* Records that are not in the totals yet (`pending` of them). Each slot has several
-	 * counters, used in turn, so that equal records in a row do not wait for each other's
-	 * increment. */
+	 * counters, used in turn, so that equal records in a row do not wait for each other. */
 	struct bc_tally_slot {
 		uint32_t key;
 		uint32_t counts[BC_TALLY_COUNTERS];

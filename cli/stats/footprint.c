@@ -195,23 +195,14 @@ void bc_footprint_close(struct bc_footprint *f)
 /* How a reference of this type touches memory, or NO_MEMORY. */
 static unsigned touch_of(unsigned type)
 {
-	switch (type) {
-	case BC_REQ_FETCH:
-		return BC_TOUCH_FETCH;
-	case BC_REQ_MEMREAD:
-	case BC_REQ_MEMREADINV:
-		return BC_TOUCH_READ;
-	case BC_REQ_MEMWRITE:
-	case BC_REF_COPYBACK:
-		return BC_TOUCH_WRITE;
-	case BC_REF_MODIFY:
-		return BC_TOUCH_READ | BC_TOUCH_WRITE;
-	case BC_REF_MISC:
-	case BC_REF_LETTER:
-		return 0;
-	default:
-		return NO_MEMORY;
-	}
+	const int plain = bc_ref_type_plain(type);
+
+	return type == BC_REF_MODIFY                          ? BC_TOUCH_READ | BC_TOUCH_WRITE
+	       : type == BC_REF_MISC || type == BC_REF_LETTER ? 0
+	       : plain == BC_REQ_FETCH                        ? BC_TOUCH_FETCH
+	       : plain == BC_REQ_MEMREAD                      ? BC_TOUCH_READ
+	       : plain == BC_REQ_MEMWRITE                     ? BC_TOUCH_WRITE
+							      : NO_MEMORY;
 }
 
 /* n is at least 1. */

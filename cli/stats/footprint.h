@@ -44,8 +44,7 @@ enum {
 
 struct bc_line_slot {
 	uint64_t block;
-	/* Bits from the top: number of the last touch, from 1; address space; BC_TOUCH_*. 0:
-	 * free. */
+	/* Bits from the top: last touch, from 1; address space; BC_TOUCH_*. 0: free. */
 	uint64_t state;
 };
 

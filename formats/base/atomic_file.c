@@ -142,15 +142,13 @@ int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, si
 	return 0;
 }
 
-/* True if a file system, an old kernel or a sandbox may refuse one call with this error and support
- * another. */
+/* True if a file system, kernel or sandbox may refuse one call with this error, but not another. */
 static bool is_unsupported(int error)
 {
 	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-/* Makes the names in a directory durable, where the file system can do that. Returns 0 or a
- * negative errno. */
+/* Makes the names in a directory durable, if the file system can. Returns 0 or a negative errno. */
 static int sync_dir(int dir_fd)
 {
 	/* Some file systems, such as CIFS, can't do that, and have nothing better. */

@@ -66,8 +66,7 @@ void bc_atomic_file_truncate(struct bc_atomic_file *file);
  * 0 or a negative errno. Any thread. */
 int bc_fd_sync(int fd, int dir_fd) BC_MUST_CHECK;
 
-/* Makes the pieces and the name durable. If it fails, no data of this file can be assumed durable:
- * abandon it. */
+/* Makes the pieces and the name durable. If it fails, nothing of this file may be: abandon it. */
 int bc_atomic_file_sync(struct bc_atomic_file *file) BC_MUST_CHECK;
 
 /* Syncs, renames the file to its final name (never replacing a file) and syncs the directory.

@@ -29,8 +29,7 @@ struct bc_figure {
 	 * help is the first one's. */
 	const char *label;
 
-	/* The values of a state, separated by spaces: the metric has a sample for each, of which
-	 * one is 1. */
+	/* The values of a state, separated by spaces: the metric has a sample for each. */
 	const char *states;
 
 	/* Shown unless 0 as "12 WORDs AFTER", without a space before AFTER. */

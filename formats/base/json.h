@@ -71,8 +71,7 @@ char *bc_json_print_exact(const json_t *json) BC_MUST_CHECK;
 /* Returns the value at a path such as "source.board.state", which belongs to `object`, or NULL. */
 json_t *bc_json_path(const json_t *object, const char *path);
 
-/* Copies a string member to `out`, truncated to outlen - 1 bytes. If there is no such string, `out`
- * becomes empty. */
+/* Copies a string member to `out`, truncated to outlen - 1 bytes; without one, "". */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);
 
 /* True if the object has a string member with this text. */

@@ -2,8 +2,7 @@
  * messages list them from here.
  *
  * Invariant: nothing is lost to floating point. A number is its digits and a power of ten until it
- * is multiplied by its unit. A count or size that isn't whole then is an error; a time is rounded
- * to nanoseconds. */
+ * is multiplied by its unit. A count or size must then be whole; a time is rounded. */
 #include "formats/base/quantity.h"
 #include "formats/base/clock.h"
 

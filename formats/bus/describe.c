@@ -8,8 +8,7 @@
  * is new.
  *
  * A full table is added to the counts, which become coarser if necessary; counting then continues
- * with regions of that size, of which there are fewer. The keys are sorted by radix, in two passes
- * of 11 bits. */
+ * with regions of that size, of which there are fewer. The keys are sorted by radix, twice. */
 #include "formats/bus/describe.h"
 
 #include <string.h>

@@ -204,8 +204,7 @@ static size_t bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 }
 
 /* Records that `lost` samples are missing here, exactly or at least. If not exact, a sequence
- * number is skipped, which means a gap of unknown size, and `lost` is reported as a loss in
- * addition. */
+ * number is skipped, which means a gap of unknown size, and `lost` is reported as a loss, too. */
 static size_t bcp1_writer_gap(struct bc_bcp1_writer *w, uint8_t *out, uint64_t lost, bool is_exact)
 {
 	size_t n = flush_frame(w, out);
@@ -277,24 +276,13 @@ static struct cycle_row cycle_row_of(unsigned type)
 
 static uint8_t special_enables(unsigned type)
 {
-	switch (type) {
-	case BC_REQ_SHUTDOWN:
-		return BC_SPECIAL_SHUTDOWN;
-	case BC_REQ_FLUSH:
-		return BC_SPECIAL_FLUSH;
-	case BC_REQ_HALT:
-	case BC_REQ_STOPCLKACK:
-		return BC_SPECIAL_HALT;
-	case BC_REQ_SYNC:
-		return BC_SPECIAL_WRITE_BACK;
-	case BC_REQ_FLUSHACK:
-		return BC_SPECIAL_FLUSH_ACK;
-	case BC_REQ_BRTRACEREC:
-		return BC_SPECIAL_BRANCH_TRACE;
-	default:
-		assert(type == BC_REQ_CNTRLAGNTRES);
-		return BE_NONE;
-	}
+	return type == BC_REQ_SHUTDOWN                            ? BC_SPECIAL_SHUTDOWN
+	       : type == BC_REQ_FLUSH                             ? BC_SPECIAL_FLUSH
+	       : type == BC_REQ_HALT || type == BC_REQ_STOPCLKACK ? BC_SPECIAL_HALT
+	       : type == BC_REQ_SYNC                              ? BC_SPECIAL_WRITE_BACK
+	       : type == BC_REQ_FLUSHACK                          ? BC_SPECIAL_FLUSH_ACK
+	       : type == BC_REQ_BRTRACEREC                        ? BC_SPECIAL_BRANCH_TRACE
+								  : BE_NONE; /* CNTRLAGNTRES */
 }
 
 /* Address bit 4 distinguishes the two cycles. If the address has to change, that is counted. */

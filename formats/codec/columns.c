@@ -116,24 +116,17 @@ static const char *kind_name(const struct bc_entry *entry)
 		[BC_ENTRY_UOP] = "uop",
 		[BC_ENTRY_REGISTER] = "register",
 		[BC_ENTRY_KERNEL] = "kernel",
-		[BC_ENTRY_EVENT] = "epoch",
 		[BC_ENTRY_LINE] = "line",
 	};
+	const unsigned event = entry->note.event.kind;
 
 	if (entry->kind != BC_ENTRY_EVENT)
 		return names[entry->kind];
-	switch (entry->note.event.kind) {
-	case BC_EVENT_GAP:
-		return "gap";
-	case BC_EVENT_MARK:
-		return "mark";
-	case BC_EVENT_TRIGGER:
-		return "trigger";
-	case BC_EVENT_NOTE:
-		return "note";
-	default:
-		return "epoch";
-	}
+	return event == BC_EVENT_GAP       ? "gap"
+	       : event == BC_EVENT_MARK    ? "mark"
+	       : event == BC_EVENT_TRIGGER ? "trigger"
+	       : event == BC_EVENT_NOTE    ? "note"
+					   : "epoch";
 }
 
 static struct bc_cell type_cell(const struct bc_entry *entry)
@@ -151,6 +144,8 @@ static struct bc_cell data_cell(const struct bc_entry *entry)
 
 static struct bc_cell reference_cell(enum bc_column column, const struct bc_entry *entry)
 {
+	bool has_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
+
 	switch (column) {
 	case BC_COLUMN_TYPE:
 		return type_cell(entry);
@@ -171,18 +166,12 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 	case BC_COLUMN_SECURITY:
 		return (entry->traits & BC_TRAIT_SECURITY) != 0 ? text_cell(entry->access.security)
 								: empty;
-	default:
-		break;
-	}
-	if ((entry->traits & BC_TRAIT_SAMPLE) == 0)
-		return empty;
-	switch (column) {
 	case BC_COLUMN_BUS_ADDR:
-		return hex_cell(bc_be32(entry->sample), 0);
+		return has_sample ? hex_cell(bc_be32(entry->sample), 0) : empty;
 	case BC_COLUMN_BYTE_ENABLES:
-		return hex_cell(entry->sample[4], 2);
+		return has_sample ? hex_cell(entry->sample[4], 2) : empty;
 	case BC_COLUMN_CONTROL:
-		return hex_cell(entry->sample[5], 2);
+		return has_sample ? hex_cell(entry->sample[5], 2) : empty;
 	default:
 		return empty;
 	}

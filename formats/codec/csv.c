@@ -13,8 +13,7 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 
-/* Columns of references that have a fast path, except those of Laplace: all others are empty, but
- * for Tarmac. */
+/* Columns of references that have a fast path, except Laplace's: others are empty but in Tarmac. */
 #define PLAIN_COLUMNS                                                                          \
 	(BC_COLUMN(BC_COLUMN_KIND) | BC_COLUMN(BC_COLUMN_NUMBER) | BC_COLUMN(BC_COLUMN_TICK) | \
 		BC_COLUMN(BC_COLUMN_EPOCH) | BC_COLUMN(BC_COLUMN_TIME) |                       \

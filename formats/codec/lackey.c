@@ -18,18 +18,11 @@
 
 static inline int type_of(char letter)
 {
-	switch (letter) {
-	case 'I':
-		return BC_REQ_FETCH;
-	case 'L':
-		return BC_REQ_MEMREAD;
-	case 'S':
-		return BC_REQ_MEMWRITE;
-	case 'M':
-		return BC_REF_MODIFY;
-	default:
-		return -1;
-	}
+	return letter == 'I'   ? BC_REQ_FETCH
+	       : letter == 'L' ? BC_REQ_MEMREAD
+	       : letter == 'S' ? BC_REQ_MEMWRITE
+	       : letter == 'M' ? BC_REF_MODIFY
+			       : -1;
 }
 
 /* Parses a line with a reference. Returns the next line, or NULL. */
@@ -62,8 +55,7 @@ struct lackey {
 };
 
 /* True for a message of Valgrind, which is marked with the process (==123==, --123--, **123** or,
- * with -d, --123:1:, optionally with a time before it), and for a superblock, SB and its
- * address. */
+ * with -d, --123:1:, optionally after a time), and for a superblock, SB and its address. */
 static bool is_other(const char *at)
 {
 	const char *p = at + 2;
@@ -126,16 +118,10 @@ const struct bc_parser bc_lackey_parser = {.state_bytes = sizeof(struct lackey),
 
 static const char *head_of(unsigned type)
 {
-	switch (type) {
-	case BC_REQ_FETCH:
-		return "I  ";
-	case BC_REQ_MEMREAD:
-		return " L ";
-	case BC_REQ_MEMWRITE:
-		return " S ";
-	default:
-		return " M ";
-	}
+	return type == BC_REQ_FETCH      ? "I  "
+	       : type == BC_REQ_MEMREAD  ? " L "
+	       : type == BC_REQ_MEMWRITE ? " S "
+					 : " M ";
 }
 
 static int print_lackey(void *state, struct bc_print *p)

@@ -331,8 +331,7 @@ static void skip_chunk(struct chunk_state *c, const struct bc_chunk_info *info)
 		bc_sequence_check_skip(c->sequence, info);
 }
 
-/* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if none are left, or a
- * negative errno. */
+/* Moves the reader to the next chunks that are needed. Returns 1, 0: none, or a negative errno. */
 static int next_range(struct bc_reader *r, struct chunk_state *c)
 {
 	struct bc_chunk_info info;
@@ -541,8 +540,7 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	return end_segment(r, c, batch);
 }
 
-/* The tick of the next record; at the end of the chunk, of the previous one. `time` is the
- * next record's. */
+/* The tick of the next record; at the end of the chunk, the last one's. `time`: the next one's. */
 static uint64_t next_tick(const struct chunk_state *c, uint32_t time)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;

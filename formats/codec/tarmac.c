@@ -33,8 +33,7 @@
 /* ---- the numbers of processors that are named: "cpu1", "cluster0.cpu1", "css.rse.cpu"
  *
  * A name has the number in it: the one after "cpu" or "core", or else the last. If it has none, or
- * another name has the same, it gets the lowest number that no name has so far, which the parser's
- * notes report. */
+ * another name has the same, it gets the lowest number that is free, which the notes report. */
 
 #define CPU_NAMES 256u
 
@@ -318,8 +317,7 @@ static enum bc_tarmac_result parse_set_and_mode(
 }
 
 /* Parses the parentheses after IT: the decimal index of the instruction; or its address; or its
- * address and index in hexadecimal. Sets *addr to the possible address, which is used if no other
- * follows. */
+ * address and index in hexadecimal. Sets *addr to the possible address, used if none follows. */
 static enum bc_tarmac_result parse_parentheses(
 	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)
 {

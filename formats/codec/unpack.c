@@ -2,8 +2,7 @@
  *
  * bc_unpack() must return all output before damage. LZ4 and zstd report damage instead of what they
  * decoded before it in the same call, so they get one block at a time, which they ask for; zlib and
- * liblzma return the output, and the error with the next call. `is_between` says whether the data
- * may end here. */
+ * liblzma return the output, and the error with the next call. `is_between`: the data may end. */
 #include "formats/codec/unpack.h"
 
 #include <errno.h>
@@ -442,8 +441,7 @@ static const struct {
 	{4, 3, {"UTF-32 text", "UTF-32 text", "convert", "iconv -f UTF-32BE -t UTF-8 FILE"}},
 };
 
-/* The header of zlib is two bytes: deflate with a window of up to 32 KiB, and a checksum of five
- * bits. */
+/* The header of zlib is two bytes: deflate with a window of up to 32 KiB, and five check bits. */
 static bool is_zlib(const uint8_t *head, size_t bytes)
 {
 	return bytes >= 8 && (head[0] & 0x0F) == 8 && head[0] >> 4 <= 7 && (head[1] & 0x20) == 0 &&

@@ -32,8 +32,7 @@ bool bc_packing_is_certain(const uint8_t *head, size_t bytes);
  * dictionary of any level of xz, as a power of 2. */
 #define BC_WINDOW_LOG 27u
 
-/* Says that the data needs a larger window or dictionary than 1 << window_log bytes (-ENOBUFS), as
- * a clause. */
+/* Says, as a clause, that the data needs a window of more than 1 << window_log bytes (-ENOBUFS). */
 void bc_unpack_too_large(char *err, size_t errlen, enum bc_packing packing, unsigned window_log);
 
 struct bc_unpacker;

@@ -13,8 +13,7 @@
  * otherwise in ns. If several references of a scope have the same time, a viewer shows the last
  * one. The others are counted as lost, but `seq` includes them.
  *
- * Source: IEEE Std 1364, value change dump; the type `string` and the escapes in it are
- * GTKWave's. */
+ * Source: IEEE Std 1364, value change dump; the type `string` and its escapes: GTKWave. */
 #include "formats/codec/codecs.h"
 
 #include <errno.h>

@@ -127,8 +127,7 @@ void bc_request_each_header(const struct bc_request *request, void *context, bc_
 /* Returns the body, followed by a zero byte, and its length in *bytes. Without a body: "". */
 const char *bc_request_body(const struct bc_request *request, size_t *bytes);
 
-/* True if the client is root or the user that this process runs as, according to the kernel. Always
- * false over TCP. */
+/* True if the kernel says that the client is root or this process's user. Always false over TCP. */
 bool bc_request_is_owner(const struct bc_request *request);
 
 /* Returns the connection's socket, to poll it for a disconnect. It is valid until the request has
@@ -141,8 +140,7 @@ int bc_request_fd(const struct bc_request *request);
 void bc_request_respond(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *const *headers);
 
-/* A stream is a response without a known length. The server reads from it whenever the client can
- * accept data. */
+/* A stream is a response without a known length. The server reads from it when the client can. */
 struct bc_stream_ops {
 	/* Writes up to `size` bytes (`size` is at least 100) and returns how many were written.
 	 * 0: no data now. */

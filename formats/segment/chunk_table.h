@@ -54,8 +54,7 @@ void bc_chunk_table_free(struct bc_chunk_table *table);
 const struct bc_segment_header *bc_chunk_table_header(
 	const struct bc_chunk_table *table, uint32_t row);
 
-/* Reads a chunk. Returns 0; -EBADMSG if it is damaged, or not the one in the list; or another
- * negative errno. */
+/* Reads a chunk. Returns 0; -EBADMSG: damaged, or not the one listed; or another negative errno. */
 int bc_chunk_table_read(
 	struct bc_chunk_table *table, uint32_t row, struct bc_chunk *chunk) BC_MUST_CHECK;
 

@@ -15,8 +15,7 @@ struct bc_decode_ahead;
 
 /* Starts a thread for each core except the reader's, for the segment in the regular file `fd`,
  * which stays the caller's and is not moved. Leaves out the chunks that needs() rejects now; NULL
- * rejects none. Returns NULL on failure, and if there is no index or if there are too few chunks or
- * cores. */
+ * rejects none. Returns NULL on failure, and without an index or with too few chunks or cores. */
 struct bc_decode_ahead *bc_decode_ahead_open(
 	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
 void bc_decode_ahead_close(struct bc_decode_ahead *ahead);

@@ -156,8 +156,7 @@ static inline bool lz4_write_last(struct lz4_block *b, const uint8_t *end)
 
 #define TABLE_BITS 13
 
-/* Where the eight bytes of a context start, relative to the record. Compilers make the best code of
- * this order. */
+/* Where the eight bytes of a context start, relative to the record. This order is fast. */
 #define CONTEXTS 6
 static const int contexts[CONTEXTS] = {0, 2, 4, 1, 3, -4};
 

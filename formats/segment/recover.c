@@ -435,8 +435,7 @@ static void assume_totals(struct recovery *r)
 }
 
 /* Finds the gaps that the current chunk lacks: for records that are missing before it, and for
- * losses that its counts show because the chunk that reported them is missing. Updates its counts
- * and ours. */
+ * losses in its counts whose chunk is missing. Updates its counts and ours. */
 static void find_gaps(struct recovery *r, struct added *added)
 {
 	struct bc_chunk_info *info = &r->chunk->info;
@@ -682,8 +681,7 @@ out:
 	return rc;
 }
 
-/* Reads the header of the segment's last chunk. Returns 0, -ENOENT if it has no chunk, or another
- * negative errno. */
+/* Reads the header of the segment's last chunk. Returns 0, -ENOENT: none, or a negative errno. */
 static int read_last_chunk(struct recovery *r, int last)
 {
 	struct bc_segment_index index;

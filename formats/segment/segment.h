@@ -162,8 +162,7 @@ static inline uint64_t bc_index_bytes(uint32_t rows)
 void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index_head *head);
 bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HEAD_BYTES]);
 
-/* The trailer at the end of the file has the index's offset. Reading returns false if it is not a
- * valid trailer. */
+/* The trailer at the end of the file has the index's offset. Reading returns false if invalid. */
 void bc_trailer_write(uint8_t out[BC_TRAILER_BYTES], uint64_t index_offset, uint64_t file_bytes);
 bool bc_trailer_read(
 	uint64_t *index_offset, uint64_t *file_bytes, const uint8_t in[BC_TRAILER_BYTES]);

@@ -19,8 +19,7 @@ struct bc_segment_index {
  * errno. Free it with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;
 
-/* Reads `bytes` bytes at an offset. Returns 0, -EBADMSG if the file is too short, or another
- * negative errno. */
+/* Reads `bytes` bytes at an offset. Returns 0, -EBADMSG beyond the end, or a negative errno. */
 int bc_segment_read_at(int fd, void *out, size_t bytes, uint64_t offset) BC_MUST_CHECK;
 
 /* Reads the header of the chunk at an offset whose row is `info`: its events and page counts.

@@ -61,8 +61,7 @@ static bool strip_suffix(const char *text, size_t *n, const char *suffix)
 	return true;
 }
 
-/* Removes .damaged or .damaged.N from the first *n bytes. Returns its number, or 0 if they don't
- * end in it. */
+/* Removes .damaged or .damaged.N from the first *n bytes. Returns its number, or 0. */
 static unsigned strip_damaged(const char *text, size_t *n)
 {
 	size_t end = *n;

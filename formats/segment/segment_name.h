@@ -15,8 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as metadata keys and labels
- * must be. */
+/* True if a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as keys and labels are. */
 #define BC_WORD_MAX 64
 bool bc_word_is_valid(const char *word);
 

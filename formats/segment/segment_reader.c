@@ -303,8 +303,7 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 	}
 }
 
-/* Returns true if the buffered header of the item is valid. Reads a chunk's header into the
- * caller's chunk. */
+/* True if the buffered header of the item is valid. Reads a chunk's into the caller's chunk. */
 static bool check_item(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {

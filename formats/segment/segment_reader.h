@@ -49,8 +49,7 @@ void bc_segment_reader_close(struct bc_segment_reader *reader);
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* From now on, skips the data of chunks without checking it, unless something unknown
- * follows it. */
+/* From now on, skips the data of chunks without checking it, unless what follows is unknown. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
 /* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed

@@ -41,19 +41,12 @@ int bc_ref_type_by_name(const char *name)
 
 int bc_ref_type_plain(unsigned type)
 {
-	switch (type) {
-	case BC_REQ_FETCH:
-		return BC_REQ_FETCH;
-	case BC_REQ_MEMREAD:
-	case BC_REQ_MEMREADINV:
-	case BC_REF_MODIFY:
+	if (type == BC_REQ_MEMREADINV || type == BC_REF_MODIFY)
 		return BC_REQ_MEMREAD;
-	case BC_REQ_MEMWRITE:
-	case BC_REF_COPYBACK:
+	if (type == BC_REF_COPYBACK)
 		return BC_REQ_MEMWRITE;
-	default:
-		return -1;
-	}
+	bool is_plain = type == BC_REQ_FETCH || type == BC_REQ_MEMREAD || type == BC_REQ_MEMWRITE;
+	return is_plain ? (int)type : -1;
 }
 
 static uint32_t type_trait(unsigned type)

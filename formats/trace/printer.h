@@ -34,8 +34,7 @@ struct bc_print {
 	/* print_run(): output after out[0, used) that is the same as bytes of the run, or 0. */
 	const uint8_t *same;
 	size_t same_bytes;
-	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits of a
-	 * BYU record". */
+	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits". */
 	char err[160];
 };
 
