@@ -74,8 +74,7 @@ static void fill_input(struct merge_input *in)
 	}
 }
 
-/* Returns the time of day of a tick in ns, with the sign bit inverted so that unsigned comparison
- * orders it. */
+/* The time of day of a tick in ns, with the sign bit inverted for unsigned comparison. */
 static uint64_t wall_of(struct merge_input *in, uint64_t tick)
 {
 	const struct bc_moment *m = &in->trace.moment;
@@ -104,8 +103,7 @@ static void peek_input(struct merge_input *in, enum merge_by by)
 	if (by == BY_WALL)
 		key = (struct merge_key){.time = wall_of(in, entry->tick)};
 	if (in->has_key && key_is_less(key, in->key)) {
-		/* At the end of a chunk, an event has the tick of the previous entry: it is not out
-		 * of order. */
+		/* At a chunk's end, an event has the tick of the previous entry: in order. */
 		if (!is_event) {
 			uint64_t early = key.epoch == in->key.epoch ? in->key.time - key.time : 0;
 			in->disorders++;
@@ -281,9 +279,7 @@ static enum bc_peek_units compare_units(const struct merge *m)
 		enum bc_format format = format_of(m, i, &reader);
 		struct bc_peek peek = bc_peek(m->console, m->inputs[i].paths[0], format, &reader);
 		enum bc_peek_units units = bc_peek_compare_units(first, peek);
-		bool is_mixed = bc_unit_picoseconds(first.unit) != 0 ||
-				bc_unit_picoseconds(peek.unit) != 0;
-		if (units == BC_PEEK_UNRELATED && is_mixed) {
+		if (units == BC_PEEK_UNRELATED) {
 			bc_print_error(m->console, m->inputs[i].paths[0],
 				"can't merge times in %s with times in %s", bc_unit_name(peek.unit),
 				bc_unit_name(first.unit));

@@ -179,6 +179,20 @@ def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
           (2, f"buscap merge: {clocks}: can't merge times in clk with times in ns\n"), "merge")
 
 
+def test_times_in_unrelated_units_are_not_merged(tmp):
+    """As diff doesn't compare them: two clocks have unknown rates. Units of time are converted, and no unit fits any."""
+    units = ("clk", "cs", "cyc", "tic", "ns", "us", "ps", "")
+    for unit in units:
+        tarmac(tmp / f"u{unit}", [f"{n + 1} {unit} R r0 {n:08x}" if unit else f"{n + 1} R r0 {n:08x}" for n in range(9)])
+    for one in units:
+        for other in units:
+            done = run(need(BUSCAP), "merge", "-I", "tarmac", "-O", "csv", tmp / f"u{one}", tmp / f"u{other}")
+            is_fit = one == other or "" in (one, other) or {one, other} <= {"ns", "us", "ps"}
+            equal(done.returncode, 0 if is_fit else 2, f"{one} with {other}: {done.stderr.decode()}")
+            if not is_fit:
+                equal(done.stderr.decode(), f"buscap merge: {tmp / f'u{other}'}: can't merge times in {other} with times in {one}\n")
+
+
 def test_names_and_what_is_not_read_are_reported(tmp):
     path = tarmac(tmp / "a", ["1 clk cluster0.cpu0 MR4 00001000 00000001", "2 clk cluster1.cpu0 MR4 (1|5|1004) 00000002",
                               "3 clk css.rse.cpu MR4 00001008 00000003 MW4 0000100c 00000004 ?"])
