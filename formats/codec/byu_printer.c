@@ -276,5 +276,22 @@ static int print_rows(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_rowbinary_printer = {
-	.state_bytes = sizeof(struct rowbinary), .init = rowbinary_init, .print = print_rows};
+/* At least two rows of a session, with rising numbers and known types. */
+static bool rowbinary_begins(const uint8_t *head, size_t bytes)
+{
+	for (size_t at = ROW_BYTES; at + ROW_BYTES <= bytes; at += ROW_BYTES) {
+		const uint8_t *row = head + at;
+		const uint8_t *last = row - ROW_BYTES;
+		bool is_known = bc_reqtype_name(row[24]) != NULL || row[24] >= BC_REQ_INVALID;
+		if (!is_known || bc_le32(row) != bc_le32(last) ||
+			bc_le64(row + 4) <= bc_le64(last + 4))
+			return false;
+	}
+	return bytes >= (size_t)2 * ROW_BYTES;
+}
+
+const struct bc_printer bc_rowbinary_printer = {.state_bytes = sizeof(struct rowbinary),
+	.init = rowbinary_init,
+	.print = print_rows,
+	.begins = rowbinary_begins,
+	.what = "buscap's rowbinary"};

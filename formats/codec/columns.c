@@ -59,6 +59,36 @@ uint64_t bc_columns_of_kind(unsigned kind)
 	return set;
 }
 
+/* They are in the order of the list, and `number` is always one. */
+bool bc_columns_begin_csv(const uint8_t *head, size_t bytes)
+{
+	uint64_t set = 0;
+
+	for (unsigned i = 0; i < BC_COLUMNS; i++) {
+		size_t n = strlen(columns[i].name);
+		if (n >= bytes || memcmp(head, columns[i].name, n) != 0)
+			continue;
+		if (head[n] == '\r' || head[n] == '\n')
+			return (set & BC_COLUMN(BC_COLUMN_NUMBER)) != 0;
+		if (head[n] != ',')
+			continue;
+		set |= BC_COLUMN(i);
+		head += n + 1;
+		bytes -= n + 1;
+	}
+	return false;
+}
+
+bool bc_columns_begin_ndjson(const uint8_t *head, size_t bytes)
+{
+	static const char start[] = "{\"kind\":\"";
+	static const char number[] = "\",\"number\":";
+	size_t n = strlen(start);
+
+	return bytes >= n && memcmp(head, start, n) == 0 &&
+	       memmem(head + n, bytes - n < 32 ? bytes - n : 32, number, strlen(number)) != NULL;
+}
+
 static const struct bc_cell empty = {.kind = BC_CELL_EMPTY};
 
 static struct bc_cell decimal_cell(uint64_t number)

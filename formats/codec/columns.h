@@ -121,6 +121,10 @@ const char *bc_column_name(enum bc_column column);
 /* The columns of a trace, by its printer's options. A trace with one kind has no column `kind`. */
 uint64_t bc_columns_of_trace(const struct bc_format_options *options);
 
+/* True if a file begins with a header row of csv, or with an object of ndjson, of these columns. */
+bool bc_columns_begin_csv(const uint8_t *head, size_t bytes);
+bool bc_columns_begin_ndjson(const uint8_t *head, size_t bytes);
+
 /* The columns in which entries of a kind (enum bc_entry_kind) may have a value. */
 uint64_t bc_columns_of_kind(unsigned kind);
 

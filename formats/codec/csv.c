@@ -188,4 +188,6 @@ static int print_csv(void *state, struct bc_print *p)
 const struct bc_printer bc_csv_printer = {.state_bytes = sizeof(struct csv),
 	.init = csv_init,
 	.head = print_head,
-	.print = print_csv};
+	.print = print_csv,
+	.begins = bc_columns_begin_csv,
+	.what = "buscap's csv"};

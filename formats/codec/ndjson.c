@@ -155,5 +155,8 @@ static int print_ndjson(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_ndjson_printer = {
-	.state_bytes = sizeof(struct ndjson), .init = ndjson_init, .print = print_ndjson};
+const struct bc_printer bc_ndjson_printer = {.state_bytes = sizeof(struct ndjson),
+	.init = ndjson_init,
+	.print = print_ndjson,
+	.begins = bc_columns_begin_ndjson,
+	.what = "buscap's ndjson"};

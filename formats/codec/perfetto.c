@@ -248,8 +248,22 @@ static bool print_tail(void *state, struct bc_print *p)
 	return true;
 }
 
+/* Compares with print_head(); the lengths of the messages vary. */
+static bool perfetto_begins(const uint8_t *head, size_t bytes)
+{
+	static const char own[] = "\x0A?\xE2\x03?\x08\x01\x1A?\x08\x01\x32?bus";
+	size_t n = strlen(own);
+
+	for (size_t i = 0; i < n && i < bytes; i++)
+		if (own[i] != '?' && (uint8_t)own[i] != head[i])
+			return false;
+	return bytes >= n;
+}
+
 const struct bc_printer bc_perfetto_printer = {.state_bytes = sizeof(struct perfetto),
 	.init = perfetto_init,
 	.head = print_head,
 	.print = print_perfetto,
-	.tail = print_tail};
+	.tail = print_tail,
+	.begins = perfetto_begins,
+	.what = "buscap's perfetto"};

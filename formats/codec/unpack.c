@@ -414,7 +414,6 @@ static const struct {
 	{0, 2, "\x1F\x9D", PACKED("compress (.Z)", "gzip -dc")},
 	{0, 2, "\x1F\xA0", PACKED("compress -H (.z)", "gzip -dc")},
 	{0, 2, "\x1F\x1E", PACKED("pack (.z)", "gzip -dc")},
-	{0, 4, "PK\x03\x04", ARCHIVE("zip", "unzip -p")},
 	{0, 3, "BZh", PACKED("bzip2", "bzip2 -dc")},
 	{0, 5, "LZIP\x01", PACKED("lzip", "lzip -dc")},
 	{0, 8, "\x89LZO\0\r\n\x1A", PACKED("lzop", "lzop -dc")},
@@ -517,10 +516,41 @@ static const struct foreign *find_magic(const uint8_t *head, size_t bytes, size_
 	return NULL;
 }
 
+/* What each file in a zip archive begins with; its name follows after 30 bytes. */
+#define ZIP "PK\x03\x04"
+
+/* True if the name of one of the first files begins with `name`. */
+static bool has_member(const uint8_t *head, size_t bytes, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t at = 0; at + 30 + n <= bytes; at++)
+		if (memcmp(head + at, ZIP, 4) == 0 && memcmp(head + at + 30, name, n) == 0)
+			return true;
+	return false;
+}
+
+static const struct foreign *find_zip(const uint8_t *head, size_t bytes)
+{
+	static const struct foreign zip = ARCHIVE("zip", "unzip -p");
+	static const struct foreign sigrok = {"a sigrok session",
+		"a sigrok session: signals, no accesses", "decode",
+		"sigrok-cli -i FILE -P DECODER, and write its accesses as xdin"};
+	static const struct foreign drmemtrace = {"drmemtrace", "a zip archive of drmemtrace",
+		"print",
+		"drrun -t drmemtrace -tool view -infile FILE, and write its accesses as xdin"};
+
+	if (has_member(head, bytes, "version") && has_member(head, bytes, "metadata"))
+		return &sigrok;
+	return has_member(head, bytes, "chunk.0") ? &drmemtrace : &zip;
+}
+
 static const struct foreign *find_foreign(const uint8_t *head, size_t bytes, bool may_be_records)
 {
 	if (!has_binary(head, bytes))
 		return has_only_returns(head, bytes) ? &old_mac : NULL;
+	if (bytes >= 4 && memcmp(head, ZIP, 4) == 0)
+		return find_zip(head, bytes);
 	const struct foreign *found = find_magic(head, bytes, may_be_records ? 4 : 2);
 	if (found != NULL || may_be_records)
 		return found;

@@ -424,8 +424,20 @@ static bool print_tail(void *state, struct bc_print *p)
 	return true;
 }
 
+/* Of any program: keywords, of which one declares a scope or a variable. */
+static bool vcd_begins(const uint8_t *head, size_t bytes)
+{
+	while (bytes != 0 && *head <= ' ')
+		head++, bytes--;
+	return bytes != 0 && *head == '$' && memmem(head, bytes, "$end", 4) != NULL &&
+	       (memmem(head, bytes, "$var ", 5) != NULL ||
+		       memmem(head, bytes, "$scope ", 7) != NULL);
+}
+
 const struct bc_printer bc_vcd_printer = {.state_bytes = sizeof(struct vcd),
 	.init = vcd_init,
 	.head = print_head,
 	.print = print_vcd,
-	.tail = print_tail};
+	.tail = print_tail,
+	.begins = vcd_begins,
+	.what = "a value change dump (vcd)"};

@@ -57,6 +57,10 @@ struct bc_printer {
 	bool (*tail)(void *state, struct bc_print *print);
 	/* Frees what `init` allocated; NULL if nothing. */
 	void (*free)(void *state);
+	/* For a format without a parser: true if these are the first bytes of a file in it, which
+	 * is described by `what`. */
+	bool (*begins)(const uint8_t *head, size_t bytes);
+	const char *what;
 };
 
 /* Allocates and initializes a state for a new file. Call `free` if not NULL, then free(). Returns
