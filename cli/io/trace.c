@@ -41,6 +41,10 @@ void bc_print_notes(
 	if (notes->unread != 0)
 		bc_print_error(console, file, "%s line%s with more than was read",
 			BC_GROUPED(notes->unread), bc_plural(notes->unread));
+	if (notes->lacks_writes)
+		bc_print_error(console, file,
+			"no label 1 (write), but label 3, which is read as miscellaneous: "
+			"if 3 is a write, replace it by 1");
 	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
 		bc_print_error(console, file, "processor %u is %s", notes->named[i].proc,
 			notes->named[i].name);

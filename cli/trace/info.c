@@ -53,8 +53,7 @@ struct job {
 	struct bc_segment_span before;    /* the last segment so far */
 };
 
-/* Prints an object with the members common to all formats and the members of `more`, which is
- * released. */
+/* Prints an object with the members of all formats and those of `more`, which is released. */
 static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
 	enum bc_packing packing = file->probe.packing;
@@ -160,6 +159,8 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 		rc |= json_object_set_new(object, "skipped_lines", bc_json_u64(notes->skipped));
 	if (notes->unread != 0)
 		rc |= json_object_set_new(object, "partly_read_lines", bc_json_u64(notes->unread));
+	if (notes->lacks_writes)
+		rc |= json_object_set_new(object, "lacks_writes", json_true());
 	if (notes->unnumbered != 0)
 		rc |= json_object_set_new(
 			object, "lines_without_processor", bc_json_u64(notes->unnumbered));

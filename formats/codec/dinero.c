@@ -15,6 +15,7 @@
 struct din {
 	uint32_t size;   /* of every access, from the option */
 	uint64_t unread; /* lines with more than a label and an address */
+	unsigned labels; /* a bit for each that occurred */
 };
 
 static const uint16_t din_types[] = {
@@ -40,7 +41,8 @@ static void din_init(void *state, const struct bc_format_options *options)
 
 /* Fast path, for nearly all lines: a label, a space, digits, a newline. Returns the position after
  * the line, or NULL. */
-static inline const char *parse_din_fast(const char *at, struct bc_reference_line *line)
+static inline const char *parse_din_fast(
+	const char *at, struct bc_reference_line *line, unsigned *labels)
 {
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
 	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
@@ -50,6 +52,7 @@ static inline const char *parse_din_fast(const char *at, struct bc_reference_lin
 	if (label > 4 || at[1] != ' ' || n == 0 || n + 2 != end || at[end] != '\n')
 		return NULL;
 	line->type = din_types[label];
+	*labels |= 1u << label;
 	return at + end + 1;
 }
 
@@ -65,6 +68,7 @@ static const char *parse_din_line(
 		expected = "expected a label from 0 to 4";
 	} else {
 		line->type = din_types[label];
+		din->labels |= 1u << label;
 		at = bc_skip_spaces(at + 1);
 		if (!parse_hex(&at, &line->addr))
 			expected = bad_address;
@@ -88,7 +92,7 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		const char *next = parse_din_fast(p->at, &line);
+		const char *next = parse_din_fast(p->at, &line, &din->labels);
 		if (next == NULL)
 			next = parse_din_line(din, p, &line);
 		if (next == NULL)
@@ -113,6 +117,7 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 	const struct din *din = state;
 
 	notes->unread = din->unread;
+	notes->lacks_writes = (din->labels & (1u << 3 | 1u << 1)) == 1u << 3;
 }
 
 const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct din),
@@ -196,11 +201,18 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Most references are fetches, reads and writes. */
+#define VECTOR_BYTES 64u
+
+/* Most references are fetches, reads and writes, of at most a vector register. More digits than
+ * such a size needs are data. */
 static bool is_typical_xdin(const char *line, const struct bc_entry *entry)
 {
-	(void)line;
-	return bc_ref_type_plain(entry->type) >= 0;
+	const char *addr = bc_skip_spaces(bc_token_end(bc_skip_spaces(line)));
+	const char *size = bc_skip_spaces(bc_token_end(addr));
+
+	size += size[0] == '0' && (size[1] | 0x20) == 'x' ? 2 : 0;
+	return bc_ref_type_plain(entry->type) >= 0 && entry->size != 0 &&
+	       entry->size <= VECTOR_BYTES && bc_token_end(size) - size <= 2;
 }
 
 const struct bc_parser bc_xdin_parser = {

@@ -32,6 +32,28 @@
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "formats/trace/parser.h"
+#include "formats/trace/printer.h"
+
+#define DISTINCT_MAX 16u
+
+/* The numbers in a file, up to a few. */
+struct distinct {
+	uint64_t seen[DISTINCT_MAX];
+	unsigned used; /* DISTINCT_MAX + 1: more */
+};
+
+static void add_distinct(struct distinct *d, uint64_t number)
+{
+	unsigned i = 0;
+
+	while (i < d->used && i < DISTINCT_MAX && d->seen[i] != number)
+		i++;
+	if (i < d->used || d->used > DISTINCT_MAX)
+		return;
+	if (i < DISTINCT_MAX)
+		d->seen[i] = number;
+	d->used++;
+}
 
 /* ---- text formats
  *
@@ -52,8 +74,11 @@
 /* At least this share of the other lines, and of the lines of modelled kinds, must be typical. */
 #define TYPICAL_PER_256 160u
 
-/* In text, at most one byte in this many is a control character. */
+/* In text, at most one byte in this many is a control character, or above 0x7f and not of UTF-8. */
 #define BYTES_PER_CONTROL 32u
+
+/* No access moves more. A column of data, read as sizes, has such numbers. */
+#define SIZE_MOST 4096u
 
 static bool is_control(uint8_t byte)
 {
@@ -61,28 +86,28 @@ static bool is_control(uint8_t byte)
 }
 
 /* True if the bytes can be text. A few may be control characters other than white space, such as
- * the Ctrl-Z at the end of CP/M and DOS files. */
+ * the Ctrl-Z at the end of CP/M and DOS files, or letters of another encoding. */
 static bool is_text_head(const uint8_t *head, size_t bytes)
 {
 	size_t controls = 0;
 
-	for (size_t i = 0; i < bytes; i++)
-		controls += is_control(head[i]);
+	for (size_t i = 0, n; i < bytes; i += n) {
+		n = head[i] < 0x80 ? 1 : bc_utf8_bytes(head + i, bytes - i);
+		controls += n == 0 || is_control(head[i]);
+		n += n == 0;
+	}
 	/* A short text may have one, but a binary record of few bytes has more. */
 	return bytes != 0 &&
 	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
 }
 
 /* Finds out if a list of numbers is hexadecimal addresses: if one has a digit a to f or starts with
- * 0x. Otherwise, if they are few distinct numbers, not all of one digit, and nearly all are
- * multiples of 4 but not all end in 0: of decimal numbers, fewer than half are multiples of 4, or
- * all are round. */
-#define DISTINCT_MAX  16u
+ * 0x. Otherwise, if they are few, not all of one digit, and nearly all are multiples of 4 but not
+ * all end in 0: of decimal numbers, fewer than half are multiples of 4, or all are round. */
 #define ADDRESS_LEAST 0x10u
 
 struct hex_check {
-	uint64_t distinct[DISTINCT_MAX];
-	unsigned used; /* DISTINCT_MAX + 1: more */
+	struct distinct distinct;
 	uint64_t numbers;
 	uint64_t odd; /* numbers that are not multiples of 4 */
 	uint64_t highest;
@@ -93,8 +118,6 @@ struct hex_check {
 /* `text`: how the number is written. */
 static void check_hex(struct hex_check *c, uint64_t number, const char *text)
 {
-	unsigned i = 0;
-
 	c->has_letter |= text[0] == '0' && (text[1] | 0x20) == 'x';
 	c->has_unround |= number % 16 != 0;
 	c->numbers++;
@@ -102,18 +125,12 @@ static void check_hex(struct hex_check *c, uint64_t number, const char *text)
 	c->highest = number > c->highest ? number : c->highest;
 	for (uint64_t rest = number; rest != 0; rest >>= 4)
 		c->has_letter |= (rest & 15) > 9;
-	while (i < c->used && i < DISTINCT_MAX && c->distinct[i] != number)
-		i++;
-	if (i < c->used || c->used > DISTINCT_MAX)
-		return;
-	if (i < DISTINCT_MAX)
-		c->distinct[i] = number;
-	c->used++;
+	add_distinct(&c->distinct, number);
 }
 
 static bool is_hex(const struct hex_check *c)
 {
-	return c->has_letter || (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers &&
+	return c->has_letter || (c->distinct.used <= DISTINCT_MAX && c->odd * 8 <= c->numbers &&
 					c->highest >= ADDRESS_LEAST && c->has_unround);
 }
 
@@ -156,7 +173,7 @@ static void count_line(struct count *count, const struct bc_parser *parser, cons
 	bool is_modelled = entry->kind != BC_ENTRY_LINE;
 	bool is_typical = parser->is_typical == NULL || parser->is_typical(line, entry);
 	count->modelled += is_modelled;
-	count->bad += parser->is_ordered && entry->tick < count->tick;
+	count->bad += (parser->is_ordered && entry->tick < count->tick) || entry->size > SIZE_MOST;
 	count->tick = entry->tick;
 	count->typical += is_typical;
 	count->both += is_modelled && is_typical;
@@ -276,9 +293,26 @@ static enum bc_format probe_text(
 /* Uncompressed bytes that are examined. */
 #define PLAIN_BYTES (BC_PROBE_BYTES / 4)
 
-/* Records are checked for values that a bus can produce. A few implausible ones are allowed. */
+/* Records are checked for values that a bus can produce. A few implausible ones are allowed.
+ *
+ * Such values are no proof: zeros, pictures and tables of numbers also have them. In a trace, many
+ * records are accesses, of which most move bytes, and not nearly all are of one kind and address.
+ * And a trace fits from its first byte only: a file of a few values fits from each value, because
+ * each can stand in every place of a record. */
 #define RECORDS_CHECKED     2048u
 #define IMPLAUSIBLE_PER_256 8u
+#define OTHERS_MOST         1024u /* one record in so many is of another kind than the first */
+#define SHIFTED_PER_256     32u   /* from another value */
+
+struct records {
+	size_t n;
+	size_t implausible;
+	size_t moving; /* accesses that move bytes */
+	size_t empty;  /* accesses that move none */
+	size_t others; /* of another kind than the first */
+	unsigned first;
+	struct distinct distinct; /* address and kind */
+};
 
 static bool is_plausible_meta(const uint8_t meta[4])
 {
@@ -288,48 +322,99 @@ static bool is_plausible_meta(const uint8_t meta[4])
 	       (size <= 8 || size == 16 || size == 32) && meta[2] <= 7 && meta[3] <= 15;
 }
 
-static bool is_plausible_record(const uint8_t *in, enum bc_format format, uint64_t addr_max)
+static void count_kind(struct records *r, uint64_t addr, unsigned kind)
+{
+	add_distinct(&r->distinct, addr ^ (uint64_t)kind << 47);
+	r->first = r->first == 0 ? kind : r->first;
+	r->others += r->first != kind;
+}
+
+/* A read with invalidation may move no bytes. */
+static void count_record(struct records *r, const uint8_t *in, enum bc_format format, uint64_t max)
 {
 	uint64_t addr;
 	uint64_t time;
-	size_t meta = bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8;
+	const uint8_t *meta = in + (bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8);
+	bool is_access = bc_ref_type_plain(meta[0]) >= 0 || bc_is_port_access(meta[0]);
+	bool is_empty = is_access && meta[1] == 0 && meta[0] != BC_REQ_MEMREADINV;
 
 	bc_dialect_fields(in, format, &addr, &time);
-	if (!is_plausible_meta(in + meta) || addr > addr_max || time > UINT32_MAX)
-		return false;
 	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order usually have
 	 * such values. */
-	return time < 1 << 22 || time == BC_TIME_NONE;
+	if (!is_plausible_meta(meta) || addr > max || (time >= 1 << 22 && time != BC_TIME_NONE)) {
+		r->implausible++;
+		return;
+	}
+	r->moving += is_access && meta[1] != 0;
+	r->empty += is_empty;
+	if (!is_empty)
+		count_kind(r, addr, 1u + (meta[0] << 8 | meta[1]));
 }
 
 /* Byte enables are a contiguous run, except in a special cycle, where a single bit is clear. */
-static bool is_plausible_sample(const uint8_t *in)
+static void count_sample(struct records *r, const uint8_t *in)
 {
 	unsigned cycle = in[5] >> 4;
 	unsigned enabled = (uint8_t)~in[4];
-
-	if (strcmp(bc_cycle_name(cycle), "INVALID") == 0)
-		return false;
-	if (enabled == 0)
-		return true;
 	unsigned lowest = enabled & -enabled;
-	return ((enabled + lowest) & enabled) == 0;
+
+	if (strcmp(bc_cycle_name(cycle), "INVALID") == 0 || ((enabled + lowest) & enabled) != 0) {
+		r->implausible++;
+		return;
+	}
+	r->moving += cycle != BC_CYCLE_SPECIAL && cycle != BC_CYCLE_INT_ACK;
+	count_kind(r, bc_be32(in) | (uint64_t)enabled << 32, cycle);
 }
 
-static bool fits_records(
+static size_t stride_of(enum bc_format format)
+{
+	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+}
+
+static struct records count_records(
 	const uint8_t *head, size_t bytes, enum bc_format format, uint64_t addr_max)
 {
-	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
+	size_t stride = stride_of(format);
 	size_t n = bytes / stride < RECORDS_CHECKED ? bytes / stride : RECORDS_CHECKED;
-	size_t implausible = 0;
+	struct records r = {.n = n};
 
-	for (size_t i = 0; i < n; i++) {
-		const uint8_t *in = head + i * stride;
-		bool ok = format == BC_FORMAT_RAW6 ? is_plausible_sample(in)
-						   : is_plausible_record(in, format, addr_max);
-		implausible += !ok;
+	for (size_t i = 0; i < n; i++)
+		if (format == BC_FORMAT_RAW6)
+			count_sample(&r, head + i * stride);
+		else
+			count_record(&r, head + i * stride, format, addr_max);
+	return r;
+}
+
+/* How sure it is that records of a format begin here: the values are possible; so are accesses; and
+ * it is a trace. */
+enum certainty { POSSIBLE, PLAUSIBLE, TYPICAL };
+
+static bool fits_records(const uint8_t *head, size_t bytes, enum bc_format format,
+	uint64_t addr_max, enum certainty wanted)
+{
+	struct records r = count_records(head, bytes, format, addr_max);
+	unsigned most = wanted == PLAUSIBLE ? SHIFTED_PER_256 : IMPLAUSIBLE_PER_256;
+
+	if (r.n == 0 || r.implausible * 256 > r.n * most)
+		return false;
+	if (wanted != POSSIBLE && (r.moving * 5 < r.n || r.empty * 4 > r.moving))
+		return false;
+	if (wanted != TYPICAL)
+		return true;
+	if (r.others * OTHERS_MOST <= r.n ||
+		(r.distinct.used <= DISTINCT_MAX && r.distinct.used * 4 < r.n))
+		return false;
+	size_t stride = stride_of(format);
+	for (size_t width = 1; width < stride; width++) {
+		size_t shift = stride % width == 0 ? width : stride;
+		while (shift < stride &&
+			fits_records(head + shift, bytes - shift, format, addr_max, PLAUSIBLE))
+			shift += width;
+		if (shift == stride && stride % width == 0)
+			return false;
 	}
-	return n != 0 && implausible * 256 <= n * IMPLAUSIBLE_PER_256;
+	return true;
 }
 
 /* Searches for a bcp1 header anywhere in the head, because a capture may start in mid-frame. */
@@ -393,47 +478,44 @@ static bool starts_as_segment(const uint8_t *head, size_t bytes)
  * longer ones; therefore such addresses count only if no format fits without them. */
 #define WIDE_ADDR_MAX UINT64_C(0xFFFFFFFFFFFFF)
 
-/* Returns the number of plain formats that fit, the last of which is *only, with their names in
- * `err`. */
-static unsigned count_fitting(const uint8_t *head, size_t bytes, uint64_t addr_max,
-	enum bc_format *only, char *err, size_t errlen)
+/* Returns the number of plain formats that fit, the last of which is probe->format, with their
+ * names in probe->err. */
+static unsigned count_fitting(struct bc_probe *probe, const uint8_t *head, size_t bytes,
+	uint64_t addr_max, enum certainty wanted)
 {
 	static const enum bc_format plain[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
 	unsigned fitting = 0;
 	size_t used = 0;
 
-	err[0] = '\0';
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if (!fits_records(head, bytes, plain[i], addr_max))
+		if (!fits_records(head, bytes, plain[i], addr_max, wanted))
 			continue;
-		*only = plain[i];
-		int n = snprintf(err + used, errlen - used, "%s%s", fitting++ ? " or " : "",
-			bc_format_name(plain[i]));
-		used += (size_t)n;
+		probe->format = plain[i];
+		used += (size_t)snprintf(probe->err + used, sizeof(probe->err) - used, "%s%s",
+			fitting++ ? " or " : "", bc_format_name(plain[i]));
 	}
-	return fitting;
+	return fitting != 0 || addr_max == WIDE_ADDR_MAX
+		       ? fitting
+		       : count_fitting(probe, head, bytes, WIDE_ADDR_MAX, wanted);
 }
 
 /* Checks the plain formats, and sets probe->format to the only one that fits, or probe->err.
- * Returns the number that fit. */
+ * Returns the number that are possible. */
 static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t bytes)
 {
-	enum bc_format only = BC_FORMAT_UNKNOWN;
-	unsigned fitting = count_fitting(
-		head, bytes, UINT32_MAX, &only, probe->err, sizeof(probe->err));
+	unsigned fitting = count_fitting(probe, head, bytes, UINT32_MAX, TYPICAL);
+	const char *why = ": each matches the content";
 
-	if (fitting == 0)
-		fitting = count_fitting(
-			head, bytes, WIDE_ADDR_MAX, &only, probe->err, sizeof(probe->err));
-	size_t used = strlen(probe->err);
 	if (fitting == 1)
-		probe->format = only;
-	else if (fitting > 1)
-		snprintf(
-			probe->err + used, sizeof(probe->err) - used, ": each matches the content");
-	else
-		snprintf(probe->err, sizeof(probe->err), "the content fits no known format");
+		return 1;
+	if (fitting == 0) {
+		fitting = count_fitting(probe, head, bytes, UINT32_MAX, POSSIBLE);
+		why = fitting != 0 ? " is possible, but the content is not typical"
+				   : "the content fits no known format";
+	}
+	probe->format = BC_FORMAT_UNKNOWN;
+	strcat(probe->err, why);
 	return fitting;
 }
 
@@ -444,6 +526,22 @@ static size_t before_padding(const uint8_t *head, size_t bytes)
 	while (bytes != 0 && (head[bytes - 1] == 0 || head[bytes - 1] == 0x1A))
 		bytes--;
 	return bytes;
+}
+
+/* True if the file is in a format that can only be written; sets probe->err. */
+static bool is_only_written(struct bc_probe *probe, const uint8_t *head, size_t bytes)
+{
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_printer *printer = bc_format_info((enum bc_format)f)->printer;
+		if (printer == NULL || printer->begins == NULL || !printer->begins(head, bytes))
+			continue;
+		bc_message(probe->err, sizeof(probe->err),
+			"%s, which can only be written; use the trace that it was made from, or "
+			"write its accesses in a format that can be read (buscap formats)",
+			printer->what);
+		return true;
+	}
+	return false;
 }
 
 static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
@@ -462,8 +560,9 @@ static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t by
 	else
 		fitting = probe_plain(probe, head, bytes);
 	if (probe->format == BC_FORMAT_UNKNOWN)
-		probe->is_foreign = bc_describe_foreign(
-			probe->err, sizeof(probe->err), probe->packing, head, bytes, fitting != 0);
+		probe->is_foreign = is_only_written(probe, head, bytes) ||
+				    bc_describe_foreign(probe->err, sizeof(probe->err),
+					    probe->packing, head, bytes, fitting != 0);
 }
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)

@@ -51,6 +51,7 @@ enum bc_parse_end {
 struct bc_parse_notes {
 	uint64_t skipped;    /* lines that belong to the format, but are no entries */
 	uint64_t unread;     /* lines with more than was read */
+	bool lacks_writes;   /* din: label 3 (miscellaneous) occurred, and 1 (write) didn't */
 	uint64_t unnumbered; /* lines with a processor's name for which there was no number */
 	/* Processors whose number is not in their name, and the first of them. */
 	unsigned names;

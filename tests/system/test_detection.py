@@ -5,11 +5,17 @@ import gzip
 import io
 import json
 import lzma
+import random
+import struct
 import tarfile
 import zipfile
 import zlib
 
-from harness import BUSCAP, equal, need, run
+import pytest
+
+from harness import BUSCAP, ROOT, equal, need, run
+
+SHARED = ROOT / "../shared/repro/formats-2"
 
 # Texts that look like traces in one way or another, but are none that buscap reads.
 FOREIGN = {
@@ -50,7 +56,6 @@ FOREIGN = {
     "spike": "core   0: 3 0x80000000 (0x00000297) x5  0x80000000\ncore   0: 3 0x80000004 (0x02028593) x11 0x80000020\n",
     "gem5": "1000: system.cpu: A0 T0 : 0x400 : mov x0, x1 : IntAlu : D=0x1\n1500: system.cpu: A0 T0 : 0x404 : ret : Branch :\n",
     "simulator log": "100 ns: reset released\n120 ns  bus idle\n140 ns  grant = 1\n160 ns  R done\n",
-    "vcd": "$timescale 1ns $end\n$var wire 1 ! clk $end\n#0\n0!\n#5\n1!\n",
     "picture": "M 10,20\nL 30,40\nL 50,60\nS 70,80\n",
     "small graph": "0 4\n4 8\n3 0\n1 8\n",
     "outline": "v 1a 20\nv 30 4c\nc 50 60\nv 1c 9\n",
@@ -187,12 +192,104 @@ def test_what_is_not_read_is_named_with_the_command_that_unpacks_it(tmp):
 
 def test_a_program_is_not_a_trace(tmp):
     """Its tables may look like records; -I still reads it as these."""
-    record = bytes((0, 16, 0, 0, 0, 8, 0, 0, 5, 0, 0, 0))
+    records = b"".join(struct.pack("<IBBBBI", 0x1000 + 40 * i, i % 3, 8, 0, 0, 5) for i in range(99))
     elf = b"\x7fELF\x02\x01\x01\0" + bytes(4)
-    equal(formats(info(tmp, [bytes(12) + record * 99], 0)[0]), ["byu"])
-    _, err = info(tmp, [elf + record * 99, gzip.compress(elf + record * 99)], 1)
+    equal(formats(info(tmp, [bytes(12) + records], 0)[0]), ["byu"])
+    _, err = info(tmp, [elf + records, gzip.compress(elf + records)], 1)
     equal([line.split(": ", 2)[2] for line in err], ["an ELF file, not a trace"] * 2)
     equal(run(BUSCAP, "info", "-I", "byu", "t000", cwd=tmp).returncode, 0)
+
+
+# What a file of a format that can only be written is called.
+WRITTEN = {"csv": "buscap's csv", "ndjson": "buscap's ndjson", "vcd": "a value change dump (vcd)", "perfetto": "buscap's perfetto",
+           "rowbinary": "buscap's rowbinary"}
+
+
+def test_a_format_that_can_only_be_written_is_named(tmp):
+    """Whatever the trace was, and however the output is packed; the message doesn't name an option that can't work."""
+    dice = random.Random(6)
+    (tmp / "tarmac").write_text("".join(OWN["tarmac"]))
+    wanted, files = [], []
+    for seed in range(4):
+        for source in ("bcp1", "raw6", "byu", "din", "tarmac"):
+            if source not in ("din", "tarmac"):
+                done = run(need(BUSCAP), "sim", "--seed", str(seed), "-n", str(dice.randrange(50, 3000)), "-O", source)
+                equal(done.returncode, 0, done.stderr)
+                (tmp / source).write_bytes(done.stdout)
+            elif source == "din":
+                (tmp / "din").write_bytes(DIN * dice.randrange(1, 100))
+            for form, name in WRITTEN.items():
+                done = run(BUSCAP, "convert", "-O", form, "--", tmp / source)
+                if done.returncode == 0 and (form != "rowbinary" or len(done.stdout) >= 64):
+                    files.append(gzip.compress(done.stdout) if dice.random() < 0.3 else done.stdout)
+                    wanted.append(name)
+    equal({name for name in wanted}, set(WRITTEN.values()))
+    _, err = info(tmp, files, 1)
+    for name, line in zip(wanted, err, strict=True):
+        assert f": {name}, which can only be written; use the trace that it was made from, " in line and "-I" not in line, line
+    _, err = info(tmp, ["$timescale 1ns $end\n$var wire 1 ! clk $end\n#0\n0!\n#5\n1!\n", "number,tick,kinds\n1,2,3\n", "number\n1\n"], 1)
+    assert "a value change dump" in err[0] and not any("which can only be written" in line for line in err[1:]), err
+
+
+def zip_of(*names):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in names:
+            file.writestr(name, "2" * 9)
+    return out.getvalue()
+
+
+def test_zips_of_other_tools_are_named(tmp):
+    _, err = info(tmp, [zip_of("version", "metadata", "logic-1-1"), zip_of("metadata", "version"), zip_of("chunk.0000", "chunk.0001"),
+                        zip_of("version"), zip_of("metadata"), zip_of("a/version", "a/chunk.0000")], 1)
+    for what, line in zip(["a sigrok session: signals, no accesses"] * 2 + ["a zip archive of drmemtrace"] + ["a zip archive;"] * 3, err, strict=True):
+        assert f": {what}" in line and "first: " in line and "-I" not in line, line
+
+
+def test_other_bytes_above_ascii_are_not_text(tmp):
+    dice = random.Random(7)
+    noise = [bytes(dice.choice(b"\n" + bytes(range(128, 256)) * 3) for _ in range(dice.randrange(400, 5000))) for _ in range(50)]
+    _, err = info(tmp, noise, 1)
+    for line in err:
+        assert "the lines" not in line and "line is too long" not in line, line
+    # But letters are: of UTF-8 any, of others a few.
+    _, err = info(tmp, ["Это не трасса.\n" * 9, "Dies ist für niemanden eine Spur, sagte er.\n".encode("latin-1") * 9], 1)
+    equal([line.split(": ", 2)[2] for line in err], ["unknown format: the lines fit no known format; specify it with -I"] * 2)
+
+
+def test_a_column_of_data_is_no_size(tmp):
+    """`r ADDR DATA` with data of one to eight bytes is not xdin; with -I, it is read as said."""
+    dice = random.Random(8)
+    def line(bits, digits):
+        data = dice.getrandbits(bits)
+        return f"{dice.choice('rrrw')} {dice.getrandbits(16):x} {data:0{digits}x}\n"
+    texts = ["".join(line(bits, dice.choice((0, bits // 4))) for _ in range(dice.choice((20, 40, 400)))) for bits in (8, 16, 32, 48, 64) * 40]
+    small = ["".join(f"r {dice.getrandbits(16):x} {dice.randrange(9):08x}\n" for _ in range(40)) for _ in range(20)]
+    out, _ = info(tmp, texts + small, 1)
+    equal(formats(out), [])
+    sizes = ["".join(f"{dice.choice('riw')} {dice.getrandbits(16):x} {dice.choice((1, 2, 4, 8, 16, 32, 64)):x}\n" for _ in range(40)) for _ in range(20)]
+    equal(formats(info(tmp, sizes, 0)[0]), ["xdin"] * 20)
+    equal(run(need(BUSCAP), "info", "-I", "xdin", "-", data=small[0].encode()).returncode, 0)
+
+
+def test_din_with_label_3_for_writes_gets_a_note(tmp):
+    lines = ["0 1000\n2 1f04\n", "3 1008\n" * 300, "1 2000\n"]
+    for text, is_noted in ((lines[0] + lines[1], True), ("".join(lines), False), (lines[2] + lines[1], False), (lines[0], False), ("  3\t1f  x\n", True)):
+        done = run(need(BUSCAP), "stats", "-I", "din", "-", data=text.encode())
+        equal((b"no label 1 (write), but label 3" in done.stderr, done.returncode), (is_noted, 0), text[:40])
+        done = run(BUSCAP, "info", "--json", "-I", "din", "-", data=text.encode())
+        equal(json.loads(done.stdout).get("lacks_writes"), is_noted or None)
+
+
+def test_inputs_that_were_mistaken(tmp):
+    if not SHARED.exists():
+        pytest.skip("needs inputs that are not part of the project")
+    for name in ("one_colour.bmp.gz", "pin_records.bin", "addr_data.txt", "own.csv", "own.vcd", "bus.vcd"):
+        done = run(need(BUSCAP), "info", SHARED / name)
+        equal((done.returncode, done.stdout), (1, b""), name)
+        equal(b"-I" in done.stderr, not name.startswith(("own", "bus")), done.stderr)
+    for name, given, count in (("one_colour.bmp.gz", "raw6", "2,057"), ("pin_records.bin", "byu", "600"), ("addr_data.txt", "xdin", "40")):
+        assert count in run(BUSCAP, "info", "-I", given, SHARED / name).stdout.decode(), name
 
 
 def test_what_was_not_read_is_in_json(tmp):

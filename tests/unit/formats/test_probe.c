@@ -335,6 +335,84 @@ TEST(noise_has_no_format)
 	free(bytes);
 }
 
+/* Pictures, tables: values of one to four bytes, of which there are a few, in any order or in runs,
+ * perhaps after a header. Most are such as a trace has. */
+TEST(a_few_values_are_not_a_trace)
+{
+	static const uint8_t usual[] = {0, 0, 0, 1, 1, 2, 3, 4, 8, 0x10, 0x11, 0x20, 0x31, 0x55,
+		0x80, 0x90, 0xC0, 0xD0, 0xE0, 0xF0, 0xFC, 0xFE, 0xFF};
+	static uint8_t bytes[20000];
+	struct dice dice = {.state = 47};
+
+	for (unsigned i = 0; i < 3000; i++) {
+		uint8_t values[4][4];
+		unsigned width = 1 + dice_below(&dice, 4);
+		unsigned count = 1 + dice_below(&dice, COUNT_OF(values));
+		unsigned run = 1 + dice_below(&dice, 2) * dice_below(&dice, 50);
+		size_t n = dice_below(&dice, 60);
+		size_t end = 1000 + dice_below(&dice, sizeof(bytes) - 1000 - 200);
+		dice_fill(&dice, bytes, n);
+		for (unsigned v = 0; v < count * width; v++)
+			values[v / width][v % width] =
+				dice_below(&dice, 5) != 0
+					? usual[dice_below(&dice, COUNT_OF(usual))]
+					: (uint8_t)dice_roll(&dice);
+		while (n < end) {
+			const uint8_t *value = values[dice_below(&dice, count)];
+			for (unsigned k = 0; k < run && n < end; k++, n += width)
+				memcpy(bytes + n, value, width);
+		}
+		struct bc_probe probe = probe_whole(bytes, n);
+		if (probe.format != BC_FORMAT_UNKNOWN)
+			fail_msg("%u: %u values of %u bytes in runs of %u are %s", i, count, width,
+				run, bc_format_name(probe.format));
+	}
+}
+
+/* Of Pin's tools: the address of an instruction, that of its access, and flags. */
+TEST(structures_of_other_tools_are_not_a_trace)
+{
+	struct dice dice = {.state = 48};
+	uint8_t bytes[300 * 24];
+
+	for (unsigned round = 0; round < 200; round++) {
+		uint64_t base = round % 2 != 0 ? UINT64_C(0x7F0000000000) : 0x10000;
+		unsigned writes = dice_below(&dice, 100);
+		memset(bytes, 0, sizeof(bytes));
+		for (unsigned i = 0; i < 300; i++) {
+			uint8_t *p = bytes + i * (size_t)24;
+			bc_write_le64(p, 0x400000 + dice_below(&dice, 0x2000));
+			bc_write_le64(p + 8, base + dice_below(&dice, 0x100000));
+			p[16] = dice_below(&dice, 100) < writes;
+			p[17] = (uint8_t)(1u << dice_below(&dice, 4));
+		}
+		assert_int_equal(probe_whole(bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
+	}
+}
+
+/* Accesses of one type, of different sizes, as cut leaves them. */
+TEST(a_trace_of_one_type_is_detected_by_its_sizes)
+{
+	struct trace bcp1 = trace_of_sim(11, SAMPLES, 1);
+
+	for (size_t i = 1; i < PLAIN_FORMATS; i++) {
+		struct trace all = make_trace(&bcp1, plain_formats[i]);
+		size_t bytes = bc_dialect_bytes(plain_formats[i]);
+		struct trace reads = {.bytes = malloc(all.n)};
+		assert_non_null(reads.bytes);
+		for (size_t at = 0; at + bytes <= all.n; at += bytes) {
+			if (all.bytes[at + (bytes == BC_RECORD_BYTES ? 4 : 8)] != BC_REQ_MEMREAD)
+				continue;
+			memcpy(reads.bytes + reads.n, all.bytes + at, bytes);
+			reads.n += bytes;
+		}
+		assert_detected(&reads, plain_formats[i], false);
+		trace_free(&reads);
+		trace_free(&all);
+	}
+	trace_free(&bcp1);
+}
+
 /* Only its start is examined, and the last line of that is cut off. */
 TEST(a_long_compressed_text_is_detected)
 {
