@@ -20,7 +20,7 @@
 
 /* Diagonals that all searches may visit: these, and as many for each entry compared. */
 #define DIAGONALS      (UINT64_C(1) << 30)
-#define DIAGONALS_EACH 1024u
+#define DIAGONALS_EACH 32u
 
 /* The furthest position in A on a diagonal (position in A - position in B), and the diagonal on
  * which the path to it left the windows. */
