@@ -9,7 +9,7 @@
  *
  * The search takes as many steps as a window has entries, at most; then the path that got furthest
  * is the best one, if it is well beyond the windows. Its cost is quadratic, so there is a limit for
- * all searches. */
+ * all searches without a result. */
 #include "cli/diff/match_internal.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #define AHEAD 4u
 #define NONE  INT32_MIN
 
-/* Diagonals that all searches may visit: these, and as many for each entry compared. */
-#define DIAGONALS      (UINT64_C(1) << 30)
+/* Diagonals that all searches without a result may visit: these, and as many for each entry. */
+#define DIAGONALS      (UINT64_C(1) << 27)
 #define DIAGONALS_EACH 32u
 
 /* The furthest position in A on a diagonal (position in A - position in B), and the diagonal on
@@ -114,10 +114,12 @@ bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct 
 		return false;
 	read_ahead(&edge->a, a);
 	read_ahead(&edge->b, b);
+	uint64_t diagonals = edge->diagonals;
 	int32_t d = search(edge, (int32_t)*n, (int32_t)*k, (int32_t)a->limit,
 		DIAGONALS + DIAGONALS_EACH * (a->position + b->position));
 	if (d == NONE)
 		return false;
+	edge->diagonals = diagonals;
 	if (d >= (int32_t)*n - (int32_t)*k)
 		*k = (size_t)((int32_t)*n - d);
 	else

@@ -202,8 +202,7 @@ static const struct bc_usage_option trigger_add_options[] = {
 	"mark. WHEN is one of\n"                                                               \
 	"  conditions that a record must all meet:\n"                                          \
 	"    addr=1000-1fff   hexadecimal address or range\n"                                  \
-	"    type=read,write  also fetch (all of memory), ioread, iowrite, what dump prints, " \
-	"0xf2\n"                                                                               \
+	"    type=read,write  of memory; also fetch, ioread, iowrite, 0xf2 ...\n"              \
 	"    proc=0,2-3       processors\n"                                                    \
 	"    port=e0-e3       read or write of an I/O port, instead of addr\n"                 \
 	"    region=vga       memory or ports with this name, instead of addr\n"               \

@@ -61,8 +61,11 @@ void bc_lanes_start(struct bc_lanes *lanes)
 
 	for (int i = 0; i < lanes->count && lanes->count != 1; i++) {
 		struct bc_lane *lane = &lanes->lanes[i];
-		if (!bc_segments_start(files, lane->begin, &lane->ns) &&
-			bc_segments_open(files, lane->begin, NULL) && files->file.table.count != 0)
+		if (bc_segments_start(files, lane->begin, &lane->ns))
+			continue;
+		if (!bc_segments_open(files, lane->begin, NULL))
+			lane->begin++; /* it is reported */
+		else if (files->file.table.count != 0)
 			lane->ns = files->file.table.rows[0].info.wall_ns;
 	}
 }

@@ -232,7 +232,7 @@ def test_random_queries_on_a_recording_that_is(tmp, name):
     kind, number = header.index("kind"), header.index("number")
     records = [whole[int(row[number])] for row in rows if row[kind] == "reference"]
     assert 0 < len(records) < len(whole), (name, len(records))
-    check_queries(4, [out], records, recording.clock_hz, (0,) if name == "torn" else (0, 3))
+    check_queries(4, [out], records, recording.clock_hz, (0, 3))
     if name == "damaged":
         _, err = buscap("find", "--count", "0-", out, code=3)
         assert victim.name in err and f"chunk {chunk.info['number']}" in err, err
@@ -472,14 +472,14 @@ def test_a_mark_limits_recordings_that_overlap_by_its_time(tmp):
     out = tmp / "rec"
     out.mkdir()
     (tmp / "other").mkdir()
-    with harness.Daemon("--source", "sim:seed=1,rate=20k", "-o", out, socket=tmp / "s") as daemon, \
-            harness.Daemon("--source", "sim:seed=2,rate=20k", "-o", tmp / "other", socket=tmp / "t") as other:
+    with harness.Daemon("--source", "sim:seed=1,rate=5k", "-o", out, socket=tmp / "s") as daemon, \
+            harness.Daemon("--source", "sim:seed=2,rate=5k", "-o", tmp / "other", socket=tmp / "t") as other:
         for one in (daemon, other):
             one.wait_ready()
         for text in ("roi", "end", "past"):
             for one in (daemon, other):
                 before = one.status()["counts"]["received"]
-                harness.wait_until(lambda one=one, before=before: one.status()["counts"]["received"] > before + 5000, "records")
+                harness.wait_until(lambda one=one, before=before: one.status()["counts"]["received"] > before + 500, "records")
             buscap("mark", "--socket", tmp / "s", text)
         for one in (daemon, other):
             assert one.stop() in (0, 4)

@@ -140,6 +140,7 @@ def texts_drawn(browser, selector):
     return browser.js("window.drawn.get(document.querySelector(arguments[0]))", selector)
 
 
+ON_PAGE = {"read": "read + ioread", "write": "write + iowrite"}
 CLASSES = {"FETCH": "fetch", "MEMREAD": "read", "MEMREADINV": "read", "IOREAD": "read", "MEMWRITE": "write", "IOWRITE": "write"}
 
 
@@ -169,7 +170,7 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
         wanted = dict.fromkeys(("fetch", "read", "write", "other"), 0)
         for row in stats["types"]:
             wanted[CLASSES.get(row["name"], "other")] += row["references"]
-        equal(totals_on_page(browser), {**wanted, "all": stats["references"]})
+        equal(totals_on_page(browser), {**{ON_PAGE.get(name, name): n for name, n in wanted.items()}, "all": stats["references"]})
         equal(sum(column["lost"] for column in overview["columns"]), stats["events"]["lost"])
         info = [json.loads(line) for line in output("info", "--json", *files).splitlines()]
         recording = overview["recordings"][0]
@@ -1491,7 +1492,7 @@ def test_what_is_between_two_markers_is_what_the_tools_count_there(tmp, driver):
         rows = [row for row in csv.DictReader(output("cut", "--from", rfc3339[0], "--to", rfc3339[1], "-O", "csv", out).splitlines())
                 if row["kind"] == "reference"]
         classes = [CLASSES.get(row["type"], "other") for row in rows]
-        counts = ", ".join(f"{name} {classes.count(name):,}" for name in ("fetch", "read", "write", "other"))
+        counts = ", ".join(f"{ON_PAGE.get(name, name)} {classes.count(name):,}" for name in ("fetch", "read", "write", "other"))
         if rows:
             ticks = int(rows[-1]["tick"]) - int(rows[0]["tick"])
             assert f" {ticks:,} bus ticks from the first record to the last · {len(rows):,} records (" in text, (text, ticks, len(rows))
