@@ -231,29 +231,22 @@ static json_t *json_side(const struct bc_diff *d, const struct bc_diff_side *sid
 static bool json_difference(struct bc_diff *d)
 {
 	return bc_output_json_value(
-		&d->output, bc_json_object((struct bc_json_member[]){
-				    {"difference", bc_json_u64(d->differences)},
+		&d->output, BC_JSON_OBJECT({"difference", bc_json_u64(d->differences)},
 				    {"kind", json_string(difference_kind(d))},
-				    {"a", json_side(d, &d->a)},
-				    {"b", json_side(d, &d->b)},
+				    {"a", json_side(d, &d->a)}, {"b", json_side(d, &d->b)},
 				    {"fields", json_fields(d->is_paired ? d->differ : 0)},
 				    {"clock_shift", json_integer(d->shifted)},
-				    {"is_lost", json_boolean(d->is_lost)},
-				    {NULL, NULL},
-			    }));
+				    {"is_lost", json_boolean(d->is_lost)}));
 }
 
 static bool json_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
 	return bc_output_json_value(
-		&d->output, bc_json_object((struct bc_json_member[]){
-				    {"difference", bc_json_u64(d->differences)},
+		&d->output, BC_JSON_OBJECT({"difference", bc_json_u64(d->differences)},
 				    {"kind", json_string(side == &d->a ? "only_a" : "only_b")},
 				    {"filtered", bc_json_u64(side->filtered)},
-				    {"cut", bc_json_text(other->origin.cut)},
-				    {NULL, NULL},
-			    }));
+				    {"cut", bc_json_text(other->origin.cut)}));
 }
 
 static json_t *json_trace(const struct bc_diff_side *side)
@@ -267,33 +260,24 @@ static json_t *json_trace(const struct bc_diff_side *side)
 		if (side->converter.left_out[bit] != 0)
 			left_out = with(left_out, bc_trait_name(1u << bit),
 				bc_json_u64(side->converter.left_out[bit]));
-	return bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(side->files.paths[0])},
+	return BC_JSON_OBJECT({"file", bc_json_text(side->files.paths[0])},
 		{"files", json_integer(side->files.count)},
 		{"format", json_string(bc_format_name(side->trace.format))},
-		{"numbers", json_string(place)},
-		{"entries", bc_json_u64(side->entries)},
-		{"left_out", left_out},
-		{NULL, NULL},
-	});
+		{"numbers", json_string(place)}, {"entries", bc_json_u64(side->entries)},
+		{"left_out", left_out});
 }
 
 static bool json_summary(struct bc_diff *d, bool is_whole)
 {
-	return bc_output_json_value(
-		&d->output, bc_json_object((struct bc_json_member[]){
-				    {"differences", bc_json_u64(d->differences)},
-				    {"is_whole", json_boolean(is_whole)},
-				    {"same", bc_json_u64(d->same)},
-				    {"reordered", bc_json_u64(d->reordered)},
-				    {"changed", bc_json_u64(d->changed)},
-				    {"only_a", bc_json_u64(d->only_a + d->a.filtered)},
-				    {"only_b", bc_json_u64(d->only_b + d->b.filtered)},
-				    {"a", json_trace(&d->a)},
-				    {"b", json_trace(&d->b)},
-				    {"fields", json_fields(d->how.fields)},
-				    {NULL, NULL},
-			    }));
+	return bc_output_json_value(&d->output,
+		BC_JSON_OBJECT({"differences", bc_json_u64(d->differences)},
+			{"is_whole", json_boolean(is_whole)}, {"same", bc_json_u64(d->same)},
+			{"reordered", bc_json_u64(d->reordered)},
+			{"changed", bc_json_u64(d->changed)},
+			{"only_a", bc_json_u64(d->only_a + d->a.filtered)},
+			{"only_b", bc_json_u64(d->only_b + d->b.filtered)},
+			{"a", json_trace(&d->a)}, {"b", json_trace(&d->b)},
+			{"fields", json_fields(d->how.fields)}));
 }
 
 /* ---- in the chosen form */

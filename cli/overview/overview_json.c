@@ -105,52 +105,40 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};
 
-	return bc_json_merge(bc_json_object((struct bc_json_member[]){
-				     {"id", bc_json_text(r->id)},
-				     {"label", bc_json_text_or_null(r->label)},
-				     {"host", bc_json_text_or_null(r->host)},
-				     {"state", json_string(states[r->state])},
-				     {"from", time_json(w, r->from_ns)},
-				     {"to", time_json(w, r->to_ns)},
-				     {"ended", time_json(w, r->ended_ns)},
-				     {"clock_hz", bc_json_u64(r->clock_hz)},
-				     {"segments", json_integer(r->segments)},
-				     {"missing_segments", json_integer(r->missing_segments)},
-				     {"missing", bc_json_u64(r->missing)},
-				     {"first_record", bc_json_u64(r->first_record)},
-				     {"records", bc_json_u64(r->records)},
-				     {"bytes", bc_json_u64(r->bytes)},
-				     {"metadata", bc_metadata_parse(r->metadata)},
-				     {NULL, NULL},
-			     }),
+	return bc_json_merge(
+		BC_JSON_OBJECT({"id", bc_json_text(r->id)},
+			{"label", bc_json_text_or_null(r->label)},
+			{"host", bc_json_text_or_null(r->host)},
+			{"state", json_string(states[r->state])},
+			{"from", time_json(w, r->from_ns)}, {"to", time_json(w, r->to_ns)},
+			{"ended", time_json(w, r->ended_ns)},
+			{"clock_hz", bc_json_u64(r->clock_hz)},
+			{"segments", json_integer(r->segments)},
+			{"missing_segments", json_integer(r->missing_segments)},
+			{"missing", bc_json_u64(r->missing)},
+			{"first_record", bc_json_u64(r->first_record)},
+			{"records", bc_json_u64(r->records)}, {"bytes", bc_json_u64(r->bytes)},
+			{"metadata", bc_metadata_parse(r->metadata)}),
 		bc_loss_json(&r->loss));
 }
 
 static json_t *damage_json(const struct bc_overview_damage *damage)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(damage->file)},
-		{"offset", bc_json_u64(damage->offset)},
-		{"bytes", bc_json_u64(damage->bytes)},
-		{"what", bc_json_text(damage->what)},
-		{NULL, NULL},
-	});
+	return BC_JSON_OBJECT({"file", bc_json_text(damage->file)},
+		{"offset", bc_json_u64(damage->offset)}, {"bytes", bc_json_u64(damage->bytes)},
+		{"what", bc_json_text(damage->what)});
 }
 
 static json_t *hole_json(const struct bc_overview_hole *hole)
 {
 	char what[BC_MISSING_TEXT];
 
-	return bc_json_object((struct bc_json_member[]){
-		{"recording", json_integer(hole->recording)},
-		{"file", bc_json_text(hole->file)},
-		{"first", json_integer(hole->missing.first)},
+	return BC_JSON_OBJECT({"recording", json_integer(hole->recording)},
+		{"file", bc_json_text(hole->file)}, {"first", json_integer(hole->missing.first)},
 		{"count", json_integer(hole->missing.count)},
 		{"records", hole->missing.records != 0 ? bc_json_u64(hole->missing.records)
 						       : json_null()},
-		{"what", json_string(bc_missing_write(what, &hole->missing))},
-		{NULL, NULL},
-	});
+		{"what", json_string(bc_missing_write(what, &hole->missing))});
 }
 
 /* Returns the name of the first or last address of a place, or NULL. */
@@ -195,12 +183,9 @@ static json_t *row_json(const struct bc_overview_row *row, const struct bc_name_
 {
 	char name[ROW_NAME_MAX];
 
-	return bc_json_object((struct bc_json_member[]){
-		{"place", json_integer(row->place)},
+	return BC_JSON_OBJECT({"place", json_integer(row->place)},
 		{"count", json_integer(row->count)},
-		{"name", bc_json_text(write_row_name(name, names, row))},
-		{NULL, NULL},
-	});
+		{"name", bc_json_text(write_row_name(name, names, row))});
 }
 
 /* Appends numbers to an array, which is NULL if out of memory. Returns it, or NULL and frees it. */
@@ -229,20 +214,15 @@ static json_t *cells_json(const struct bc_overview_column *c)
 static json_t *column_json(const struct writer *w, const struct bc_overview_column *c)
 {
 	return bc_json_merge(
-		bc_json_object((struct bc_json_member[]){
-			{"from", time_json(w, c->from_ns)},
-			{"to", time_json(w, c->to_ns)},
+		BC_JSON_OBJECT({"from", time_json(w, c->from_ns)}, {"to", time_json(w, c->to_ns)},
 			{"duration_ns", bc_json_u64(c->duration_ns)},
 			{"recording", json_integer(c->recording)},
 			{"first_record", bc_json_u64(c->first_record)},
-			{"is_hole", json_boolean(c->is_hole)},
-			{"missing", bc_json_u64(c->missing)},
+			{"is_hole", json_boolean(c->is_hole)}, {"missing", bc_json_u64(c->missing)},
 			{"records", bc_json_u64(c->records)},
 			{"uncounted", bc_json_u64(c->uncounted)},
 			{"counts", append_numbers(json_array(), c->counts, BC_PAGE_CLASSES)},
-			{"cells", cells_json(c)},
-			{NULL, NULL},
-		}),
+			{"cells", cells_json(c)}),
 		bc_loss_json(&c->loss));
 }
 
@@ -286,11 +266,7 @@ int bc_overview_json(
 	write_text(&w, "{\"version\":1");
 	write_member(&w, "origin_ns", origin_json(&w));
 	write_member(&w, "extent",
-		bc_json_object((struct bc_json_member[]){
-			{"from", time_json(&w, c.from_ns)},
-			{"to", time_json(&w, c.to_ns)},
-			{NULL, NULL},
-		}));
+		BC_JSON_OBJECT({"from", time_json(&w, c.from_ns)}, {"to", time_json(&w, c.to_ns)}));
 	write_member(&w, "from", time_json(&w, p->from_ns));
 	write_member(&w, "to", time_json(&w, p->to_ns));
 	write_member(&w, "place_from", json_integer(p->place_from));
@@ -319,20 +295,16 @@ static json_t *event_json(const struct writer *w, const struct bc_overview_event
 
 	memcpy(text, event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
-	return bc_json_object((struct bc_json_member[]){
-		{"kind", json_string(is_gap                         ? "gap"
-				     : event->kind == BC_EVENT_MARK ? "mark"
-								    : "trigger")},
-		{"time", time_json(w, event->time_ns)},
-		{"record", bc_json_u64(event->record)},
+	return BC_JSON_OBJECT({"kind", json_string(is_gap                         ? "gap"
+						   : event->kind == BC_EVENT_MARK ? "mark"
+										  : "trigger")},
+		{"time", time_json(w, event->time_ns)}, {"record", bc_json_u64(event->record)},
 		{"recording", json_integer(event->recording)},
 		{"text", is_gap ? json_null() : bc_json_text(text)},
 		{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause)) : json_null()},
 		{"lost", is_gap ? bc_json_u64(event->lost) : json_null()},
 		{"exact", is_gap ? json_boolean(event->is_exact) : json_null()},
-		{"duration_ns", bc_json_u64(event->duration_ns)},
-		{NULL, NULL},
-	});
+		{"duration_ns", bc_json_u64(event->duration_ns)});
 }
 
 static bool add_event(void *context, const struct bc_overview_event *event)

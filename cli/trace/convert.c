@@ -137,16 +137,13 @@ static bool print_json_list(struct bc_output *output)
 
 	for (unsigned f = 1; f < BC_FORMATS && ok; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		ok = bc_output_json_value(
-			output, bc_json_object((struct bc_json_member[]){
-					{"name", json_string(bc_format_name((enum bc_format)f))},
-					{"summary", json_string(info->summary)},
-					{"can_read", json_boolean(info->can_read)},
-					{"can_write", json_boolean(info->can_write)},
-					{"read_options", options_json(info->read_options)},
-					{"write_options", options_json(info->write_options)},
-					{NULL, NULL},
-				}));
+		ok = bc_output_json_value(output,
+			BC_JSON_OBJECT({"name", json_string(bc_format_name((enum bc_format)f))},
+				{"summary", json_string(info->summary)},
+				{"can_read", json_boolean(info->can_read)},
+				{"can_write", json_boolean(info->can_write)},
+				{"read_options", options_json(info->read_options)},
+				{"write_options", options_json(info->write_options)}));
 	}
 	return ok;
 }

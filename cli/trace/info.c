@@ -60,13 +60,10 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 
 	if (file->probe.format == BC_FORMAT_SEGMENT && packing == BC_PACKING_NONE)
 		packing = BC_PACKING_LZ4; /* its own */
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(file->name)},
+	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(file->name)},
 		{"format", json_string(bc_format_name(file->probe.format))},
 		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
-		{"packing", json_string(bc_packing_name(packing))},
-		{NULL, NULL},
-	});
+		{"packing", json_string(bc_packing_name(packing))});
 
 	return bc_output_json_value(&job->output, bc_json_merge(object, more))
 		       ? BC_EXIT_OK
@@ -166,11 +163,8 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 			object, "lines_without_processor", bc_json_u64(notes->unnumbered));
 	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
 		rc |= json_array_append_new(
-			named, bc_json_object((struct bc_json_member[]){
-				       {"number", bc_json_u64(notes->named[i].proc)},
-				       {"name", bc_json_text(notes->named[i].name)},
-				       {NULL, NULL},
-			       }));
+			named, BC_JSON_OBJECT({"number", bc_json_u64(notes->named[i].proc)},
+				       {"name", bc_json_text(notes->named[i].name)}));
 	if (notes->names != 0)
 		rc |= json_object_set(object, "processors", named);
 	json_decref(named);
@@ -399,11 +393,8 @@ static void print_total(const struct printer *p)
 /* The members that only this command prints. */
 static json_t *more_json(const struct bc_recording_summary *s)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"duration_ns",
-			s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()},
-		{NULL, NULL},
-	});
+	return BC_JSON_OBJECT({"duration_ns",
+		s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()});
 }
 
 /* Prints the recording that has been summarized. Returns false if out of memory. */

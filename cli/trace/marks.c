@@ -97,8 +97,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 	memcpy(text, m->view->chunk.text + event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
 	return bc_output_json_value(&m->output,
-		bc_json_object((struct bc_json_member[]){
-			{"kind", json_string(kind_name(event))},
+		BC_JSON_OBJECT({"kind", json_string(kind_name(event))},
 			{"number", bc_json_u64(at->number)},
 			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
 			{"epoch", json_integer(m->view->chunk.info.epoch)},
@@ -113,9 +112,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 					 : json_null()},
 			{"lost", is_gap ? bc_json_u64(event->value) : json_null()},
 			{"exact", is_gap ? json_boolean(event->exact) : json_null()},
-			{"duration_ns", is_gap ? bc_json_u64(event->duration_ns) : json_null()},
-			{NULL, NULL},
-		}));
+			{"duration_ns", is_gap ? bc_json_u64(event->duration_ns) : json_null()}));
 }
 
 static void print_text(struct marks *m, const struct moment *at)
@@ -179,8 +176,7 @@ static bool print_missing_json(struct marks *m, const struct bc_segment_fault *f
 	bool has_name = bc_segment_name_read(&name, basename(fault->file));
 
 	return bc_output_json_value(&m->output,
-		bc_json_object((struct bc_json_member[]){
-			{"kind", json_string(missing_kind)},
+		BC_JSON_OBJECT({"kind", json_string(missing_kind)},
 			{"number", is_known ? bc_json_u64(missing->from) : json_null()},
 			{"time", is_known ? bc_json_time(missing->from_ns) : json_null()},
 			{"file", bc_json_text(fault->file)},
@@ -188,9 +184,7 @@ static bool print_missing_json(struct marks *m, const struct bc_segment_fault *f
 			{"segment", json_integer(missing->first)},
 			{"segments", json_integer(missing->count)},
 			{"records", is_known ? bc_json_u64(missing->records) : json_null()},
-			{"text", bc_json_text(fault->what)},
-			{NULL, NULL},
-		}));
+			{"text", bc_json_text(fault->what)}));
 }
 
 /* Lists segments that are missing before a file. */

@@ -511,11 +511,8 @@ static json_t *header_json(const struct bc_segment_header *h)
 	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
 
 	return bc_json_merge(bc_segment_origin_json(h),
-		bc_json_object((struct bc_json_member[]){
-			{"compression", bc_json_text_or_null(h->compression)},
-			{"metadata", metadata != NULL ? metadata : json_object()},
-			{NULL, NULL},
-		}));
+		BC_JSON_OBJECT({"compression", bc_json_text_or_null(h->compression)},
+			{"metadata", metadata != NULL ? metadata : json_object()}));
 }
 
 static json_t *annotations_json(const struct bc_segment_info *info)
@@ -523,12 +520,9 @@ static json_t *annotations_json(const struct bc_segment_info *info)
 	json_t *list = json_array();
 
 	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next)
-		append(&list, bc_json_object((struct bc_json_member[]){
-				      {"kind", json_string(annotation_name(h->kind))},
+		append(&list, BC_JSON_OBJECT({"kind", json_string(annotation_name(h->kind))},
 				      {"record", bc_json_u64(h->record)},
-				      {"text", bc_json_text_or_null(h->text)},
-				      {NULL, NULL},
-			      }));
+				      {"text", bc_json_text_or_null(h->text)}));
 	return list;
 }
 
@@ -548,13 +542,10 @@ static json_t *end_json(const struct bc_segment_info *info)
 {
 	if (!info->has_end)
 		return json_null();
-	return bc_json_object((struct bc_json_member[]){
-		{"reason", bc_json_text(info->end.reason)},
+	return BC_JSON_OBJECT({"reason", bc_json_text(info->end.reason)},
 		{"ended", bc_json_time(info->end.ended_ns)},
 		{"recovered", json_boolean(bc_recording_end_is_recovered(&info->end))},
-		{"boot_id", bc_json_text_or_null(info->end.boot_id)},
-		{NULL, NULL},
-	});
+		{"boot_id", bc_json_text_or_null(info->end.boot_id)});
 }
 
 /* Returns a number, or null if it is unknown. */
@@ -567,18 +558,14 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"sealed", json_boolean(info->is_sealed)},
+	json_t *object = BC_JSON_OBJECT({"sealed", json_boolean(info->is_sealed)},
 		{"segments", bc_json_u64(info->segments)},
-		{"damaged_places", bc_json_u64(info->damages)},
-		{NULL, NULL},
-	});
+		{"damaged_places", bc_json_u64(info->damages)});
 
 	if (info->has_header)
 		object = bc_json_merge(object, header_json(&info->header));
 	object = bc_json_merge(object,
-		bc_json_object((struct bc_json_member[]){
-			{"chunks", bc_json_u64(info->chunks)},
+		BC_JSON_OBJECT({"chunks", bc_json_u64(info->chunks)},
 			{"records", bc_json_u64(info->records)},
 			{"first_record", number_or_null(has_records, info->first_record)},
 			{"last_record", number_or_null(has_records, info->last_record)},
@@ -590,23 +577,17 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"first_wall", info->has_wall ? bc_json_time(info->wall_ns) : json_null()},
 			{"first_wall_ns",
 				info->has_wall ? json_integer(info->wall_ns) : json_null()},
-			{"end", end_json(info)},
-			{"bytes", bc_json_u64(info->bytes)},
+			{"end", end_json(info)}, {"bytes", bc_json_u64(info->bytes)},
 			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
-			{"ratio", bc_json_double(ratio(info))},
-			{NULL, NULL},
-		}));
+			{"ratio", bc_json_double(ratio(info))}));
 	object = bc_json_merge(object, bc_losses_json(&info->losses));
-	return bc_json_merge(object, bc_json_object((struct bc_json_member[]){
-					     {"unreported", bc_json_u64(info->unreported)},
+	return bc_json_merge(object, BC_JSON_OBJECT({"unreported", bc_json_u64(info->unreported)},
 					     {"marks", bc_json_u64(info->marks)},
 					     {"triggers", bc_json_u64(info->triggers)},
 					     {"events", annotations_json(info)},
 					     {"events_left", bc_json_u64(info->annotations_left)},
 					     {"types", seen_json(info->types, true)},
-					     {"processors", seen_json(info->procs, false)},
-					     {NULL, NULL},
-				     }));
+					     {"processors", seen_json(info->procs, false)}));
 }
 
 /* ---- Other formats. */

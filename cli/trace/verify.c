@@ -111,15 +111,10 @@ static void print_place(
 {
 	job->damages++;
 	if (job->is_json) {
-		json_t *damage = bc_json_object((struct bc_json_member[]){
-			{"file", bc_json_text(name)},
+		json_t *damage = BC_JSON_OBJECT({"file", bc_json_text(name)},
 			{"offset", offset != NULL ? bc_json_u64(*offset) : json_null()},
-			{"bytes", bc_json_u64(bytes)},
-			{"what", bc_json_text(what)},
-			{NULL, NULL},
-		});
-		print_json(job, bc_json_object((struct bc_json_member[]){
-					{"damage", damage}, {NULL, NULL}}));
+			{"bytes", bc_json_u64(bytes)}, {"what", bc_json_text(what)});
+		print_json(job, BC_JSON_OBJECT({"damage", damage}));
 		return;
 	}
 	print_name(job, name);
@@ -143,13 +138,9 @@ static void print_damage(void *context, uint64_t offset, uint64_t bytes, const c
  * which is released. */
 static void print_result(const struct check *c, bool is_ok, json_t *more)
 {
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(c->file->name)},
+	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(c->file->name)},
 		{"format", json_string(bc_format_name(c->file->probe.format))},
-		{"ok", json_boolean(is_ok)},
-		{"damaged_places", bc_json_u64(c->damages)},
-		{NULL, NULL},
-	});
+		{"ok", json_boolean(is_ok)}, {"damaged_places", bc_json_u64(c->damages)});
 
 	c->job->ok_files += is_ok;
 	print_json(c->job, bc_json_merge(object, more));
@@ -159,24 +150,16 @@ static void print_result(const struct check *c, bool is_ok, json_t *more)
 static void print_unread(struct job *job, const char *name)
 {
 	if (job->is_json)
-		print_json(job, bc_json_object((struct bc_json_member[]){
-					{"file", bc_json_text(name)},
-					{"format", json_null()},
-					{"ok", json_false()},
-					{NULL, NULL},
-				}));
+		print_json(job, BC_JSON_OBJECT({"file", bc_json_text(name)},
+					{"format", json_null()}, {"ok", json_false()}));
 }
 
 static void print_totals(struct job *job)
 {
-	json_t *end = bc_json_object((struct bc_json_member[]){
-		{"files", bc_json_u64(job->files)},
-		{"ok", bc_json_u64(job->ok_files)},
-		{"damaged_places", bc_json_u64(job->damages)},
-		{NULL, NULL},
-	});
+	json_t *end = BC_JSON_OBJECT({"files", bc_json_u64(job->files)},
+		{"ok", bc_json_u64(job->ok_files)}, {"damaged_places", bc_json_u64(job->damages)});
 
-	print_json(job, bc_json_object((struct bc_json_member[]){{"end", end}, {NULL, NULL}}));
+	print_json(job, BC_JSON_OBJECT({"end", end}));
 }
 
 static void finish_segment(struct check *c)
@@ -401,14 +384,11 @@ static enum bc_exit end_segments(struct check *c)
 
 	if (c->job->is_json)
 		print_result(c, is_whole,
-			bc_json_object((struct bc_json_member[]){
-				{"sealed", json_boolean(c->unsealed == 0)},
+			BC_JSON_OBJECT({"sealed", json_boolean(c->unsealed == 0)},
 				{"segments", bc_json_u64(c->segments)},
 				{"chunks", bc_json_u64(c->chunks)},
 				{"records", bc_json_u64(c->records)},
-				{"gaps", bc_json_u64(c->gaps)},
-				{NULL, NULL},
-			}));
+				{"gaps", bc_json_u64(c->gaps)}));
 	else
 		print_segments_text(c, is_whole);
 	return is_whole && !c->is_after_loss ? BC_EXIT_OK : BC_EXIT_DAMAGED;
@@ -478,23 +458,14 @@ static void print_counted_text(
 static json_t *counted_json(enum bc_format format, const struct bc_survey *s)
 {
 	if (format == BC_FORMAT_BCP1)
-		return bc_json_object((struct bc_json_member[]){
-			{"samples", bc_json_u64(s->units)},
-			{"frames", bc_json_u64(s->frames)},
-			{"gaps", bc_json_u64(s->gaps)},
-			{"has_last_frame", json_boolean(s->has_last)},
-			{NULL, NULL},
-		});
+		return BC_JSON_OBJECT({"samples", bc_json_u64(s->units)},
+			{"frames", bc_json_u64(s->frames)}, {"gaps", bc_json_u64(s->gaps)},
+			{"has_last_frame", json_boolean(s->has_last)});
 	if (bc_format_is_bus(format))
-		return bc_json_object((struct bc_json_member[]){
-			{format == BC_FORMAT_RAW6 ? "samples" : "records", bc_json_u64(s->units)},
-			{NULL, NULL},
-		});
-	return bc_json_object((struct bc_json_member[]){
-		{"entries", bc_json_u64(s->units)},
-		{"lines_kept", bc_json_u64(s->kinds[BC_ENTRY_LINE])},
-		{NULL, NULL},
-	});
+		return BC_JSON_OBJECT(
+			{format == BC_FORMAT_RAW6 ? "samples" : "records", bc_json_u64(s->units)});
+	return BC_JSON_OBJECT({"entries", bc_json_u64(s->units)},
+		{"lines_kept", bc_json_u64(s->kinds[BC_ENTRY_LINE])});
 }
 
 /* Any file but a segment. Only bcp1 has checksums; of the others, their form is checked. */

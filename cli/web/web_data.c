@@ -106,12 +106,9 @@ char *bc_web_data_files(const struct bc_web_data *data)
 			json_decref(paths);
 			paths = NULL;
 		}
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"paths", paths},
+	json_t *object = BC_JSON_OBJECT({"paths", paths},
 		{"files", json_integer(atomic_load(&data->files))},
-		{"read", json_integer(bc_overview_files_read(data->overview))},
-		{NULL, NULL},
-	});
+		{"read", json_integer(bc_overview_files_read(data->overview))});
 	char *text = bc_json_print(object);
 	json_decref(object);
 	return text;
@@ -147,13 +144,9 @@ static bool add_line(struct search *s, json_t *object, size_t max)
 static json_t *fault_json(const struct bc_segment_fault *fault)
 {
 	const char *what = fault->what != NULL ? fault->what : strerror(-fault->error);
-	json_t *damage = bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(fault->file)},
-		{"offset", bc_json_u64(fault->offset)},
-		{"bytes", bc_json_u64(fault->bytes)},
-		{"what", bc_json_text(what)},
-		{NULL, NULL},
-	});
+	json_t *damage = BC_JSON_OBJECT({"file", bc_json_text(fault->file)},
+		{"offset", bc_json_u64(fault->offset)}, {"bytes", bc_json_u64(fault->bytes)},
+		{"what", bc_json_text(what)});
 
 	return json_pack("{s:o}", "damage", damage);
 }
@@ -161,13 +154,10 @@ static json_t *fault_json(const struct bc_segment_fault *fault)
 static json_t *end_json(
 	uint64_t matches, int segments, uint64_t damaged_places, const char *cut_off)
 {
-	json_t *end = bc_json_object((struct bc_json_member[]){
-		{"matches", bc_json_u64(matches)},
+	json_t *end = BC_JSON_OBJECT({"matches", bc_json_u64(matches)},
 		{"segments", json_integer(segments)},
 		{"damaged_places", bc_json_u64(damaged_places)},
-		{"cut_off", bc_json_text(cut_off)},
-		{NULL, NULL},
-	});
+		{"cut_off", bc_json_text(cut_off)});
 
 	return json_pack("{s:o}", "end", end);
 }

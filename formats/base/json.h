@@ -1,12 +1,8 @@
 /* Additions to jansson: strings of any bytes, unsigned 64-bit numbers, one printed form, and
  * objects from a table:
  *
- *     json_t *disk = bc_json_object((struct bc_json_member[]){
- *             {"path", bc_json_text(path)},
- *             {"free_bytes", bc_json_u64(free_bytes)},
- *             {"stuck", json_boolean(is_stuck)},
- *             {NULL, NULL},
- *     });
+ *     json_t *disk = BC_JSON_OBJECT({"path", bc_json_text(path)},
+ *             {"free_bytes", bc_json_u64(free_bytes)}, {"stuck", json_boolean(is_stuck)});
  *
  * As in jansson, NULL means out of memory. A container that should hold a NULL becomes NULL itself,
  * and its other values are released. */
@@ -47,6 +43,10 @@ struct bc_json_member {
 /* An object of the members up to the one whose name is NULL. Takes ownership of the values, even if
  * it fails. Returns NULL if out of memory or if a value is NULL. */
 json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
+
+/* The same, of members in braces. */
+#define BC_JSON_OBJECT(...) \
+	bc_json_object((const struct bc_json_member[]){__VA_ARGS__, {NULL, NULL}})
 
 /* Adds the members of `more` to an object. Both are taken. Returns the object; or NULL if one of
  * them is NULL, or out of memory. */

@@ -340,14 +340,12 @@ json_t *bc_recording_summary_json(
 	int64_t ended_ns = s->has_end ? s->end.ended_ns : s->changed_ns;
 
 	return bc_json_merge(
-		bc_json_object((struct bc_json_member[]){
-			{"id", bc_json_text(id)},
+		BC_JSON_OBJECT({"id", bc_json_text(id)},
 			{"label", bc_json_text_or_null(s->header.label)},
 			{"host", bc_json_text_or_null(s->header.host)},
 			{"started", s->has_start ? bc_json_time(s->started_ns) : json_null()},
 			{"ended", has_ended ? bc_json_time(ended_ns) : json_null()},
-			{"state", json_string(state)},
-			{"segments", bc_json_u64(s->segments)},
+			{"state", json_string(state)}, {"segments", bc_json_u64(s->segments)},
 			{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
 			{"bytes", bc_json_u64(s->bytes)},
 			{"metadata", bc_metadata_parse(s->header.metadata)},
@@ -355,8 +353,6 @@ json_t *bc_recording_summary_json(
 			{"missing_segments", bc_json_u64(s->missing_segments)},
 			{"missing", bc_json_u64(s->missing)},
 			{"first_record", bc_json_u64(s->first_record)},
-			{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
-			{NULL, NULL},
-		}),
+			{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)}),
 		bc_loss_json(s->is_counted || s->has_loss ? &s->loss : NULL));
 }

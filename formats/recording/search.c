@@ -731,8 +731,7 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 	char wall[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(wall, hit->wall_ns);
-	return bc_json_object((struct bc_json_member[]){
-		{"number", bc_json_u64(entry->number)},
+	return BC_JSON_OBJECT({"number", bc_json_u64(entry->number)},
 		{"tick", (entry->traits & BC_TRAIT_TIME) != 0 ? bc_json_u64(entry->tick)
 							      : json_null()},
 		{"epoch", json_integer(entry->epoch)},
@@ -752,9 +751,6 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 							      : json_null()},
 		{"proc", (entry->traits & BC_TRAIT_PROC) != 0 ? json_integer(entry->proc)
 							      : json_null()},
-		{"name", name},
-		{"text", bc_json_text(hit->text)},
-		{"is_context", json_boolean(hit->is_context)},
-		{NULL, NULL},
-	});
+		{"name", name}, {"text", bc_json_text(hit->text)},
+		{"is_context", json_boolean(hit->is_context)});
 }
