@@ -48,8 +48,7 @@ struct slot {
 };
 
 struct bc_align {
-	/* The items that occur in both sequences: their keys, their positions, and the counterpart
-	 * of each item of A. */
+	/* The items in both sequences: keys, positions, and the counterpart of each item of A. */
 	uint64_t *x;
 	uint64_t *y;
 	uint32_t *x_at;
@@ -253,9 +252,8 @@ static size_t push_anchors(struct bc_align *s, const struct region *r)
 
 /* ---- exact search */
 
-/* The searches from both ends of a region: the furthest x by diagonal. The diagonal of a point is
- * x - y - base, which is 1 or more. Those in [f0, f1] and [b0, b1] have been reached, every other
- * one in the last step. */
+/* The searches from both ends of a region: the furthest x by diagonal (x - y - base, 1 or more).
+ * Those in [f0, f1] and [b0, b1] have been reached, every other one in the last step. */
 struct search {
 	const struct region *r;
 	int32_t base;

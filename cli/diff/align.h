@@ -22,8 +22,7 @@ size_t bc_block_append(struct bc_block *blocks, size_t count, size_t a, size_t b
 
 struct bc_align;
 
-/* Returns 0 or -ENOMEM. `items` is the maximum length of a sequence, at most 1,000,000: the memory
- * is about 280 bytes an item. */
+/* Returns 0 or -ENOMEM. Sequences have at most `items`, up to 1,000,000, of 280 bytes each. */
 int bc_align_open(struct bc_align **align, size_t items) BC_MUST_CHECK;
 void bc_align_close(struct bc_align *align);
 

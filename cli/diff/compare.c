@@ -1,7 +1,6 @@
 /* Compares and hashes entries by one table: which member of struct bc_entry has which field of
  * which kind of entry, and how it is read. Both walk the table, so they agree: entries that do not
- * differ in the selected fields have the same hash. Two traces are mostly equal, so references have
- * a fast path before the table. */
+ * differ in the selected fields have the same hash. References have a fast path. */
 #include "cli/diff/compare.h"
 
 #include <assert.h>

@@ -47,8 +47,7 @@ static void add_recordings(struct bc_diff_origin *o, const char *ids)
 		ids);
 }
 
-/* Narrows a range of addresses to another one. An entry that touches two overlapping ranges also
- * touches their intersection. */
+/* Narrows a range to another one: an entry that touches both also touches their intersection. */
 static void narrow_addr(struct bc_span *addr, struct bc_span by)
 {
 	if (by.first > addr->last || by.last < addr->first)
@@ -144,8 +143,7 @@ static bool is_start(const struct bc_diff_side *side)
 	return side->run->kind <= BC_ENTRY_UOP && side->run->addr == side->diff->start;
 }
 
-/* Returns the next selected entries of a trace, converted to what the other format can hold:
- * bc_match_source. */
+/* bc_match_source: returns the next selected entries, as what the other format can hold. */
 static int next_run(void *context, const struct bc_entry **run, size_t *count)
 {
 	struct bc_diff_side *side = context;
@@ -292,8 +290,7 @@ out:
 	return goes_on && !d->is_stopped;
 }
 
-/* The entries before a difference are its context, so that many are not skipped. With more context
- * than this, nothing is skipped. */
+/* A difference's context is not skipped. With more context than this, nothing is skipped. */
 #define SKIP_CONTEXT_MAX 1024u
 
 /* Returns how many entries have equal bytes. */
@@ -548,8 +545,7 @@ static enum bc_exit check_common(struct bc_diff *d)
 	return BC_EXIT_OK;
 }
 
-/* Sets up the conversion of a side to what the other format can hold. Micro-ops that are not
- * selected are converted to references. */
+/* Converts a side to what the other format can hold; unselected micro-ops, to references. */
 static void init_converter(
 	struct bc_diff_side *side, const struct bc_diff *d, const struct bc_diff_side *other)
 {

@@ -105,8 +105,7 @@ struct bc_diff {
 
 /* ---- Options: diff_options.c */
 
-/* Classes of entries for --only. A fetch counts as an instruction, because formats without
- * instructions have only fetches. */
+/* Classes of entries for --only. Fetches are instructions: some formats have only these. */
 enum {
 	BC_DIFF_INST = 1u << 0,
 	BC_DIFF_MEM = 1u << 1,
@@ -143,8 +142,7 @@ bool bc_diff_print_difference(struct bc_diff *diff) BC_MUST_CHECK;
 /* Prints a matching entry after a difference, as text. */
 void bc_diff_print_context(struct bc_diff *diff, const struct bc_diff_line *line);
 
-/* Prints the difference that consists of all entries of `side` which the selection of the `other`
- * one leaves out. */
+/* Prints as one difference all entries of `side` that the selection of the `other` leaves out. */
 bool bc_diff_print_filtered(struct bc_diff *diff, const struct bc_diff_side *side,
 	const struct bc_diff_side *other) BC_MUST_CHECK;
 

@@ -124,8 +124,7 @@ static size_t count_same_hash(const struct sampler *s, size_t i)
 	return n;
 }
 
-/* Fills `pairs` with the longest chain of samples that occur once in each trace. Returns its
- * length. `work` is scratch. */
+/* Fills `pairs` with the longest chain of samples that each trace has once. Returns its length. */
 static size_t chain_samples(
 	struct sampler *a, struct sampler *b, struct bc_pair *pairs, uint32_t *work)
 {

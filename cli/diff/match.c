@@ -421,8 +421,7 @@ static int search_far(struct bc_match *m)
 	return rc == 0 ? 1 : rc == 1 ? 2 : rc;
 }
 
-/* The next entries differ: aligns what follows and reports it. Returns 0, 1 if the sink stopped, or
- * a negative errno. */
+/* The next entries differ: aligns and reports them. Returns 0, 1 if the sink stopped, or -errno. */
 static int resolve(struct bc_match *m)
 {
 	bool is_lost = false;
@@ -478,8 +477,7 @@ static size_t count_same(
 	return i;
 }
 
-/* Skips matches beyond the n and k entries from a and b on, which match as far as both go. Returns
- * false if the sink could not. */
+/* Skips matches beyond the n and k entries from a and b on, which match. False: it could not. */
 static bool skip_same(
 	struct bc_match *m, const struct bc_entry *a, size_t n, const struct bc_entry *b, size_t k)
 {

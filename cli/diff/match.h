@@ -18,8 +18,7 @@
 
 /* A trace to compare. */
 struct bc_match_source {
-	/* Returns 1 with at least one entry (valid until the next call), 0 at the end, or a
-	 * negative errno. */
+	/* Returns 1 and entries, valid until the next call; 0 at the end; or -errno. */
 	int (*next)(void *context, const struct bc_entry **run, size_t *count);
 	/* Opens the trace a second time. Returns a context for next() that close() frees, or NULL
 	 * if the trace can be read only once. Both are NULL if it can't. */
@@ -55,13 +54,11 @@ struct bc_match_sink {
 	size_t (*skip)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
 	/* This entry of A (or B) has a match within the window, in a different order. */
 	void (*reordered)(void *context, bool is_a, const struct bc_entry *entry);
-	/* These entries differ. Either one trace has them at a place where the other has none, or
-	 * they replace each other. Consecutive calls, without a call to same() between them, form
-	 * one difference. */
+	/* These entries differ: they replace each other, or one trace has none here. Calls with no
+	 * call to same() between them form one difference. */
 	bool (*differ)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
-	/* From here on, the clock of B is ahead of A's by this number of ticks more than before
-	 * (less, if negative). */
+	/* From here on, B's clock is ahead of A's by this many ticks more than before. */
 	void (*shifted)(void *context, int64_t ticks);
 	/* No match was found within the look-ahead. The entries last reported as different are all
 	 * that was examined; the comparison continues after them. `can_retry` is false if a trace
@@ -75,12 +72,10 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
-/* Compares both traces. Returns 0 at the end, 1 if the sink stopped it, or a negative errno if a
- * source failed. */
+/* Compares both traces. Returns 0 at the end, 1 if the sink stopped it, or a source's -errno. */
 int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 
-/* The fields in which two entries differ, with times compared by the current skew. For use inside
- * the sink's callbacks. */
+/* The fields in which two entries differ, times by the current skew. For the sink's callbacks. */
 uint64_t bc_match_fields(
 	const struct bc_match *match, const struct bc_entry *a, const struct bc_entry *b);
 

@@ -14,8 +14,7 @@
 #include "formats/bus/record.h"
 #include "formats/trace/entry.h"
 
-/* ---- window.c: a trace's source, and the entries that are kept, with their strings, while the
- * traces are aligned. */
+/* ---- window.c: a trace's source, and the entries (with strings) that are kept to be aligned. */
 
 /* The entry before another one, as far as the time between them needs it. */
 struct bc_predecessor {
@@ -143,8 +142,7 @@ int bc_plan_init(struct bc_plan *plan, const struct bc_match_options *options,
 void bc_plan_free(struct bc_plan *plan);
 
 /* Aligns the first n entries of A and k of B, neither of which is 0, by their contents. Returns
- * false if nothing is settled: more entries are needed, or at the last try (with the largest
- * windows) nothing matches. */
+ * false if nothing is settled: more entries are needed, or at the last try nothing matches. */
 bool bc_plan_align(struct bc_plan *plan, size_t n, size_t k, bool is_last_try) BC_MUST_CHECK;
 
 /* The same for traces without times, and up to the last match: the windows end where the best
@@ -189,9 +187,8 @@ void bc_edge_close(
 #define BC_FAR_MAX (UINT64_C(16) << 20)
 
 /* Entries [0, *a_position) of A and [0, *b_position) of B have already been compared. Returns 1 and
- * advances both to the start of a long common part; 0 if they do not meet again; -ENOTSUP if
- * a trace can be read only once; -ENOMEM. Needs 10 MiB. Adds
- * how many entries were read to *entries_read. */
+ * advances both to the start of a long common part; 0 if they do not meet again; -ENOTSUP if a
+ * trace can be read only once; -ENOMEM. Needs 10 MiB. Adds the entries read to *entries_read. */
 int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b, uint64_t fields,
 	uint64_t *a_position, uint64_t *b_position, uint64_t *entries_read) BC_MUST_CHECK;
 

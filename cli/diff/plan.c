@@ -186,8 +186,7 @@ static void align_rest(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 	}
 }
 
-/* Decides how much of an alignment is used, and sets the ends (heuristics 3 and 4 above). Returns
- * false if that is nothing. */
+/* Sets the ends of what is used of an alignment (heuristics 3 and 4). False: that is nothing. */
 static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 {
 	size_t unmatched = 0; /* entries before the end of the block; see LAST_RATIO */

@@ -3,8 +3,7 @@
  * Entries [begin, end) of parallel arrays are the window; their strings are copied to `text`, in
  * the same order. Passed entries are only skipped; append_entry() moves the rest to the start when
  * it reaches the end of an array (compact_window()), which a quarter of spare room makes rare.
- * While the window is empty, the owner reads entries directly from the source's run, without a
- * copy.
+ * While the window is empty, the owner reads directly from the source's run.
  *
  * Invariant: the window, then `run` (of `left` entries), then what the source returns next, are the
  * rest of the trace. */

@@ -496,8 +496,7 @@ static enum bc_exit finish_stream(struct bc_client *c, int rc)
 	return code;
 }
 
-/* Transfers what is available without blocking. If the stream has ended, sets *code and returns
- * false. */
+/* Transfers what is available without blocking. Returns false at the end, with *code set. */
 static bool transfer(struct bc_client *c, enum bc_exit *code)
 {
 	struct stream *s = &c->stream;
@@ -539,8 +538,7 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 		return BC_EXIT_OK;
 	uint64_t lines = c->stream.lines;
 	c->err[0] = '\0';
-	/* Reads once more after the deadline: lines may have arrived while this process did not
-	 * run. */
+	/* Reads once more after the deadline: this process may not have run. */
 	for (bool is_late = false;; is_late = bc_now_ns() >= until_ns) {
 		if (!transfer(c, &code) || c->stream.lines != lines) {
 			if (count != 0)

@@ -54,8 +54,7 @@ void bc_byte_buffer_free(struct bc_byte_buffer *buffer);
 #define BC_CLIENT_LINE_MAX     (4u << 20)  /* bytes of a stream's line */
 #define BC_CLIENT_TIMEOUT_MS   10000       /* default for calls */
 
-/* Options and exit codes of all commands that use the daemon. Letters of long options are larger
- * than any character. */
+/* Options and exit codes of the daemon's commands. Long options' letters exceed any character. */
 enum {
 	BC_CLIENT_OPT_SOCKET = 1000,
 	BC_CLIENT_OPT_MORE /* the command's own options start here */
@@ -94,13 +93,11 @@ const char *bc_client_path(const struct bc_client *client);
 void bc_client_set_timeout(struct bc_client *client, long ms);
 
 /* Sends a request: `method` is "GET", `path` is "/v1/status", `body` is an object or NULL. The
- * caller frees the response, whatever is returned. `response` may be NULL if only the result
- * matters. */
+ * caller frees the response, whatever is returned; NULL: it is not wanted. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
 	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
 
-/* Asks for the directory of the recordings. Sets *dir to allocated text, or NULL. Otherwise like
- * bc_client_call(). */
+/* Like bc_client_call(): sets *dir to the directory of the recordings, allocated, or NULL. */
 enum bc_exit bc_client_directory(struct bc_client *client, char **dir) BC_MUST_CHECK;
 
 /* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with

@@ -93,8 +93,7 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, BC_WINDOW_LOG, &file->probe);
 }
 
-/* The path of a file, which may have been sealed, and so renamed, since it was listed. NULL if it
- * is gone. */
+/* The path of a file that may have been sealed, and so renamed, meanwhile. NULL: it is gone. */
 static const char *find(const char *path, char now[PATH_MAX])
 {
 	if (strlen(path) >= PATH_MAX)

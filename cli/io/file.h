@@ -37,15 +37,13 @@ bool bc_file_is_gone(const char *path);
 /* Returns true if reading would block, as on an empty pipe. Flush the output then. */
 bool bc_file_would_wait(const struct bc_file *file);
 
-/* Opens a file that is not a directory for reading. Returns a descriptor, or prints an error and
- * returns a negative errno. */
+/* Opens a file, no directory, to read. Returns a descriptor; or a negative errno, printing why. */
 int bc_open_readable(const struct bc_console *console, const char *path);
 
 /* Opens the directory that `path` is in. Returns a descriptor, or -1 with errno set. */
 int bc_open_parent(const char *path);
 
-/* Opens the directory of `path`, for creating the file. Returns a descriptor, or prints an error
- * and returns -1. */
+/* Opens the directory of `path`, to create the file. Returns a descriptor; or -1, printing why. */
 int bc_open_directory(const struct bc_console *console, const char *path);
 
 /* Returns a description of the compression: ", gzip compressed", or "". */

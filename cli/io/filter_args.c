@@ -1,6 +1,5 @@
 /* The options that select part of a trace are rows of one table; what their values mean is in
- * formats/trace/filter_parse.h. A region is looked up last, because --map and --symbols may follow
- * it and give it its addresses. */
+ * formats/trace/filter_parse.h. A region is looked up last: its --map or --symbols may follow. */
 #include "cli/io/filter_args.h"
 
 #include <errno.h>

@@ -103,8 +103,7 @@ bool bc_filter_args_chunk(struct bc_filter_args *args, const struct bc_console *
 	const char *file, const struct bc_chunk_info *info, uint64_t clock_hz,
 	struct bc_filter_bounds *bounds);
 
-/* ---- The options --map and --symbols, which give names to addresses, and the printing of names.
- * docs/names.md describes both. */
+/* ---- The options --map and --symbols, which name addresses, and these names (docs/names.md). */
 
 enum {
 	BC_NAME_OPT_MAP = 1200,

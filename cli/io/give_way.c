@@ -20,8 +20,7 @@ void bc_give_way(const char *path)
 	if (fd < 0)
 		fd = bc_open_parent(path);
 
-	/* The daemon's own lock excludes any other. A daemon that starts in this moment waits for
-	 * ours (daemon/base/lock). */
+	/* A daemon that starts in this moment waits for our lock (daemon/base/lock). */
 	bool is_recording = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 	if (fd >= 0)
 		close(fd);

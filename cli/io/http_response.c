@@ -23,8 +23,7 @@ static void set_state(struct bc_http_response *r, enum bc_http_state state)
 	r->is_complete = state == BC_HTTP_COMPLETE;
 }
 
-/* Reads "HTTP/1.1 200 OK". A response before the final one (1xx) is sent only to clients that ask
- * for it. */
+/* Reads "HTTP/1.1 200 OK". Responses before the final one (1xx) are only for clients that ask. */
 static int read_status(struct bc_http_response *r)
 {
 	const char *line = r->line;

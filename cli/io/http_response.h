@@ -49,8 +49,7 @@ struct bc_http_response {
 int bc_http_response_add(
 	struct bc_http_response *response, const char *bytes, size_t n) BC_MUST_CHECK;
 
-/* The connection has ended. Returns 0 if the response is complete, -ECONNRESET if there is none, or
- * -EPIPE if its end is missing. */
+/* The connection has ended. Returns 0: all is there; -ECONNRESET: nothing; -EPIPE: no end. */
 int bc_http_response_end(struct bc_http_response *response) BC_MUST_CHECK;
 
 #endif

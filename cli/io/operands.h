@@ -46,15 +46,13 @@ bool bc_operands_have_file(const struct bc_operands *operands, const char *path)
 
 /* Opens one of the files, if it is a regular file. Sets *has_header if its header is intact.
  * Returns a descriptor; or -1 with errno set, EINVAL if it is not a regular file; EXDEV if it is a
- * directory's and has the name of another segment, which has been reported. Doesn't wait for a
- * pipe. */
+ * directory's and has the name of another segment, which has been reported. Pipes don't block. */
 int bc_operands_open_segment(
 	const struct bc_operands *operands, const char *path, bool *has_header);
 
 /* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
  * recordings. Reports unreadable subdirectories, and a directory without recordings. Returns
- * BC_EXIT_OK, or the code of what was reported; the list may have recordings even then.
- * Free it in either case. */
+ * BC_EXIT_OK, or the code of what was reported: even then, free the list. */
 enum bc_exit bc_operand_list(const struct bc_operands *operands, const struct bc_operand *operand,
 	struct bc_recording_list *list, const struct bc_recording **begin,
 	const struct bc_recording **end);
@@ -83,8 +81,7 @@ struct bc_files {
 };
 
 /* Lists the files that the words stand for, as bc_operands_open() reads them. Returns BC_EXIT_OK if
- * there are any; or the code to exit with, after printing errors. Close and free both in either
- * case. */
+ * there are any; or the code to exit with, after printing errors. Close and free both. */
 enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *files,
 	const struct bc_console *console, const char *const *words, int count,
 	unsigned how) BC_MUST_CHECK;

@@ -32,8 +32,7 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 }
 
 /* Opens a segment file. Returns a descriptor; or -1 with errno set: ENOENT if the file was deleted;
- * otherwise an error was printed. EBADMSG: it is not a segment; EXDEV: it has the name of another
- * one. */
+ * otherwise an error was printed. EBADMSG: not a segment; EXDEV: it has another's name. */
 static int on_search_open(void *context, const char *path)
 {
 	struct bc_segment_input *input = context;

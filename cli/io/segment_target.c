@@ -159,8 +159,7 @@ static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 	return fits;
 }
 
-/* Sets the source's metadata plus the origin. If the metadata do not fit the header, only the
- * origin is kept. */
+/* Sets the source's metadata plus the origin. If both don't fit, keeps the origin. */
 static void set_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
@@ -280,8 +279,7 @@ static int create_file(struct bc_segment_target *t)
 	return rc;
 }
 
-/* Writes the current chunk unless it is empty, and starts the next. Returns 0, or the negative
- * errno that it also sets. */
+/* Writes the current chunk unless it is empty, and starts the next. Returns 0 or target->error. */
 static int finish_chunk(struct bc_segment_target *t)
 {
 	size_t header_bytes;
@@ -318,8 +316,7 @@ static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment
 
 /* Starts an epoch where the entries have a new epoch or are from another recording, because that
  * has another clock, and where their ticks go backwards, because ticks must not decrease within an
- * epoch. Merged recordings share a clock. Epoch numbers always increase, even if the
- * entries' do not. */
+ * epoch. Merged recordings share a clock. Epoch numbers always increase. */
 static int follow_epoch(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
@@ -424,8 +421,7 @@ static bool is_too_large(const struct bc_entry *entry, char err[160])
 	return true;
 }
 
-/* Returns true if the ticks of a source have another rate than the header says, and describes this
- * in `err`. */
+/* True if a source's ticks have another rate than the header says; describes this in `err`. */
 static bool is_other_rate(
 	const struct bc_segment_target *t, const struct bc_moment *moment, char err[160])
 {

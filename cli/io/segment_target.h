@@ -1,5 +1,4 @@
-/* Writes entries as a segment: records with deltas, in chunks, in one sealed file
- * (docs/segment-format.md).
+/* Writes entries as a sealed segment (docs/segment-format.md): records with deltas, in chunks.
  *
  *     bc_segment_target_open()
  *     bc_segment_target_add() ...
@@ -44,9 +43,8 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 size_t bc_segment_target_add(struct bc_segment_target *target, const struct bc_entry *entries,
 	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160]);
 
-/* Completes the file, renames it to its final name, and frees the target. `source` provides the
- * header if no entry was added. Returns BC_EXIT_OK, or prints an error and returns
- * BC_EXIT_FAILED. */
+/* Completes the file, renames it to its final name, and frees the target. Without an entry, the
+ * header is from `source`. Returns BC_EXIT_OK, or BC_EXIT_FAILED, having printed why. */
 enum bc_exit bc_segment_target_seal(
 	struct bc_segment_target *target, const struct bc_trace *source);
 

@@ -53,8 +53,7 @@ static void start_clock(struct bc_selection *s)
 }
 
 /* Adds the ticks of dropped entries to the delta of the next kept one. The first kept entry of a
- * file counts from tick 0, so that the sum of deltas is the absolute tick. So does one that is out
- * of order. */
+ * file counts from tick 0, so that deltas add up to the tick; so does one out of order. */
 static void update_delta(struct bc_selection *s, struct bc_entry *entry)
 {
 	bool has_base = s->has_last && s->last_epoch == entry->epoch && entry->tick >= s->last_tick;
@@ -263,8 +262,7 @@ static void select_entries(struct bc_selection *s, const struct bc_entry *entrie
 	}
 }
 
-/* Returns true if no later entry of the file can match, because numbers increase. For segments,
- * selects_chunk() does this. */
+/* True if no later entry of the file can match: numbers increase. Segments: selects_chunk(). */
 static bool is_past_end(const struct bc_selection *s, const struct bc_batch *batch)
 {
 	uint64_t last = s->args.filter.numbers.last;

@@ -1,5 +1,4 @@
-/* The output trace of a command: any writable format, to a file or standard output. A segment can
- * only be written to a new file.
+/* The output trace of a command: a writable format, to a file, new for a segment, or to stdout.
  *
  *     bc_target_open()
  *     bc_target_add() ...       entries, in order; bc_target_add_run() for records
@@ -55,8 +54,7 @@ struct bc_target_options {
 	struct bc_target *shared;
 };
 
-/* Checks that a trace can be converted to a format at all. Returns BC_EXIT_OK, or prints an error
- * and returns BC_EXIT_USAGE. */
+/* Checks that a trace can be converted to a format. Returns BC_EXIT_OK, or prints why not. */
 enum bc_exit bc_target_check(
 	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to);
 
@@ -66,8 +64,7 @@ enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *c
 	const struct bc_target_options *options, const struct bc_trace *source);
 
 /* Writes entries. Returns false if the caller should stop: writing failed, the reader of a pipe has
- * exited, an entry does not fit, or --strict forbids a loss. Errors are printed and kept in
- * target->exit. */
+ * exited, an entry does not fit, or --strict forbids a loss. Printed; target->exit has it. */
 bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, size_t count);
 
 /* Writes the entries of a run in the same way. */
@@ -127,8 +124,7 @@ void bc_convert_args_free(struct bc_convert_args *args);
 bool bc_convert_args_option(struct bc_convert_args *args, int letter);
 
 /* Appends the operands, from argv[optind], to `words`, and lists the files (cli/io/operands.h).
- * Without any, standard input ("-") is read. Returns BC_EXIT_OK, or prints an error and returns its
- * code. */
+ * Without any, standard input ("-") is read. Returns BC_EXIT_OK, or another code, printing why. */
 enum bc_exit bc_convert_args_operands(
 	struct bc_convert_args *args, int argc, char **argv, unsigned how);
 

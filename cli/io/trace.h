@@ -21,8 +21,7 @@
 /* ---- Messages about the faults that a reader found (malformed, torn, missing): the first 10 of a
  * file individually, then the number of the others. */
 
-/* Prints a fault, unless `reported`, the number of previous faults of the file, has reached the
- * limit. */
+/* Prints a fault, unless `reported`, the number of the file's previous ones, is at the limit. */
 void bc_print_fault(const struct bc_console *console, const char *file,
 	const struct bc_fault *fault, uint64_t reported);
 
@@ -108,8 +107,7 @@ const char *bc_trace_place(
 /* Closes the current file: the next batch is from the next file. */
 void bc_trace_skip_file(struct bc_trace *trace);
 
-/* Reads the header of the current segment, without reading on. Returns false if it isn't a segment
- * or its header is damaged. */
+/* Reads the header of the current segment. Returns false without one, or if it is damaged. */
 bool bc_trace_header(const struct bc_trace *trace, struct bc_segment_header *header);
 
 /* Returns the clock rate in the header of the current segment, without reading on, or 0. */
@@ -128,8 +126,7 @@ struct bc_peek {
 };
 
 /* Reads the first 64 KiB of a Tarmac trace, and on until an access and an instruction were read (up
- * to 64 MiB), without messages. Other formats are not known, nor are files that can't be read
- * twice. */
+ * to 64 MiB), without messages. Other formats and files that are read only once stay unknown. */
 struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
 	const struct bc_reader_options *options);
 

@@ -83,8 +83,7 @@ struct bc_overview_recording {
 	struct bc_loss loss;
 };
 
-/* Damage in the files, at most BC_OVERVIEW_DAMAGES. A file that can't be opened or read has an
- * entry with offset and bytes 0. */
+/* Damage in the files, at most BC_OVERVIEW_DAMAGES. Offset and bytes 0: the file can't be read. */
 #define BC_OVERVIEW_DAMAGES 100u
 struct bc_overview_damage {
 	char *file;
@@ -114,8 +113,7 @@ struct bc_overview_contents {
 /* Returns how many files the update that runs or ran last has read. Any thread may call it. */
 unsigned bc_overview_files_read(const struct bc_overview *overview);
 
-/* Returns what is known about the files, which is valid until the next update. Drawing and listing
- * events may add damage. */
+/* What is known about the files, until the next update. Drawing and events may add damage. */
 struct bc_overview_contents bc_overview_contents(const struct bc_overview *overview);
 
 /* ---- pictures */

@@ -65,8 +65,7 @@ struct bc_overview_file {
 	uint32_t segment_count;
 };
 
-/* A time without records that gets a column of its own: missing segments, or an absence, in which
- * nothing was recorded. */
+/* A time without records that gets its own column: missing segments, or an absence of the board. */
 struct bc_overview_blank {
 	const struct bc_overview_segment *segment;
 	uint32_t row; /* the chunk after it */
@@ -139,8 +138,7 @@ void bc_overview_close_file(struct bc_overview *overview);
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *overview, const struct bc_overview_segment *segment);
 
-/* Reads a chunk of the open file. Returns false if it is damaged, which is reported once, or the
- * overview is stopped. */
+/* Reads a chunk of the open file. Returns false if it is damaged (reported once) or stopped. */
 static inline bool bc_overview_read_chunk(
 	struct bc_overview *overview, const struct bc_chunk_row *row, struct bc_chunk *chunk)
 {

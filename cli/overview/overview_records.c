@@ -186,8 +186,7 @@ static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, stru
 
 /* ---- durations by the bus clock */
 
-/* A duration is at least this part of the bin: otherwise a few records at the edge of a pause would
- * have the rate of their burst. */
+/* A duration is at least this part of the bin, or the edge of a pause would have a burst's rate. */
 #define SHORT_PART 4
 
 /* Spreads a difference evenly over the bins of a time. */
@@ -235,9 +234,8 @@ static void add_clock_difference(
 	s->has_before = true;
 }
 
-/* Adds a column for a hole. The bin of the records before it ends there, the bin
- * of the records after it begins there, and the bins in between become the hole. If both are the
- * same bin, it is divided. */
+/* Adds a column for a hole. The bin before it ends there, the bin after it begins there, and those
+ * in between become the hole. If both are the same bin, it is divided. */
 static void add_hole(struct sorting *s, const struct bc_overview_blank *blank, bool is_followed)
 {
 	struct bc_overview *o = s->overview;

@@ -1,7 +1,6 @@
 /* buscap convert, which copies a trace to another format, and buscap formats, which lists what it
- * can read, write and lose. Convert is the plain use of cli/io/trace and cli/io/target: batches of
- * entries and runs of records go from one to the other, and the target counts by kind what its
- * format can't hold. */
+ * can read, write and lose. Convert is plain use of cli/io/trace and cli/io/target: entries and
+ * runs of records go from one to the other, which counts by kind what its format can't hold. */
 #include "cli/term/commands.h"
 
 #include "cli/io/target.h"

@@ -1,6 +1,5 @@
 /* buscap dump: prints a trace as text. Like cut, it passes the batches of a trace to a selection
- * (cli/io/selection.h), which leaves the deltas as they are in the file. What that keeps is
- * printed:
+ * (cli/io/selection.h), which leaves the deltas as they are. What that keeps is printed:
  *
  *     runs of records                 like BYU's b2a, through a cache of texts (struct record_text)
  *     entries of a bus format         samples, records, and '#' lines for the events
@@ -69,10 +68,9 @@ const struct bc_usage bc_dump_usage = {
 };
 
 /* ---- Printing many records at a time: the same text as bc_record_print(), several times as fast,
- * or the text of the program b2a that BYU published with its traces. b2a prints
- * "%08lx NAME\t\t%2d\t%02x\t%1d\t%ld", with one tab after names of seven letters and more,
- * STOPCLKAK for STOPCLKACK, and no name for unknown types; 0xffffffff ticks are -1, as on the
- * 32-bit hosts it was written for.
+ * or the text of the program b2a that BYU published with its traces. b2a prints "%08lx
+ * NAME\t\t%2d\t%02x\t%1d\t%ld", with one tab after names of seven letters and more, STOPCLKAK for
+ * STOPCLKACK, and no name for unknown types; 0xffffffff ticks are -1, as on 32-bit hosts.
  *
  * A trace has few combinations of type, size, attr and proc. The text of each, which is printed
  * between address and time, is formatted once and cached. Zero-initialised: an empty cache. */
@@ -151,8 +149,7 @@ static inline size_t print_cached(
 	return (size_t)(p - out);
 }
 
-/* Prints n records to `out`, which must hold n * BC_RECORD_TEXT_MAX bytes. Returns the number of
- * bytes written. */
+/* Prints n records to `out`, of n * BC_RECORD_TEXT_MAX bytes. Returns how many were written. */
 static size_t print_texts(struct record_text *text, char *out, const uint8_t *records, size_t n)
 {
 	return text->is_b2a ? print_cached(text, out, records, n, true)

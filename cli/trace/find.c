@@ -138,9 +138,7 @@ static bool is_port(const struct bc_entry *entry)
 	return entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access(entry->type);
 }
 
-/* Prints an entry. If there is context, a line "--" separates entries that do not follow each
- * other.
- */
+/* Prints an entry. With context, a line "--" separates entries that do not follow each other. */
 static void print_hit(struct find *f, const struct bc_search_hit *hit)
 {
 	char wall[BC_RFC3339_BYTES] = "-";
@@ -345,8 +343,7 @@ static void find_in_stream(struct find *find, const char *path)
 
 /* ---- the command */
 
-/* True if the first file that can be opened is a segment. Files of a directory are taken for
- * segments unread. */
+/* True if the first file that opens is a segment. A directory's files are taken for segments. */
 static bool has_segments(const struct find *f, const struct bc_files *files)
 {
 	struct bc_console silent;

@@ -100,8 +100,7 @@ static enum bc_exit print_hole(
 	return BC_EXIT_DAMAGED;
 }
 
-/* Reports the segments that are missing between the files before and the next one, whose first and
- * last segments these are. */
+/* Reports the segments missing between the files so far and the next, which has these segments. */
 static enum bc_exit add_spans(struct job *job, const char *path,
 	const struct bc_segment_span *first, const struct bc_segment_span *last)
 {

@@ -259,8 +259,7 @@ static bool load_chunk(struct marks *m, uint32_t row, bool is_killed)
 	return is_killed && header != NULL && is_in_time(m, info, 0);
 }
 
-/* Reads the next chunk of the open file, if it has events. Adds the gap at the end of a recording
- * that was killed. */
+/* Reads the next chunk of the open file, if it has events. Adds the gap of a killed recording. */
 static void next_chunk(struct marks *m)
 {
 	const struct bc_segment_file *file = &m->files.file;

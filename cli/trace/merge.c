@@ -197,8 +197,7 @@ static bool make_inputs(struct merge *m)
 	return m->inputs != NULL;
 }
 
-/* Returns true if there are several inputs, and each is a different recording in segments. The
- * inputs must be open. */
+/* True if there are several inputs, which are open, each another recording in segments. */
 static bool are_recordings(const struct merge *m)
 {
 	bool is_different = m->input_count > 1;

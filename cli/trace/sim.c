@@ -1,10 +1,8 @@
 /* buscap sim: writes what a board on the simulated bus would send, or only its samples, or the
- * records that are made of them. With traces, their programs run on the simulated processors: the
- * first part turns entries into memory accesses with physical addresses, which capture/sim asks for
- * one by one.
+ * records that are made of them. Programs of traces run on the simulated processors: the first part
+ * turns entries into memory accesses with physical addresses, for which capture/sim asks.
  *
- * Invariant: the stream depends only on the options and the traces; the formats differ only in how
- * much of it they keep. */
+ * Invariant: the stream depends only on the options and the traces; formats keep more or less. */
 #include "cli/term/commands.h"
 
 #include <errno.h>
@@ -27,12 +25,10 @@
 #include "formats/bus/stamp.h"
 #include "formats/codec/reader.h"
 
-/* ---- The programs of `buscap sim TRACE...`: the memory accesses of traces, for the processors of
- * the simulated bus.
+/* ---- The programs of `buscap sim TRACE...`: memory accesses of traces, for the processors.
  *
  * Each trace is a process with its own pages, which get physical addresses when they are first
- * used. The processes are distributed over the processors. A processor with several switches after
- * every 100,000 accesses. */
+ * used. The processors share the processes; one with several switches after 100,000 accesses. */
 
 /* Accesses after which a processor switches to its next process. */
 #define TURN 100000

@@ -223,8 +223,7 @@ static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 	return 0;
 }
 
-/* Reads a sealed segment: its header, the rows of its index, and the headers of chunks that have
- * events. */
+/* Reads a sealed segment: its header, its index, and the headers of chunks that have events. */
 static int gather_by_index(struct bc_segment_info *info, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk,
 	const struct bc_segment_index *index)

@@ -1,5 +1,4 @@
-/* buscap verify: reads files to their end and prints a line for each damage and one for each file,
- * as text or JSON.
+/* buscap verify: reads files to their end and prints a line or object for each damage and file.
  *
  * Segments are checked in their order, one sequence check for all files: what is missing between
  * two files is found like what is missing in one. A segment already seen is a copy and gets a
@@ -134,8 +133,7 @@ static void print_damage(void *context, uint64_t offset, uint64_t bytes, const c
 	c->is_hurt = true;
 }
 
-/* Prints the result of a file as JSON: the members common to all formats, and those of `more`,
- * which is released. */
+/* Prints the result of a file as JSON: members of all formats, and those of `more`, released. */
 static void print_result(const struct check *c, bool is_ok, json_t *more)
 {
 	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(c->file->name)},

@@ -1,5 +1,4 @@
-/* `buscap report`: a picture of recordings as a page or as JSON. The page is the page of
- * `buscap web` with the JSON in it.
+/* `buscap report`: a picture of recordings as JSON, or as the page of `buscap web` with it.
  *
  * The report is made in memory first. If it is longer than --max-size, the resolution is halved and
  * it is made again. Only a report that fits, and has records, replaces a file. */

@@ -4,8 +4,7 @@
  *   CONNECTED     the daemon has sent a status in this connection
  *   DISCONNECTED  the last attempt failed, for the reason in `error`; the next one follows
  *
- * Lines from the daemon are parsed only to check them, and passed on unchanged. Only the mix is
- * printed again, with names added.
+ * Lines from the daemon are parsed to check them, and passed on unchanged; the mix, with names.
  *
  * Invariant: event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, always the oldest
  * first; `seq` is the number of the last event and never falls. A page that missed events sees a

@@ -1,6 +1,5 @@
-/* What the daemon does now, for all pages: a thread reads the daemon's events and mix, and keeps
- * the last ones. It connects only while a page is watching, and reconnects when the connection is
- * lost.
+/* What the daemon does now, for all pages: a thread reads its events and mix, and keeps the last.
+ * It connects only while a page is watching, and reconnects when the connection is lost.
  *
  * bc_web_feed_write() may be called by any thread. */
 #ifndef BC_CLI_WEB_WEB_FEED_H

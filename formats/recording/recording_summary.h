@@ -43,9 +43,8 @@ struct bc_recording_summary {
 struct bc_summary_io {
 	void *context;
 
-	/* A file that is not summarized: -EXDEV: it has the header of another segment; -EBADMSG:
-	 * neither its header nor its index can be read; or another negative errno. NULL: ignored.
-	 */
+	/* A file is not summarized: -EXDEV: the header is another segment's; -EBADMSG: neither
+	 * header nor index can be read; or another -errno. NULL: ignored. */
 	void (*fault)(void *context, const char *path, int error);
 
 	/* Segments are missing before this file. NULL: ignored. */

@@ -4,9 +4,8 @@
  * page counts in the chunk's header; the others are read and scanned. Recordings may overlap in
  * time, so each is a lane (formats/recording/lanes.h), and the lane whose next match may be the
  * earliest goes on. Two chunks of a lane are in memory, so that context before and after a match
- * does not read a chunk twice. Invariant: the hits of a lane are reported in the order of its
- * files, each record once: `reported` is the first that has not been, `wanted` the end of the last
- * match's context.
+ * does not read a chunk twice. Invariant: a lane's hits are reported in the order of its files,
+ * each record once: `reported` is the first that has not been, `wanted` ends the last context.
  *
  * The last matches are looked for from the end, in the lane that may have the latest record; what
  * is not opened yet is bounded by the time when its file was last changed. The search forwards then
@@ -42,8 +41,7 @@ struct record_pos {
 	uint32_t position;
 };
 
-/* A match, from the end: its position, and its time, which is not above that of a later record of
- * its recording. */
+/* A match, from the end: its position, and its time, which no later record of its lane precedes. */
 struct last_hit {
 	int64_t ns;
 	struct record_pos pos;

@@ -1,5 +1,4 @@
-/* Recordings as one ordered thing: their segments in order, what is missing between them, and the
- * one file that is open.
+/* Recordings as one ordered thing: their segments, what is missing between them, the open file.
  *
  *     file     bc_segment_file_open()        one segment file; its chunks are listed and read when
  *                                            they are asked for
@@ -79,9 +78,8 @@ bool bc_segment_path_is_killed(const char *path, int fd);
  * been sealed since it was opened, removes ".partial" from its path. */
 bool bc_segment_path_is_unsealed(int dir_fd, char *path, int fd, bool *is_written);
 
-/* True if a daemon has locked the directory of this file, which has no newer recording: then this
- * one may be between two segments, of which none is being written. `path` is relative to `dir_fd`.
- */
+/* True if a daemon has locked the directory of this file, with no newer recording: this one may be
+ * between two segments, with none being written. `path` is relative to `dir_fd`. */
 bool bc_segment_path_is_in_use(int dir_fd, const char *path);
 
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if
@@ -101,8 +99,7 @@ struct bc_segment_file {
 };
 
 /* Opens a file, even if it is sealed in between; `path` then changes. Returns false, with errno
- * ENOENT if it is gone; otherwise it has been reported, by io->open() or as a fault. Close the
- * previous file first. */
+ * ENOENT if it is gone; otherwise reported, by io->open() or as a fault. Close the previous one. */
 bool bc_segment_file_open(struct bc_segment_file *file, char *path);
 void bc_segment_file_close(struct bc_segment_file *file);
 

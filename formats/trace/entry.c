@@ -1,6 +1,5 @@
-/* What entries are, independent of any format: names of types, kinds, traits and units, the
- * references that an instruction or micro-op implies, conversion from records and samples, and one
- * line of text for people.
+/* What entries are in any format: names of types, kinds, traits and units, the references that an
+ * instruction or micro-op implies, conversion from records and samples, and a line of text.
  *
  * A line of text is cut at BC_ENTRY_TEXT_MAX and is printable ASCII: its parts come from files. */
 #include "formats/trace/entry.h"

@@ -106,8 +106,7 @@ static inline uint64_t bc_unit_picoseconds(unsigned unit)
 	return unit == BC_UNIT_US ? 1000000 : unit == BC_UNIT_NS ? 1000 : unit == BC_UNIT_PS;
 }
 
-/* Text in an entry points into the input or into the reader's state. It is valid until the next
- * call to the reader. */
+/* Text in an entry points into the input or the reader's state, until the reader's next call. */
 
 /* CIS501: one micro-op. The entry's addr is the PC. */
 struct bc_uop {
@@ -331,8 +330,7 @@ int bc_ref_type_plain(unsigned type);
 /* "clk", "ns", ...; "" for BC_UNIT_TICK. */
 const char *bc_unit_name(unsigned unit);
 
-/* Describes an entry of any kind in one short line for people, as `buscap diff` shows it. Nothing
- * parses these lines. */
+/* Describes an entry in one short line for people, as in `buscap diff`. Nothing parses it. */
 
 /* Maximum output of bc_entry_text(), in bytes, including the terminating zero. */
 #define BC_ENTRY_TEXT_MAX 512

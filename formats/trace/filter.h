@@ -78,8 +78,7 @@ struct bc_filter_bounds {
 bool bc_filter_chunk(const struct bc_filter *filter, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_filter_bounds *bounds);
 
-/* Returns the address of an entry that matches; or, if only other bytes of its burst are selected,
- * the first of these. */
+/* The address of an entry that matches; if only other bytes of its burst do, the first of these. */
 uint64_t bc_filter_touched(const struct bc_filter *filter, const struct bc_entry *entry);
 
 /* Sets *query to what to look for in page counts. Returns false if the filter has no addresses. */
@@ -88,8 +87,7 @@ bool bc_filter_page_query(const struct bc_filter *filter, struct bc_page_query *
 #define BC_FILTER_RECORDS 64u
 
 /* Matches up to BC_FILTER_RECORDS records by address, type and processor only. Returns a bit mask
- * of the matches, with the first record in bit 0. Sets *ticks to the sum of the records' deltas,
- * except BC_TIME_NONE. */
+ * of matches, the first record in bit 0. Sets *ticks to the sum of deltas but BC_TIME_NONE. */
 uint64_t bc_filter_records(
 	const struct bc_filter *filter, const uint8_t *records, size_t n, uint64_t *ticks);
 

@@ -14,8 +14,7 @@
  *     region=NAME       references to the memory and the I/O ports with this name, instead of addr;
  *                       bc_name_map_region() has the rules
  *
- * Names are looked up in `names`. If it is NULL, a region matches nothing: the text must be parsed
- * again once the names are known.
+ * Names are looked up in `names`. NULL: a region matches nothing, and must be parsed again.
  *
  * On failure, each function returns false and writes the reason to `err`. */
 #ifndef BC_FORMATS_TRACE_FILTER_PARSE_H

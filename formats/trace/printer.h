@@ -57,14 +57,12 @@ struct bc_printer {
 	bool (*tail)(void *state, struct bc_print *print);
 	/* Frees what `init` allocated; NULL if nothing. */
 	void (*free)(void *state);
-	/* For a format without a parser: true if these are the first bytes of a file in it, which
-	 * is described by `what`. */
+	/* For a format without a parser: true if its files begin so. `what` describes them. */
 	bool (*begins)(const uint8_t *head, size_t bytes);
 	const char *what;
 };
 
-/* Allocates and initializes a state for a new file. Call `free` if not NULL, then free(). Returns
- * NULL if out of memory. */
+/* Allocates and initializes a state for a file, or NULL. Call `free` if not NULL, then free(). */
 static inline void *bc_printer_start(
 	const struct bc_printer *printer, const struct bc_format_options *options)
 {
