@@ -585,12 +585,11 @@ static enum bc_exit find_starts(struct bc_diff *d)
 
 	if (has_a && has_b)
 		return BC_EXIT_OK;
-	bc_print_error(d->console, NULL, "--start: %s entry with address %llx",
+	return bc_print_error(d->console, NULL, "--start: %s entry with address %llx",
 		has_a   ? "B has no"
 		: has_b ? "A has no"
 			: "neither trace has an",
 		(unsigned long long)d->start);
-	return BC_EXIT_FAILED;
 }
 
 static enum bc_exit compare_traces(struct bc_diff *d)

@@ -623,8 +623,7 @@ enum bc_exit bc_client_print_error(const struct bc_client *c, enum bc_exit code)
 
 enum bc_exit bc_client_print_bad_response(const struct bc_client *c)
 {
-	bc_print_error(c->console, NULL, BAD_RESPONSE);
-	return BC_EXIT_FAILED;
+	return bc_print_error(c->console, NULL, BAD_RESPONSE);
 }
 
 enum bc_exit bc_client_directory(struct bc_client *c, char **dir)

@@ -19,17 +19,10 @@
 
 static const char *advice(int error)
 {
-	switch (error) {
-	case ENOENT:
-		return "; check the name";
-	case EACCES:
-	case EPERM:
-		return "; check its owner and mode";
-	case EISDIR:
-		return "; give the files in it instead";
-	default:
-		return "";
-	}
+	return error == ENOENT                     ? "; check the name"
+	       : error == EACCES || error == EPERM ? "; check its owner and mode"
+	       : error == EISDIR                   ? "; give the files in it instead"
+						   : "";
 }
 
 int bc_open_readable(const struct bc_console *console, const char *path)
@@ -192,19 +185,15 @@ enum bc_exit bc_print_read_error(
 
 const char *bc_packing_text(enum bc_packing packing)
 {
-	switch (packing) {
-	case BC_PACKING_LZ4:
-		return ", LZ4 compressed";
-	case BC_PACKING_GZIP:
-		return ", gzip compressed";
-	case BC_PACKING_ZSTD:
-		return ", zstd compressed";
-	case BC_PACKING_XZ:
-		return ", xz compressed";
-	case BC_PACKING_NONE:
-		break;
-	}
-	return "";
+	static const char *const texts[] = {
+		[BC_PACKING_NONE] = "",
+		[BC_PACKING_LZ4] = ", LZ4 compressed",
+		[BC_PACKING_GZIP] = ", gzip compressed",
+		[BC_PACKING_ZSTD] = ", zstd compressed",
+		[BC_PACKING_XZ] = ", xz compressed",
+	};
+
+	return texts[packing];
 }
 
 void bc_print_packing(
@@ -277,9 +266,8 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	if (path == NULL) {
 		if (!is_input(console->out, console, inputs, count))
 			return BC_EXIT_OK;
-		bc_print_error(
+		return bc_print_error(
 			console, NULL, "standard output is also an input; choose another file");
-		return BC_EXIT_FAILED;
 	}
 	if (is_replaceable(path)) {
 		if (!may_replace(console, path, inputs, count))

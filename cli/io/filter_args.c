@@ -108,10 +108,10 @@ bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *co
 	bool ok = true;
 	int row = 0;
 
-	while (options[row].letter != letter)
+	while (row < OPTIONS && options[row].letter != letter)
 		row++;
 	const struct filter_option *option = &options[row];
-	if (!check_excludes(s, console, row))
+	if (row == OPTIONS || !check_excludes(s, console, row))
 		return false;
 	if (row == RECORDS || row == EPOCH) {
 		ok = read_range(option->name, console,

@@ -71,15 +71,8 @@ struct bc_filter_args {
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* True if the option is a filter option. */
-static inline bool bc_filter_args_has(int letter)
-{
-	return letter == 'e' || letter == 'a' ||
-	       (letter >= BC_FILTER_OPT_RECORDS && letter <= BC_FILTER_OPT_REGION);
-}
-
-/* Parses the value in `optarg` of one of these options. On an invalid value it prints an error that
- * names both, and returns false. Only --type and --proc may be repeated: values are combined. */
+/* Parses the value in `optarg` of one of these options. Returns false for other letters; or for an
+ * invalid value, after an error. Only --type and --proc may be repeated: values are combined. */
 bool bc_filter_args_option(
 	struct bc_filter_args *args, const struct bc_console *console, int letter);
 

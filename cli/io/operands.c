@@ -142,10 +142,8 @@ static enum bc_exit find_id(
 	if (operand->path == NULL)
 		return code;
 	int rc = read_operand_dir(operand, &list, &begin, &end);
-	if (rc != 0) {
-		bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
-		return BC_EXIT_FAILED;
-	}
+	if (rc != 0)
+		return bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
 	uint32_t count = bc_recording_find_all(&list, word, &begin);
 	if (count > 1) {
 		code = print_ambiguous(o, word, begin, count);
@@ -169,11 +167,9 @@ static enum bc_exit find_operand(
 
 	if (!is_file && errno == ENOENT && may_be_id(word))
 		return find_id(o, operand, word, socket);
-	if (!is_file) {
-		bc_print_error(o->console, word, "can't open: %s%s", strerror(errno),
+	if (!is_file)
+		return bc_print_error(o->console, word, "can't open: %s%s", strerror(errno),
 			errno == ENOENT ? "; check the name" : "");
-		return BC_EXIT_FAILED;
-	}
 	*operand = (struct bc_operand){.path = strdup(word), .is_dir = S_ISDIR(st.st_mode)};
 	return operand->path != NULL ? BC_EXIT_OK : bc_print_no_memory(o->console);
 }
@@ -250,10 +246,8 @@ enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operan
 	char path[4096];
 	bool is_empty = true;
 
-	if (rc != 0) {
-		bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
-		return BC_EXIT_FAILED;
-	}
+	if (rc != 0)
+		return bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
 	bc_give_way(operand->path);
 	for (uint16_t i = 1; i < list->dir_count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", operand->path, list->dirs[i].name);
@@ -267,9 +261,8 @@ enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operan
 		is_empty = !is_readable(list, r);
 	if (!is_empty)
 		return code;
-	bc_print_error(o->console, operand->path,
+	return bc_print_error(o->console, operand->path,
 		"no segments in this directory; name the files if they have other names");
-	return BC_EXIT_FAILED;
 }
 
 /* ---- keys */

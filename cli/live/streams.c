@@ -308,12 +308,10 @@ static bool parse_tail_option(const struct bc_console *console, int letter, stru
 		t->socket = optarg;
 		return true;
 	default:
-		if (bc_name_args_has(letter)) {
-			t->exit = bc_name_args_add(&t->names, console, letter);
-			return t->exit == BC_EXIT_OK;
-		}
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&t->filter, console, letter) &&
+		if (bc_name_args_has(letter))
+			return (t->exit = bc_name_args_add(&t->names, console, letter)) ==
+			       BC_EXIT_OK;
+		return bc_filter_args_option(&t->filter, console, letter) &&
 		       add_filter(console, t, letter);
 	}
 }

@@ -444,8 +444,7 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		w->exit = bc_name_args_add(&w->stats.names, console, letter);
 		return w->exit == BC_EXIT_OK;
 	default:
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&w->selection.args, console, letter);
+		return bc_filter_args_option(&w->selection.args, console, letter);
 	}
 }
 

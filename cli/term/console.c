@@ -25,7 +25,8 @@ bool bc_console_silence(struct bc_console *silent, const struct bc_console *cons
 	return silent->err != NULL;
 }
 
-void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
+enum bc_exit bc_print_error(
+	const struct bc_console *console, const char *file, const char *format, ...)
 {
 	char text[MESSAGE_MAX];
 	va_list args;
@@ -41,12 +42,12 @@ void bc_print_error(const struct bc_console *console, const char *file, const ch
 	}
 	bc_safe_print_escaped(console->err, text);
 	fputc('\n', console->err);
+	return BC_EXIT_FAILED;
 }
 
 enum bc_exit bc_print_no_memory(const struct bc_console *console)
 {
-	bc_print_error(console, NULL, "out of memory");
-	return BC_EXIT_FAILED;
+	return bc_print_error(console, NULL, "out of memory");
 }
 
 void bc_print_damage(const struct bc_console *console, const char *file, uint64_t offset,

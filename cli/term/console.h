@@ -25,9 +25,9 @@ struct bc_console {
 bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
- * (cli/term/text.h). `file` may be NULL. */
-void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+ * (cli/term/text.h). `file` may be NULL. Returns BC_EXIT_FAILED. */
+enum bc_exit bc_print_error(const struct bc_console *console, const char *file, const char *format,
+	...) __attribute__((format(printf, 3, 4)));
 
 /* Prints "out of memory" and returns BC_EXIT_FAILED. */
 enum bc_exit bc_print_no_memory(const struct bc_console *console);

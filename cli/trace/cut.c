@@ -103,9 +103,8 @@ static bool read_cut_option(struct cut *c, int letter)
 {
 	if (letter == 'n')
 		return bc_option_count(c->console, "--limit", 1, UINT64_MAX, &c->left);
-	return bc_filter_args_has(letter)
-		       ? bc_filter_args_option(&c->selection.args, c->console, letter)
-		       : bc_convert_args_option(&c->args, letter);
+	return bc_convert_args_option(&c->args, letter) ||
+	       bc_filter_args_option(&c->selection.args, c->console, letter);
 }
 
 static void prepare_args(struct cut *c)

@@ -625,12 +625,10 @@ static bool read_dump_option(struct dump *dump, int letter)
 	case 'I':
 		return bc_option_read_format(dump->console, "-I", &dump->wanted, &dump->format);
 	default:
-		if (bc_name_args_has(letter)) {
-			dump->exit = bc_name_args_add(&dump->names, dump->console, letter);
-			return dump->exit == BC_EXIT_OK;
-		}
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&dump->selection.args, dump->console, letter);
+		if (bc_name_args_has(letter))
+			return (dump->exit = bc_name_args_add(
+					&dump->names, dump->console, letter)) == BC_EXIT_OK;
+		return bc_filter_args_option(&dump->selection.args, dump->console, letter);
 	}
 }
 

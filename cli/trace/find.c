@@ -108,12 +108,10 @@ static bool read_find_option(struct find *f, int letter)
 	case 'I':
 		return bc_option_read_format(f->console, "-I", &f->format, &f->format_options);
 	default:
-		if (bc_name_args_has(letter)) {
-			f->input.exit = bc_name_args_add(&f->names, f->console, letter);
-			return f->input.exit == BC_EXIT_OK;
-		}
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&f->args, f->console, letter);
+		if (bc_name_args_has(letter))
+			return (f->input.exit = bc_name_args_add(&f->names, f->console, letter)) ==
+			       BC_EXIT_OK;
+		return bc_filter_args_option(&f->args, f->console, letter);
 	}
 }
 

@@ -386,8 +386,7 @@ static bool read_marks_option(struct marks *m, int letter)
 	case 'j':
 		return m->is_json = true;
 	default:
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&m->args, m->console, letter);
+		return bc_filter_args_option(&m->args, m->console, letter);
 	}
 }
 

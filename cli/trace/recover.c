@@ -90,23 +90,18 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 {
 	const struct bc_console *console = job->console;
 
-	if (rc == -EEXIST) {
-		bc_print_error(console, job->out,
+	if (rc == -EEXIST)
+		return bc_print_error(console, job->out,
 			"not created: it or %s%s already exists; remove the latter if it is from "
 			"an interrupted recovery",
 			basename(job->out), BC_RECOVER_SUFFIX);
-		return BC_EXIT_FAILED;
-	}
-	if (rc != 0) {
-		bc_print_error(console, job->out, "not created: %s",
+	if (rc != 0)
+		return bc_print_error(console, job->out, "not created: %s",
 			rc == -EIO ? "read or write error, or the input changed" : strerror(-rc));
-		return BC_EXIT_FAILED;
-	}
 	print_result(job, r);
-	if (!r->is_written) {
-		bc_print_error(console, job->out, "not created: the input has no whole chunk");
-		return BC_EXIT_FAILED;
-	}
+	if (!r->is_written)
+		return bc_print_error(
+			console, job->out, "not created: the input has no whole chunk");
 	return r->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 

@@ -100,12 +100,10 @@ static bool read_report_option(struct report_command *s, int letter)
 	case OPTION_MAX_SIZE:
 		return bc_option_size(s->console, "--max-size", 0, &s->max_bytes);
 	default:
-		if (bc_name_args_has(letter)) {
-			s->input.exit = bc_name_args_add(&s->names, s->console, letter);
-			return s->input.exit == BC_EXIT_OK;
-		}
-		return bc_filter_args_has(letter) &&
-		       bc_filter_args_option(&s->args, s->console, letter);
+		if (bc_name_args_has(letter))
+			return (s->input.exit = bc_name_args_add(&s->names, s->console, letter)) ==
+			       BC_EXIT_OK;
+		return bc_filter_args_option(&s->args, s->console, letter);
 	}
 }
 
@@ -249,8 +247,7 @@ static enum bc_exit print_failure(struct report_command *s, int rc)
 {
 	if (rc == -ENOMEM)
 		return bc_print_no_memory(s->console);
-	bc_print_error(s->console, NULL, "failed: %s", strerror(-rc));
-	return BC_EXIT_FAILED;
+	return bc_print_error(s->console, NULL, "failed: %s", strerror(-rc));
 }
 
 /* Draws with a resolution, and writes the report. Returns 0, -EFBIG if it is too long, or another
@@ -299,11 +296,9 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 			picture.columns, picture.rows, s->max_events,
 			bc_humanize_bytes(size, (double)s->max_bytes));
 	}
-	if (rc == -EFBIG) {
-		bc_print_error(s->console, NULL,
+	if (rc == -EFBIG)
+		return bc_print_error(s->console, NULL,
 			"--max-size: too small for this report, even at the lowest resolution");
-		return BC_EXIT_FAILED;
-	}
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
@@ -322,13 +317,11 @@ static enum bc_exit check_records(const struct report_command *s)
 	bc_rfc3339_write(from, c.from_ns);
 	bc_rfc3339_write(to, c.to_ns);
 	if (records == 0)
-		bc_print_error(s->console, NULL, "no records in these files");
-	else
-		bc_print_error(s->console, NULL,
-			"no records in this range: the recordings are from %s to %s (a time "
-			"without a zone is UTC)",
-			from, to);
-	return BC_EXIT_FAILED;
+		return bc_print_error(s->console, NULL, "no records in these files");
+	return bc_print_error(s->console, NULL,
+		"no records in this range: the recordings are from %s to %s (a time without a "
+		"zone is UTC)",
+		from, to);
 }
 
 /* Makes the report, then its file. */

@@ -147,9 +147,8 @@ static enum bc_exit listen_on(struct web *w, int *fd)
 	if (*fd >= 0)
 		return BC_EXIT_OK;
 	bc_tcp_address_write(address, &w->address);
-	bc_print_error(w->console, NULL, "%s: can't listen: %s%s", address, strerror(-*fd),
+	return bc_print_error(w->console, NULL, "%s: can't listen: %s%s", address, strerror(-*fd),
 		*fd == -EADDRINUSE ? "; choose another --port" : "");
-	return BC_EXIT_FAILED;
 }
 
 /* Without --port, an old link leads to any server that has the port now. On a network, others can
@@ -196,8 +195,7 @@ static enum bc_exit serve_link(struct web *w, struct bc_web_server *server,
 
 static enum bc_exit fail_to_start(struct web *w, int rc)
 {
-	bc_print_error(w->console, NULL, "can't start: %s", strerror(-rc));
-	return BC_EXIT_FAILED;
+	return bc_print_error(w->console, NULL, "can't start: %s", strerror(-rc));
 }
 
 /* Serves until a signal arrives. */
@@ -253,8 +251,7 @@ static enum bc_exit load_library(const struct web *w)
 
 	if (bc_server_load(err, sizeof(err)))
 		return BC_EXIT_OK;
-	bc_print_error(w->console, NULL, "%s", err);
-	return BC_EXIT_FAILED;
+	return bc_print_error(w->console, NULL, "%s", err);
 }
 
 static enum bc_exit run_web(struct web *w)

@@ -357,12 +357,11 @@ static void get_overview(struct request *r)
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	struct bc_overview_options options;
 
-	if (!read_picture(r, &options)) {
+	if (read_picture(r, &options))
+		respond_data(r, JSON_TYPE, &text,
+			bc_web_data_overview(r->server->options.data, &r->client, &options, &text));
+	else
 		refuse(r);
-		return;
-	}
-	int rc = bc_web_data_overview(r->server->options.data, &r->client, &options, &text);
-	respond_data(r, JSON_TYPE, &text, rc);
 }
 
 static void get_events(struct request *r)
@@ -370,12 +369,12 @@ static void get_events(struct request *r)
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	int64_t from_ns, to_ns;
 
-	if (!read_times(r, &from_ns, &to_ns)) {
+	if (read_times(r, &from_ns, &to_ns))
+		respond_data(r, JSON_TYPE, &text,
+			bc_web_data_events(
+				r->server->options.data, &r->client, from_ns, to_ns, &text));
+	else
 		refuse(r);
-		return;
-	}
-	int rc = bc_web_data_events(r->server->options.data, &r->client, from_ns, to_ns, &text);
-	respond_data(r, JSON_TYPE, &text, rc);
 }
 
 static void get_files(struct request *r)
