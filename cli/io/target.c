@@ -122,43 +122,41 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	return BC_EXIT_OK;
 }
 
-/* Returns false after an error if --strict forbids losing these traits of an entry. */
-static bool may_lose(struct bc_target *t, const struct bc_entry *entry, bc_traits traits)
+/* Prints why the output ends before an entry, unless `why` is empty. Returns false. */
+static bool stop_before(struct bc_target *t, uint64_t number, const char *why)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
-	if (!t->is_strict || traits == 0)
-		return true;
 	bc_trace_hide_progress(t->source);
-	bc_print_error(t->console, NULL,
-		"%s: %s would lose the %s, which --strict forbids; the output ends before this "
-		"entry",
-		bc_trace_place(t->source, entry->number, place), bc_format_name(t->format),
-		bc_trait_name(traits & (0 - traits)));
+	if (why[0] != '\0')
+		bc_print_error(t->console, NULL, "%s: %s; the output ends before this entry",
+			bc_trace_place(t->source, number, place), why);
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 	return false;
+}
+
+/* Returns false after an error if --strict forbids losing these traits of an entry. */
+static bool may_lose(struct bc_target *t, const struct bc_entry *entry, bc_traits traits)
+{
+	char why[160];
+
+	if (!t->is_strict || traits == 0)
+		return true;
+	snprintf(why, sizeof(why), "%s would lose the %s, which --strict forbids",
+		bc_format_name(t->format), bc_trait_name(traits & (0 - traits)));
+	return stop_before(t, entry->number, why);
 }
 
 static bool add_to_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
-	char place[BC_PLACE_TEXT_MAX];
 	char err[160];
 	size_t n = bc_segment_target_add(t->segment, run, count, t->source, t->moment, err);
 
-	if (n == count)
-		return true;
-	bc_trace_hide_progress(t->source);
-	if (err[0] != '\0')
-		bc_print_error(t->console, NULL, "%s: %s; the output ends before this entry",
-			bc_trace_place(t->source, run[n].number, place), err);
-	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
-	return false;
+	return n == count || stop_before(t, run[n].number, err);
 }
 
 static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
-	char place[BC_PLACE_TEXT_MAX];
-
 	if (t->segment != NULL)
 		return add_to_segment(t, run, count);
 	for (size_t i = 0; i < count; i++)
@@ -171,14 +169,8 @@ static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_
 		finish_print(t, &print);
 		if (!may_lose(t, print.loser, print.lost))
 			return false;
-		if (rc != 0) {
-			bc_trace_hide_progress(t->source);
-			bc_print_error(t->console, NULL,
-				"%s: %s; the output ends before this entry",
-				bc_trace_place(t->source, print.entries->number, place), print.err);
-			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
-			return false;
-		}
+		if (rc != 0)
+			return stop_before(t, print.entries->number, print.err);
 		run = print.entries;
 		count = print.count;
 	}
@@ -393,8 +385,7 @@ bool bc_convert_args_option(struct bc_convert_args *c, int letter)
 		c->target.path = optarg;
 		return true;
 	case BC_CONVERT_ARGS_STRICT:
-		c->target.is_strict = true;
-		return true;
+		return c->target.is_strict = true;
 	default:
 		return false;
 	}

@@ -154,15 +154,6 @@ struct bc_chunk_row *bc_overview_load_rows(
 
 /* ---- files */
 
-static void free_file(struct bc_overview_file *file)
-{
-	free(file->metadata);
-	free(file->segments);
-	free(file->name);
-	free(file->path);
-	free(file);
-}
-
 static void forget_segments(struct bc_overview_file *file)
 {
 	free(file->metadata);
@@ -179,6 +170,14 @@ static void empty_file(struct bc_overview *o, struct bc_overview_file *file)
 	forget_segments(file);
 	file->is_written = false;
 	file->is_repeated = false;
+}
+
+static void free_file(struct bc_overview *o, struct bc_overview_file *file)
+{
+	empty_file(o, file);
+	free(file->name);
+	free(file->path);
+	free(file);
 }
 
 /* ---- reading a segment's header and ends */
@@ -411,7 +410,9 @@ static struct bc_overview_file *new_file(const char *name)
 	file->path = strdup(name);
 	if (file->name != NULL && file->path != NULL)
 		return file;
-	free_file(file);
+	free(file->name);
+	free(file->path);
+	free(file);
 	return NULL;
 }
 
@@ -432,20 +433,16 @@ static int set_files(struct bc_overview *o, char *const *names, uint32_t count)
 	if (files == NULL)
 		return -ENOMEM;
 	for (; i < count; i++) {
-		for (; old < o->file_count && strcmp(o->files[old]->name, names[i]) < 0; old++) {
-			empty_file(o, o->files[old]);
-			free_file(o->files[old]);
-		}
+		for (; old < o->file_count && strcmp(o->files[old]->name, names[i]) < 0; old++)
+			free_file(o, o->files[old]);
 		bool is_known = old < o->file_count && strcmp(o->files[old]->name, names[i]) == 0;
 		struct bc_overview_file *file = is_known ? o->files[old++] : new_file(names[i]);
 		if (file == NULL)
 			break;
 		files[i] = file;
 	}
-	for (; old < o->file_count; old++) {
-		empty_file(o, o->files[old]);
-		free_file(o->files[old]);
-	}
+	for (; old < o->file_count; old++)
+		free_file(o, o->files[old]);
 	free(o->files);
 	o->files = files;
 	o->file_count = i;
@@ -759,10 +756,8 @@ void bc_overview_close(struct bc_overview *o)
 		return;
 	bc_overview_close_file(o);
 	bc_overview_clear(o);
-	for (uint32_t i = 0; i < o->file_count; i++) {
-		empty_file(o, o->files[i]);
-		free_file(o->files[i]);
-	}
+	for (uint32_t i = 0; i < o->file_count; i++)
+		free_file(o, o->files[i]);
 	free(o->files);
 	free(o->segments);
 	free(o->recordings);

@@ -145,6 +145,12 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 	return bc_exit_worse(code, add_spans(job, file->name, &first, &last));
 }
 
+/* Adds a member. Returns 0, or -1 if out of memory. */
+static int add_count(json_t *object, const char *name, uint64_t count)
+{
+	return json_object_set_new(object, name, bc_json_u64(count));
+}
+
 /* Adds what the parser left out or decided, if anything. */
 static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 {
@@ -152,14 +158,13 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 	int rc = 0;
 
 	if (notes->skipped != 0)
-		rc |= json_object_set_new(object, "skipped_lines", bc_json_u64(notes->skipped));
+		rc |= add_count(object, "skipped_lines", notes->skipped);
 	if (notes->unread != 0)
-		rc |= json_object_set_new(object, "partly_read_lines", bc_json_u64(notes->unread));
+		rc |= add_count(object, "partly_read_lines", notes->unread);
 	if (notes->lacks_writes)
 		rc |= json_object_set_new(object, "lacks_writes", json_true());
 	if (notes->unnumbered != 0)
-		rc |= json_object_set_new(
-			object, "lines_without_processor", bc_json_u64(notes->unnumbered));
+		rc |= add_count(object, "lines_without_processor", notes->unnumbered);
 	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
 		rc |= json_array_append_new(
 			named, BC_JSON_OBJECT({"number", bc_json_u64(notes->named[i].proc)},
@@ -168,12 +173,6 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 		rc |= json_object_set(object, "processors", named);
 	json_decref(named);
 	return rc;
-}
-
-/* Adds a member. Returns 0, or -1 if out of memory. */
-static int add_count(json_t *object, const char *name, uint64_t count)
-{
-	return json_object_set_new(object, name, bc_json_u64(count));
 }
 
 static json_t *survey_json(const struct bc_file *file, const struct bc_survey *s)
