@@ -136,8 +136,7 @@ static json_t *hole_json(const struct bc_overview_hole *hole)
 	return BC_JSON_OBJECT({"recording", json_integer(hole->recording)},
 		{"file", bc_json_text(hole->file)}, {"first", json_integer(hole->missing.first)},
 		{"count", json_integer(hole->missing.count)},
-		{"records", hole->missing.records != 0 ? bc_json_u64(hole->missing.records)
-						       : json_null()},
+		{"records", bc_json_u64_or_null(hole->missing.records != 0, hole->missing.records)},
 		{"what", json_string(bc_missing_write(what, &hole->missing))});
 }
 
@@ -295,14 +294,12 @@ static json_t *event_json(const struct writer *w, const struct bc_overview_event
 
 	memcpy(text, event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
-	return BC_JSON_OBJECT({"kind", json_string(is_gap                         ? "gap"
-						   : event->kind == BC_EVENT_MARK ? "mark"
-										  : "trigger")},
+	return BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(event->kind))},
 		{"time", time_json(w, event->time_ns)}, {"record", bc_json_u64(event->record)},
 		{"recording", json_integer(event->recording)},
 		{"text", is_gap ? json_null() : bc_json_text(text)},
 		{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause)) : json_null()},
-		{"lost", is_gap ? bc_json_u64(event->lost) : json_null()},
+		{"lost", bc_json_u64_or_null(is_gap, event->lost)},
 		{"exact", is_gap ? json_boolean(event->is_exact) : json_null()},
 		{"duration_ns", bc_json_u64(event->duration_ns)});
 }

@@ -262,8 +262,6 @@ static void print_columns(struct dump *dump)
 
 static void print_event(struct dump *dump, const struct bc_entry *entry)
 {
-	static const char *const words[] = {
-		[BC_EVENT_MARK] = "mark", [BC_EVENT_TRIGGER] = "trigger", [BC_EVENT_NOTE] = "note"};
 	unsigned kind = entry->note.event.kind;
 	struct bc_text text = entry->note.text;
 	char gap[BC_GAP_TEXT_MAX];
@@ -280,8 +278,9 @@ static void print_event(struct dump *dump, const struct bc_entry *entry)
 	if (kind == BC_EVENT_GAP) {
 		bc_output_format(
 			&dump->output, "# gap: %s\n", bc_gap_text(gap, &entry->note.event));
-	} else if (kind < sizeof(words) / sizeof(words[0]) && words[kind] != NULL) {
-		bc_output_format(&dump->output, "# %s%s", words[kind], text.bytes != 0 ? ": " : "");
+	} else if (kind == BC_EVENT_MARK || kind == BC_EVENT_TRIGGER || kind == BC_EVENT_NOTE) {
+		bc_output_format(&dump->output, "# %s%s", bc_event_kind_name(kind),
+			text.bytes != 0 ? ": " : "");
 		bc_output_safe_bytes(&dump->output, text.at, text.bytes);
 		bc_output_text(&dump->output, "\n", 1);
 	}
@@ -614,14 +613,11 @@ static bool read_dump_option(struct dump *dump, int letter)
 	case 't':
 		return read_time(dump);
 	case OPTION_B2A:
-		dump->text.is_b2a = dump->is_plain = true;
-		return true;
+		return dump->text.is_b2a = dump->is_plain = true;
 	case 'p':
-		dump->is_plain = true;
-		return true;
+		return dump->is_plain = true;
 	case 'j':
-		dump->is_json = true;
-		return true;
+		return dump->is_json = true;
 	case 'I':
 		return bc_option_read_format(dump->console, "-I", &dump->wanted, &dump->format);
 	default:

@@ -80,13 +80,6 @@ struct moment {
 
 static const char missing_kind[] = "missing";
 
-static const char *kind_name(const struct bc_event *event)
-{
-	return event->kind == BC_EVENT_GAP    ? "gap"
-	       : event->kind == BC_EVENT_MARK ? "mark"
-					      : "trigger";
-}
-
 static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t row)
 {
 	const struct bc_event *event = at->event;
@@ -97,9 +90,9 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 	memcpy(text, m->view->chunk.text + event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
 	return bc_output_json_value(&m->output,
-		BC_JSON_OBJECT({"kind", json_string(kind_name(event))},
+		BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(event->kind))},
 			{"number", bc_json_u64(at->number)},
-			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
+			{"tick", bc_json_u64_or_null(at->has_tick, at->tick)},
 			{"epoch", json_integer(m->view->chunk.info.epoch)},
 			{"time", at->has_wall ? bc_json_time(at->wall_ns) : json_null()},
 			{"file", bc_json_text(m->files.file.path)},
@@ -110,9 +103,9 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 			{"text", is_gap ? json_null() : bc_json_text(text)},
 			{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause))
 					 : json_null()},
-			{"lost", is_gap ? bc_json_u64(event->value) : json_null()},
+			{"lost", bc_json_u64_or_null(is_gap, event->value)},
 			{"exact", is_gap ? json_boolean(event->exact) : json_null()},
-			{"duration_ns", is_gap ? bc_json_u64(event->duration_ns) : json_null()}));
+			{"duration_ns", bc_json_u64_or_null(is_gap, event->duration_ns)}));
 }
 
 static void print_text(struct marks *m, const struct moment *at)
@@ -124,7 +117,7 @@ static void print_text(struct marks *m, const struct moment *at)
 		bc_rfc3339_write(wall, at->wall_ns);
 	bc_output_format(&m->output, "%10" PRIu64 "  %s  ", at->number, wall);
 	bc_output_safe(&m->output, m->files.file.path);
-	bc_output_format(&m->output, "  %-7s  ", kind_name(at->event));
+	bc_output_format(&m->output, "  %-7s  ", bc_event_kind_name(at->event->kind));
 	if (at->event->kind == BC_EVENT_GAP)
 		bc_output_format(&m->output, "%s", bc_gap_text(text, at->event));
 	else
@@ -158,7 +151,7 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 
 	if ((event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
 		    event->kind != BC_EVENT_TRIGGER) ||
-		(m->kind != NULL && strcmp(m->kind, kind_name(event)) != 0) ||
+		(m->kind != NULL && strcmp(m->kind, bc_event_kind_name(event->kind)) != 0) ||
 		(at.has_tick && !bc_span_has(m->view->span, at.tick)))
 		return;
 	m->printed++;
@@ -177,13 +170,13 @@ static bool print_missing_json(struct marks *m, const struct bc_segment_fault *f
 
 	return bc_output_json_value(&m->output,
 		BC_JSON_OBJECT({"kind", json_string(missing_kind)},
-			{"number", is_known ? bc_json_u64(missing->from) : json_null()},
+			{"number", bc_json_u64_or_null(is_known, missing->from)},
 			{"time", is_known ? bc_json_time(missing->from_ns) : json_null()},
 			{"file", bc_json_text(fault->file)},
 			{"recording", bc_json_text(has_name ? name.recording : NULL)},
 			{"segment", json_integer(missing->first)},
 			{"segments", json_integer(missing->count)},
-			{"records", is_known ? bc_json_u64(missing->records) : json_null()},
+			{"records", bc_json_u64_or_null(is_known, missing->records)},
 			{"text", bc_json_text(fault->what)}));
 }
 

@@ -429,23 +429,11 @@ static void print_seen(struct bc_output *output, const struct bc_segment_info *i
 	bc_status_line(output, "processors", "%s", text);
 }
 
-static const char *annotation_name(uint8_t kind)
-{
-	switch (kind) {
-	case BC_EVENT_MARK:
-		return "mark";
-	case BC_EVENT_TRIGGER:
-		return "trigger";
-	default:
-		return "note";
-	}
-}
-
 static void print_annotations(struct bc_output *output, const struct bc_segment_info *info)
 {
 	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next) {
-		bc_output_format(output, "  %-11s record %" PRIu64 "%s", annotation_name(h->kind),
-			h->record, h->bytes != 0 ? ": " : "");
+		bc_output_format(output, "  %-11s record %" PRIu64 "%s",
+			bc_event_kind_name(h->kind), h->record, h->bytes != 0 ? ": " : "");
 		bc_output_safe_bytes(output, h->text, h->bytes);
 		bc_output_text(output, "\n", 1);
 	}
@@ -519,7 +507,7 @@ static json_t *annotations_json(const struct bc_segment_info *info)
 	json_t *list = json_array();
 
 	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next)
-		append(&list, BC_JSON_OBJECT({"kind", json_string(annotation_name(h->kind))},
+		append(&list, BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(h->kind))},
 				      {"record", bc_json_u64(h->record)},
 				      {"text", bc_json_text_or_null(h->text)}));
 	return list;
@@ -547,12 +535,6 @@ static json_t *end_json(const struct bc_segment_info *info)
 		{"boot_id", bc_json_text_or_null(info->end.boot_id)});
 }
 
-/* Returns a number, or null if it is unknown. */
-static json_t *number_or_null(bool is_known, uint64_t value)
-{
-	return is_known ? bc_json_u64(value) : json_null();
-}
-
 json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
@@ -566,10 +548,10 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 	object = bc_json_merge(object,
 		BC_JSON_OBJECT({"chunks", bc_json_u64(info->chunks)},
 			{"records", bc_json_u64(info->records)},
-			{"first_record", number_or_null(has_records, info->first_record)},
-			{"last_record", number_or_null(has_records, info->last_record)},
-			{"first_tick", number_or_null(has_records, info->first_tick)},
-			{"last_tick", number_or_null(has_records, info->last_tick)},
+			{"first_record", bc_json_u64_or_null(has_records, info->first_record)},
+			{"last_record", bc_json_u64_or_null(has_records, info->last_record)},
+			{"first_tick", bc_json_u64_or_null(has_records, info->first_tick)},
+			{"last_tick", bc_json_u64_or_null(has_records, info->last_tick)},
 			{"epochs", bc_json_u64(info->epochs)},
 			{"duration_ticks", bc_json_u64(info->duration_ticks)},
 			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},

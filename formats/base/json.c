@@ -67,6 +67,11 @@ json_t *bc_json_u64(uint64_t value)
 	return json_string(digits);
 }
 
+json_t *bc_json_u64_or_null(bool is_known, uint64_t value)
+{
+	return is_known ? bc_json_u64(value) : json_null();
+}
+
 json_t *bc_json_double(double value)
 {
 	if (!isfinite(value))

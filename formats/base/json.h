@@ -31,6 +31,9 @@ json_t *bc_json_time_seconds(int64_t ns) BC_MUST_CHECK;
  * digits. Returns NULL if out of memory. */
 json_t *bc_json_u64(uint64_t value) BC_MUST_CHECK;
 
+/* The same, or JSON's null if the number is not known. */
+json_t *bc_json_u64_or_null(bool is_known, uint64_t value) BC_MUST_CHECK;
+
 /* A number: an integer if it has no fraction (2, not 2.0), JSON's null if it is not finite. Returns
  * NULL if out of memory. */
 json_t *bc_json_double(double value) BC_MUST_CHECK;

@@ -78,6 +78,15 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const struct bc_total
 	return sum;
 }
 
+const char *bc_event_kind_name(unsigned kind)
+{
+	return kind == BC_EVENT_GAP       ? "gap"
+	       : kind == BC_EVENT_MARK    ? "mark"
+	       : kind == BC_EVENT_TRIGGER ? "trigger"
+	       : kind == BC_EVENT_NOTE    ? "note"
+					  : "epoch";
+}
+
 const char *bc_gap_cause_name(unsigned cause)
 {
 	static const char *const names[BC_GAP_CAUSES] = {

@@ -143,6 +143,9 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const struct bc_total
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);
 
+/* "gap", "mark", "trigger" or "note"; otherwise "epoch", which kind 0 announces. */
+const char *bc_event_kind_name(unsigned kind);
+
 /* Computes each record's tick: the previous one plus its time, or its anchor's if it has none. */
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
 

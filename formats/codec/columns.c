@@ -148,15 +148,9 @@ static const char *kind_name(const struct bc_entry *entry)
 		[BC_ENTRY_KERNEL] = "kernel",
 		[BC_ENTRY_LINE] = "line",
 	};
-	const unsigned event = entry->note.event.kind;
 
-	if (entry->kind != BC_ENTRY_EVENT)
-		return names[entry->kind];
-	return event == BC_EVENT_GAP       ? "gap"
-	       : event == BC_EVENT_MARK    ? "mark"
-	       : event == BC_EVENT_TRIGGER ? "trigger"
-	       : event == BC_EVENT_NOTE    ? "note"
-					   : "epoch";
+	return entry->kind != BC_ENTRY_EVENT ? names[entry->kind]
+					     : bc_event_kind_name(entry->note.event.kind);
 }
 
 static struct bc_cell type_cell(const struct bc_entry *entry)

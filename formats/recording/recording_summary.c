@@ -346,7 +346,7 @@ json_t *bc_recording_summary_json(
 			{"started", s->has_start ? bc_json_time(s->started_ns) : json_null()},
 			{"ended", has_ended ? bc_json_time(ended_ns) : json_null()},
 			{"state", json_string(state)}, {"segments", bc_json_u64(s->segments)},
-			{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
+			{"records", bc_json_u64_or_null(s->is_counted, s->records)},
 			{"bytes", bc_json_u64(s->bytes)},
 			{"metadata", bc_metadata_parse(s->header.metadata)},
 			{"path", bc_json_text(path)},

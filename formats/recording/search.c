@@ -730,12 +730,10 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 
 	bc_rfc3339_write(wall, hit->wall_ns);
 	return BC_JSON_OBJECT({"number", bc_json_u64(entry->number)},
-		{"tick", (entry->traits & BC_TRAIT_TIME) != 0 ? bc_json_u64(entry->tick)
-							      : json_null()},
+		{"tick", bc_json_u64_or_null((entry->traits & BC_TRAIT_TIME) != 0, entry->tick)},
 		{"epoch", json_integer(entry->epoch)},
-		{"delta", entry->has_delta && entry->delta != BC_TIME_NONE
-				  ? bc_json_u64(entry->delta)
-				  : json_null()},
+		{"delta", bc_json_u64_or_null(
+				  entry->has_delta && entry->delta != BC_TIME_NONE, entry->delta)},
 		{"time", hit->has_wall ? json_string(wall) : json_null()},
 		{"file", bc_json_text(hit->file)},
 		{"recording", bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},
@@ -743,12 +741,9 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
 		{"addr", hex_json(entry->addr)},
 		{"type", is_reference ? type_of(entry) : json_null()},
-		{"size", (entry->traits & BC_TRAIT_SIZE) != 0 ? json_integer(entry->size)
-							      : json_null()},
-		{"attr", (entry->traits & BC_TRAIT_ATTR) != 0 ? json_integer(entry->attr)
-							      : json_null()},
-		{"proc", (entry->traits & BC_TRAIT_PROC) != 0 ? json_integer(entry->proc)
-							      : json_null()},
+		{"size", bc_json_u64_or_null((entry->traits & BC_TRAIT_SIZE) != 0, entry->size)},
+		{"attr", bc_json_u64_or_null((entry->traits & BC_TRAIT_ATTR) != 0, entry->attr)},
+		{"proc", bc_json_u64_or_null((entry->traits & BC_TRAIT_PROC) != 0, entry->proc)},
 		{"name", name}, {"text", bc_json_text(hit->text)},
 		{"is_context", json_boolean(hit->is_context)});
 }

@@ -364,13 +364,9 @@ static void append_event(struct line *line, const struct bc_entry *entry)
 				bc_gap_cause_name(event->cause));
 		break;
 	case BC_EVENT_MARK:
-		append_bytes(line, "mark", 4);
-		break;
 	case BC_EVENT_TRIGGER:
-		append_bytes(line, "trigger", 7);
-		break;
 	case BC_EVENT_NOTE:
-		append_bytes(line, "note", 4);
+		append_format(line, "%s", bc_event_kind_name(event->kind));
 		break;
 	default:
 		append_format(line, "event %u", event->kind);
