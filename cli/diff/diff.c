@@ -684,10 +684,8 @@ enum bc_exit bc_cmd_diff(const struct bc_console *console, int argc, char **argv
 	struct bc_diff *d = calloc(1, sizeof(*d));
 	enum bc_exit code = BC_EXIT_FAILED;
 
-	if (d == NULL) {
-		bc_print_no_memory(console);
-		return code;
-	}
+	if (d == NULL)
+		return bc_print_no_memory(console);
 	d->console = console;
 	if (bc_diff_read_options(d, argc, argv, &code))
 		code = bc_exit_worse(run_diff(d), bc_exit_worse(d->a.files.exit, d->b.files.exit));

@@ -184,11 +184,7 @@ static json_t *json_fields(uint64_t fields)
 	json_t *array = json_array();
 
 	for (; fields != 0; fields &= fields - 1)
-		if (json_array_append_new(
-			    array, json_string(bc_field_name(fields & (0 - fields)))) != 0) {
-			json_decref(array);
-			return NULL;
-		}
+		array = bc_json_append(array, json_string(bc_field_name(fields & (0 - fields))));
 	return array;
 }
 
@@ -220,10 +216,7 @@ static json_t *json_side(const struct bc_diff *d, const struct bc_diff_side *sid
 		item = with(item, "text", bc_json_text(line->text));
 		if (d->is_paired)
 			item = with(item, "fields", json_fields(line->fields));
-		if (json_array_append_new(entries, item) != 0) {
-			json_decref(entries);
-			entries = NULL;
-		}
+		entries = bc_json_append(entries, item);
 	}
 	return with(object, "entries", entries);
 }

@@ -148,10 +148,9 @@ static enum bc_exit find_id(
 	if (count > 1) {
 		code = print_ambiguous(o, word, begin, count);
 	} else if (count == 0) {
-		bc_print_error(o->console, word,
+		code = bc_print_error(o->console, word,
 			"no such file, and no recording with this id in %s; see buscap record list",
 			operand->path);
-		code = BC_EXIT_FAILED;
 	} else if ((operand->id = strdup(begin->id)) == NULL) {
 		code = bc_print_no_memory(o->console);
 	}
@@ -254,8 +253,8 @@ enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operan
 		bc_give_way(path);
 		if (list->dirs[i].error == 0)
 			continue;
-		bc_print_error(o->console, path, "can't open: %s", strerror(-list->dirs[i].error));
-		code = BC_EXIT_FAILED;
+		code = bc_print_error(
+			o->console, path, "can't open: %s", strerror(-list->dirs[i].error));
 	}
 	for (const struct bc_recording *r = *begin; is_empty && r != *end; r++)
 		is_empty = !is_readable(list, r);

@@ -48,8 +48,7 @@ static int on_search_open(void *context, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0 && error != EINVAL && error != EXDEV) {
-		bc_print_error(operands->console, path, "can't open: %s", strerror(error));
-		code = BC_EXIT_FAILED;
+		code = bc_print_error(operands->console, path, "can't open: %s", strerror(error));
 	} else if (fd >= 0 || error == EINVAL) {
 		if (fd >= 0 && (fd = open_damaged(operands->console, path, &why)) >= 0)
 			return fd;

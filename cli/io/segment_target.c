@@ -123,9 +123,8 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
 	}
 	if (t == NULL || t->encoded == NULL) {
-		bc_print_no_memory(console);
 		free(t);
-		return BC_EXIT_FAILED;
+		return bc_print_no_memory(console);
 	}
 	t->console = console;
 	t->path = path;

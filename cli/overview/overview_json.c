@@ -191,10 +191,7 @@ static json_t *row_json(const struct bc_overview_row *row, const struct bc_name_
 static json_t *append_numbers(json_t *array, const uint64_t *numbers, unsigned count)
 {
 	for (unsigned i = 0; array != NULL && i < count; i++)
-		if (json_array_append_new(array, bc_json_u64(numbers[i])) != 0) {
-			json_decref(array);
-			array = NULL;
-		}
+		array = bc_json_append(array, bc_json_u64(numbers[i]));
 	return array;
 }
 

@@ -120,12 +120,8 @@ static json_t *options_json(unsigned keys)
 {
 	json_t *names = json_array();
 
-	for (; keys != 0 && names != NULL; keys &= keys - 1)
-		if (json_array_append_new(
-			    names, json_string(bc_option_key_name(keys & (0 - keys)))) != 0) {
-			json_decref(names);
-			return NULL;
-		}
+	for (; keys != 0; keys &= keys - 1)
+		names = bc_json_append(names, json_string(bc_option_key_name(keys & (0 - keys))));
 	return names;
 }
 
@@ -195,11 +191,10 @@ static void print_matrix(struct bc_output *output)
 		if (!bc_format_info((enum bc_format)from)->can_read)
 			continue;
 		bc_output_format(output, "| %s |", bc_format_name((enum bc_format)from));
-		for (unsigned to = 1; to < BC_FORMATS; to++) {
+		for (unsigned to = 1; to < BC_FORMATS; to++)
 			if (bc_format_info((enum bc_format)to)->can_write)
 				used |= print_cell(
 					output, (enum bc_format)from, (enum bc_format)to);
-		}
 		bc_output_text(output, "\n", 1);
 	}
 	bc_output_format(output, "\n=: lossless; -: impossible; letters: lost; letters in "
@@ -232,14 +227,12 @@ enum bc_exit bc_cmd_formats(const struct bc_console *console, int argc, char **a
 		return bc_print_usage_error(console, "--json excludes --matrix");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	bool ok = true;
-	if (is_json)
-		ok = print_json_list(&output);
-	else if (is_matrix)
+	enum bc_exit code = BC_EXIT_OK;
+	if (is_matrix)
 		print_matrix(&output);
-	else
+	else if (!is_json)
 		print_list(&output);
-	if (!ok)
-		bc_print_no_memory(console);
-	return bc_exit_worse(ok ? BC_EXIT_OK : BC_EXIT_FAILED, bc_output_close(&output, console));
+	else if (!print_json_list(&output))
+		code = bc_print_no_memory(console);
+	return bc_exit_worse(code, bc_output_close(&output, console));
 }

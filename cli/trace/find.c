@@ -185,11 +185,11 @@ static void find_in_segments(struct find *f, char *const *paths, int count)
 		&f->options, paths, count, &io, on_segment_hit, &f->matches, &missing);
 
 	if (rc == -ENOENT) {
-		bc_print_error(f->console, NULL,
-			"%s: no mark or trigger \"%s\"; buscap marks lists them",
-			missing == f->options.after_mark ? "--after-mark" : "--before-mark",
-			missing);
-		f->input.exit = bc_exit_worse(f->input.exit, BC_EXIT_FAILED);
+		f->input.exit = bc_exit_worse(f->input.exit,
+			bc_print_error(f->console, NULL,
+				"%s: no mark or trigger \"%s\"; buscap marks lists them",
+				missing == f->options.after_mark ? "--after-mark" : "--before-mark",
+				missing));
 	} else if (rc != 0) {
 		f->input.exit = bc_print_no_memory(f->console);
 	}

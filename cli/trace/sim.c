@@ -127,10 +127,9 @@ static bool next_of_process(struct sim_programs *s, struct process *p, struct bc
 	uint64_t page = from->addr >> BC_PAGE_BITS | (uint64_t)(p - s->processes) << PROCESS_SHIFT;
 	int rc = bc_page_map_touch(&s->pages, page, page);
 	if (rc != 0) {
-		bc_print_error(s->console, p->path, "can't simulate the program: %s",
+		s->exit = bc_print_error(s->console, p->path, "can't simulate the program: %s",
 			rc == -ENOSPC ? "all programs together touch more than 4 GiB"
 				      : strerror(-rc));
-		s->exit = BC_EXIT_FAILED;
 		for (int i = 0; i < s->count; i++)
 			s->processes[i].is_over = true;
 		return false;
@@ -180,10 +179,8 @@ static enum bc_exit close_process(const struct sim_programs *s, struct process *
 	if (p->skipped != 0)
 		bc_print_error(s->console, p->path, "%s reference%s left out: not memory accesses",
 			BC_GROUPED(p->skipped), bc_plural(p->skipped));
-	if (p->is_over && !p->has_accesses && s->exit == BC_EXIT_OK) {
-		bc_print_error(s->console, p->path, "no memory accesses");
-		code = BC_EXIT_FAILED;
-	}
+	if (p->is_over && !p->has_accesses && s->exit == BC_EXIT_OK)
+		code = bc_print_error(s->console, p->path, "no memory accesses");
 	return code;
 }
 
@@ -224,9 +221,8 @@ static enum bc_exit open_programs(struct sim_programs **programs, const struct b
 	s->console = console;
 	s->agents = sim->agents;
 	bc_page_map_init(&s->pages, sim->seed);
-	for (unsigned agent = 0; agent < s->agents; agent++) {
+	for (unsigned agent = 0; agent < s->agents; agent++)
 		processors[agent] = (struct processor){.current = (int)agent, .turn = TURN};
-	}
 	for (; s->count < count && s->exit == BC_EXIT_OK; s->count++) {
 		struct process *p = &s->processes[s->count];
 		p->path = paths[s->count];
@@ -324,8 +320,7 @@ static bool read_sim_option(const struct bc_console *console, int letter, struct
 		return bc_option_read_format(
 			console, "-I", &sim_args->from, &sim_args->reader.format);
 	case OPTION_NO_CACHES:
-		sim_args->sim.no_caches = true;
-		return true;
+		return sim_args->sim.no_caches = true;
 	case 's':
 		return bc_option_count(console, "--seed", 0, UINT64_MAX, &sim_args->sim.seed);
 	case 'n':
@@ -433,22 +428,16 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 {
 	struct bc_output output = {.fd = -1};
 	struct bc_output_file file;
-	int rc = 0;
 	enum bc_exit code = bc_output_file_open(
 		&file, console, sim_args->path, sim_args->traces, sim_args->trace_count);
 
 	if (code != BC_EXIT_OK)
 		return bc_exit_worse(code, close_programs(programs));
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	if (chunk == NULL || !bc_output_open_fd(&output, file.fd)) {
-		rc = -ENOMEM;
-	} else {
-		rc = write_stream(&output, sim_args, chunk);
-	}
-	if (rc != 0) {
-		bc_print_error(console, NULL, "can't simulate the bus: %s", strerror(-rc));
-		code = BC_EXIT_FAILED;
-	}
+	bool is_open = chunk != NULL && bc_output_open_fd(&output, file.fd);
+	int rc = is_open ? write_stream(&output, sim_args, chunk) : -ENOMEM;
+	if (rc != 0)
+		code = bc_print_error(console, NULL, "can't simulate the bus: %s", strerror(-rc));
 	free(chunk);
 	code = bc_exit_worse(code, close_programs(programs));
 	return bc_exit_worse(

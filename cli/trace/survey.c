@@ -484,15 +484,6 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 
 /* ---- JSON */
 
-/* Appends a value. On failure, frees the list and sets it to NULL. */
-static void append(json_t **list, json_t *value)
-{
-	if (json_array_append_new(*list, value) == 0)
-		return;
-	json_decref(*list);
-	*list = NULL;
-}
-
 static json_t *header_json(const struct bc_segment_header *h)
 {
 	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
@@ -507,7 +498,8 @@ static json_t *annotations_json(const struct bc_segment_info *info)
 	json_t *list = json_array();
 
 	for (const struct bc_segment_annotation *h = info->annotations; h != NULL; h = h->next)
-		append(&list, BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(h->kind))},
+		list = bc_json_append(
+			list, BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(h->kind))},
 				      {"record", bc_json_u64(h->record)},
 				      {"text", bc_json_text_or_null(h->text)}));
 	return list;
@@ -520,7 +512,7 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 
 	for (unsigned i = 0; i < 256; i++)
 		if (has_bit(bitmap, i))
-			append(&list,
+			list = bc_json_append(list,
 				is_type ? json_string(type_name(number, i)) : json_integer(i));
 	return list;
 }

@@ -101,11 +101,8 @@ char *bc_web_data_files(const struct bc_web_data *data)
 {
 	json_t *paths = json_array();
 
-	for (int i = 0; paths != NULL && i < data->operands->count; i++)
-		if (json_array_append_new(paths, bc_json_text(data->operands->all[i].path)) != 0) {
-			json_decref(paths);
-			paths = NULL;
-		}
+	for (int i = 0; i < data->operands->count; i++)
+		paths = bc_json_append(paths, bc_json_text(data->operands->all[i].path));
 	json_t *object = BC_JSON_OBJECT({"paths", paths},
 		{"files", json_integer(atomic_load(&data->files))},
 		{"read", json_integer(bc_overview_files_read(data->overview))});

@@ -94,6 +94,14 @@ json_t *bc_json_object(const struct bc_json_member *members)
 	return NULL;
 }
 
+json_t *bc_json_append(json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, value) == 0)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
 json_t *bc_json_merge(json_t *object, json_t *more)
 {
 	if (json_object_update_new(object, more) == 0)

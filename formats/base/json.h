@@ -51,6 +51,10 @@ json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 #define BC_JSON_OBJECT(...) \
 	bc_json_object((const struct bc_json_member[]){__VA_ARGS__, {NULL, NULL}})
 
+/* Appends a value to an array. Both are taken. Returns the array; or NULL if one of them is NULL,
+ * or out of memory. */
+json_t *bc_json_append(json_t *array, json_t *value) BC_MUST_CHECK;
+
 /* Adds the members of `more` to an object. Both are taken. Returns the object; or NULL if one of
  * them is NULL, or out of memory. */
 json_t *bc_json_merge(json_t *object, json_t *more) BC_MUST_CHECK;
