@@ -2,8 +2,7 @@
  * the stream reads in bc_client_wait(). cli/io/http_response.h takes the response apart.
  *
  * Whatever the daemon sends is limited in length and escaped before it is printed. A step of an
- * exchange reads once, so a daemon that never stops sending delays neither timeouts nor the
- * caller's other descriptors. */
+ * exchange reads once, so endless sending delays neither timeouts nor other descriptors. */
 #include "cli/io/client.h"
 
 #include <assert.h>

@@ -64,7 +64,7 @@ enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *c
 	const struct bc_target_options *options, const struct bc_trace *source);
 
 /* Writes entries. Returns false if the caller should stop: writing failed, the reader of a pipe has
- * exited, an entry does not fit, or --strict forbids a loss. Printed; target->exit has it. */
+ * exited, an entry does not fit, or --strict forbids a loss; prints why, sets target->exit. */
 bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, size_t count);
 
 /* Writes the entries of a run in the same way. */
