@@ -85,19 +85,23 @@ TEST(members_are_printed_in_insertion_order)
 
 TEST(an_object_is_made_completely_or_not_at_all)
 {
-	assert_printed(bc_json_object((struct bc_json_member[]){
-			       {"b", bc_json_text_or_null("")},
-			       {"a", bc_json_text_or_null("x")},
-			       {NULL, NULL},
-		       }),
+	assert_printed(
+		BC_JSON_OBJECT({"b", bc_json_text_or_null("")}, {"a", bc_json_text_or_null("x")}),
 		"{\"b\":null,\"a\":\"x\"}");
 	assert_printed(bc_json_object((struct bc_json_member[]){{NULL, NULL}}), "{}");
-	assert_null(bc_json_object((struct bc_json_member[]){
-		{"a", bc_json_u64(1)},
-		{"b", NULL},
-		{"c", bc_json_u64(2)},
-		{NULL, NULL},
-	}));
+	assert_null(BC_JSON_OBJECT({"a", bc_json_u64(1)}, {"b", NULL}, {"c", bc_json_u64(2)}));
+}
+
+TEST(an_array_is_complete_or_null)
+{
+	json_t *array = bc_json_append(json_array(), bc_json_u64_or_null(true, UINT64_MAX));
+
+	array = bc_json_append(array, bc_json_u64_or_null(false, 1));
+	array = bc_json_append(array, bc_json_u64_or_null(true, 1));
+	assert_printed(array, "[\"18446744073709551615\",null,1]");
+	array = bc_json_append(json_array(), NULL);
+	assert_null(array);
+	assert_null(bc_json_append(array, bc_json_u64(1)));
 }
 
 TEST(members_of_other_types_are_empty)
