@@ -1,5 +1,4 @@
-/* The simulated board: the bcp1 frames that a capture board on the bus of a Pentium-class machine
- * would send.
+/* The simulated board: the bcp1 frames of a capture board on the bus of a Pentium-class machine.
  *
  * One to four processors with first-level caches run processes and a kernel. Their bus shows line
  * fills and write-backs, write-throughs, device memory, I/O, interrupts, and long idle times. The

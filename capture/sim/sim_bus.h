@@ -93,8 +93,7 @@ struct bc_sim_workload {
 #define BC_SIM_SETS 128
 #define BC_SIM_WAYS 2
 
-/* Each entry is a line's address with its state in the low bits; 0: empty. The most recently used
- * way comes first. */
+/* Each entry is a line's address, its state in the low bits; 0: empty. Most recently used first. */
 struct bc_sim_cache {
 	uint32_t sets[BC_SIM_SETS][BC_SIM_WAYS];
 };

@@ -2,9 +2,8 @@
  * stack, and data with locality.
  *
  * The seed decides where its pages are and what its functions are like; the address of a line of
- * code
- * (`nature`, a hash) decides what that line does, so that it does the same each time. Each step
- * executes one line of 32 bytes and makes the accesses of the function's work (enum work). */
+ * code (`nature`, a hash) decides what that line does, so that it does the same each time. Each
+ * step executes one line of 32 bytes and makes the accesses of the function's work (enum work). */
 #include "capture/sim/sim_program.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
-/* Reads a file in a thread, because regular files can't be polled and a file server may hang, and
- * delivers it on the loop.
+/* Reads a file in a thread, as it can't be polled and its server may hang. Delivers it on the loop.
  *
  * The thread fills pieces in a ring; the loop passes them to the sink in order, and leaves a piece
  * that the sink refuses in the ring until it is offered again. A piece is bytes, a chunk of a

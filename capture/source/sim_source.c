@@ -76,8 +76,7 @@ static void on_timer(uv_timer_t *timer)
 	uint64_t due = s->start_tick + bc_ticks_of_ns(now_ns - s->start_ns, s->source.clock_hz);
 	uint64_t most = bc_ticks_of_ns(BACKLOG_NS, s->source.clock_hz);
 
-	/* On a machine that is too slow for the rate, the bus stands still, and the loop keeps
-	 * running. */
+	/* On a machine too slow for the rate, the bus stands still, and the loop runs on. */
 	if (next < due && due - next > most) {
 		s->start_ns = now_ns - BACKLOG_NS;
 		s->start_tick = next;

@@ -106,8 +106,7 @@ struct bc_source {
 	const struct bc_board *board; /* capture/usb/board.h; NULL if it is not a board */
 };
 
-/* Starts the source. Copies `sink`. Returns 0 or a negative errno, after which only
- * bc_source_close() may be called. */
+/* Starts the source. Copies `sink`. Returns 0 or a negative errno; then, only close the source. */
 static inline int bc_source_start(struct bc_source *source, const struct bc_source_sink *sink)
 {
 	source->sink = *sink;

@@ -69,8 +69,7 @@ bool bc_usb_is_port(const char *text)
 	return at != NULL && *at == '\0';
 }
 
-/* Reads a string descriptor from sysfs; empty if the device has none. Returns false if it exists
- * but can't be read. */
+/* Reads a string descriptor from sysfs; empty if there is none. Returns false if unreadable. */
 static bool read_attribute(char *out, size_t room, const char *port, const char *name)
 {
 	char path[128];

@@ -1,8 +1,7 @@
 /* Lists the USB devices, and says which of them are capture boards and why the others are not.
  *
- * It sends nothing to a device: the kernel read the descriptors when the device was plugged in.
- * So it needs no permissions, and a device that hangs does not block it. It reads files, so call
- * it off the loop. */
+ * It sends nothing to a device: the kernel read the descriptors when the device was plugged in. So
+ * it needs no permissions and no device can block it. It reads files, so call it off the loop. */
 #ifndef BC_CAPTURE_USB_USB_FIND_H
 #define BC_CAPTURE_USB_USB_FIND_H
 

@@ -204,8 +204,7 @@ static int open_and_claim(struct bc_usb_jobs *w)
 		w->handle = NULL;
 		return rc;
 	}
-	/* The kernel's serial driver claims FTDI chips. If detaching is not supported, claiming the
-	 * interface fails. */
+	/* The kernel's serial driver claims FTDI chips. If it can't be detached, claiming fails. */
 	libusb_set_auto_detach_kernel_driver(w->handle, 1);
 	w->what = "claim interface";
 	rc = libusb_claim_interface(w->handle, w->identity.interface);

@@ -40,8 +40,7 @@ libusb_context *bc_usb_loop_context(struct bc_usb_loop *usb);
  * Returns 0 or a negative errno; then bc_usb_loop_sync() tries again, but events may not arrive. */
 int bc_usb_loop_adopt(struct bc_usb_loop *usb, libusb_context *context) BC_MUST_CHECK;
 
-/* Polls libusb's current descriptors, and handles events again after a release. Returns 0 or a
- * negative errno. */
+/* Polls libusb's descriptors; events are handled again after a release. Returns 0 or an errno. */
 int bc_usb_loop_sync(struct bc_usb_loop *usb) BC_MUST_CHECK;
 
 /* Stops polling the devices and handling events until bc_usb_loop_sync(). Needed while another

@@ -331,8 +331,7 @@ static bool usb_failed_first(const struct usb_source *u)
 	return u->framer.has_break && u->framer.broken.cause == BC_GAP_TRANSFER && !u->is_ending;
 }
 
-/* Replaces libusb's context with the one that knows the board. Nothing may hold a device of the old
- * one.
+/* Replaces libusb's context by one that knows the board. Nothing may hold a device of the old one.
  */
 static int usb_adopt_found(struct usb_source *u)
 {

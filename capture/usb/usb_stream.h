@@ -1,5 +1,4 @@
-/* The bulk IN transfers of an open board: keeps a number of them in flight and passes on their data
- * in stream order.
+/* The bulk IN transfers of an open board: keeps some in flight and passes on their data in order.
  *
  *     bc_usb_stream_open()     allocates the memory
  *     bc_usb_stream_start()    submits the transfers; on_data() and on_fault() are called from now

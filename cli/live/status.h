@@ -46,8 +46,7 @@ struct bc_loss bc_status_loss(const json_t *status);
 /* True if chunks cannot be written. */
 bool bc_status_is_stuck(const json_t *status);
 
-/* The lines: the label, such as "recording", and what writes the phrases; none if it does not
- * apply. */
+/* The lines: the label ("recording") and what writes the phrases; none if it does not apply. */
 struct bc_status_row {
 	const char *label;
 	void (*write)(const json_t *status, const struct bc_status_writer *writer);

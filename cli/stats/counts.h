@@ -87,8 +87,7 @@ void bc_entry_counts_sort(struct bc_entry_counts *counts);
 
 void bc_entry_counts_free(struct bc_entry_counts *counts);
 
-/* Totals of references: the number of each type, size, memory type and processor, and the bytes
- * they transferred.
+/* Totals of references: the number of each type, size, memory type and processor, and their bytes.
  *
  * The four bytes of a BYU record that hold these fields serve as a single key. A small hash table
  * has a slot per combination, so a record costs one increment. When another combination takes over

@@ -4,9 +4,8 @@
  * total. A reference that spans several lines touches each of them. A reference of size 0 or
  * unknown size touches one.
  *
- * Reuse: for each line touched by a reference, the number of memory references since it was last
- * touched. This is a time, counted in references, not the number of distinct lines used in between
- * (the stack distance).
+ * Reuse: for each line touched by a reference, the memory references since it was last touched: a
+ * time, not the number of distinct lines used in between (the stack distance).
  *
  * Each touch is one lookup in a hash table of lines. A table that reaches its memory limit stops
  * growing: lines that do not fit are counted as untracked. */

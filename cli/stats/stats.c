@@ -8,8 +8,7 @@
  * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
  * trace has no rate.
  *
- * If options select a part (cli/io/selection.h), the figures are those of a trace that contains
- * only this part. */
+ * If options select a part (cli/io/selection.h), the figures are those of a trace of it alone. */
 #include "cli/stats/stats.h"
 
 #include <errno.h>
@@ -272,8 +271,7 @@ static int select_batch(
 	return 0;
 }
 
-/* Reads the trace to its end, or what is selected of it. Returns 0 or
- * -ENOMEM. Other errors are in trace->exit. */
+/* Reads the trace, or what is selected. Returns 0 or -ENOMEM. trace->exit has other errors. */
 static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_selection *selection)
 {
 	struct bc_batch batch;

@@ -179,8 +179,7 @@ static enum bc_exit print_unknown_command(const struct bc_console *console, cons
 	return BC_EXIT_USAGE;
 }
 
-/* True if the words before argv[at], a command's name, are options of this command or of one of its
- * verbs. */
+/* True if the words before argv[at], a command's name, are options of it or of one of its verbs. */
 static bool follows_options(const struct bc_usage *command, int at, char **argv)
 {
 	if (bc_usage_are_options(command, at, argv))

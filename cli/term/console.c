@@ -194,8 +194,7 @@ bool bc_interrupt_wait(int fd, int timeout_ms)
 	return poll(&pollfd, 1, timeout_ms) > 0;
 }
 
-/* Of the file being written: a command writes one at a time. A signal handler has no other way to
- * find it. */
+/* Of the file being written: a command writes one at a time. Signal handlers find it here. */
 static struct interrupt_note {
 	int fd;
 	char *text;

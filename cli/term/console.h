@@ -20,8 +20,7 @@ struct bc_console {
 	const char *command; /* "dump"; NULL: none */
 };
 
-/* Makes a console that prints no messages. Close it with fclose(silent->err). Returns false on
- * failure. */
+/* Makes a console without messages. Close it with fclose(silent->err). Returns false on failure. */
 bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped

@@ -37,8 +37,7 @@ void bc_template_print(struct bc_output *output, const char *template, const jso
 /* ---- Table cells, for the daemon's lists. Each cell is padded to its width and followed by two
  * spaces. A missing value is printed as "-". Text is escaped for the terminal. */
 
-/* Returns the width of the longest text of this member in the array: at least `min_width`, at most
- * 128. */
+/* Returns the width of this member's longest text in the array: from `min_width` to 128. */
 int bc_column_width(const json_t *array, const char *name, int min_width);
 
 /* Prints a string member, left-aligned. */

@@ -1,5 +1,4 @@
-/* The options of a command: getopt_long() with our own error messages, and parsers for option
- * values.
+/* The options of a command: getopt_long() with our own errors, and parsers for option values.
  *
  * Each function that reads a value takes it from `optarg`. On an invalid value it prints an error
  * that names the option and the value, and returns false. */
@@ -53,8 +52,7 @@ bool bc_option_range(const struct bc_console *console, const char *option, struc
 /* Reads a probability from 0 to 1 and converts it to parts per million. */
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 
-/* Read a format that can be read (written): "fmt" or "fmt:key=value,key=value". The keys are stored
- * in *options. */
+/* Read a format that can be read (written): "fmt" or "fmt:key=value,key=value", into *options. */
 bool bc_option_read_format(const struct bc_console *console, const char *option,
 	enum bc_format *format, struct bc_format_options *options);
 bool bc_option_write_format(const struct bc_console *console, const char *option,

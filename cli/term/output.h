@@ -1,8 +1,7 @@
 /* Buffered output of a command, to standard output or a file.
  *
- * A write error is sticky: later output is discarded, and the end reports the error once.
- * Long operations should check bc_output_failed() and stop early, for example when the reader of a
- * pipe has exited. */
+ * A write error is sticky: later output is discarded, and the end reports the error once. Long
+ * operations should check bc_output_failed() and stop early, for example when a pipe is closed. */
 #ifndef BC_CLI_TERM_OUTPUT_H
 #define BC_CLI_TERM_OUTPUT_H
 
@@ -46,8 +45,7 @@ void bc_output_safe_bytes(struct bc_output *output, const char *text, size_t byt
 void bc_output_escaped(struct bc_output *output, const char *text);
 
 /* Writes a JSON text and a newline. The text is on one line and unchanged, except for control
- * characters and bytes that are not UTF-8: these become \uXXXX within strings and spaces
- * elsewhere. */
+ * characters and bytes that are not UTF-8: these become \uXXXX in strings, spaces elsewhere. */
 void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
 
 /* Writes a JSON value like bc_output_json(), and releases it. Returns false if out of memory, also

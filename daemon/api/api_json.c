@@ -1,6 +1,5 @@
-/* Recordings, marks and live events as JSON: the only place with the names of events and of their
- * members, which docs/api.md lists. Numbers that are not known are UINT64_MAX in the daemon and
- * null here. */
+/* Recordings, marks and live events as JSON: the only place with the names of events and their
+ * members, see docs/api.md. Unknown numbers are UINT64_MAX in the daemon and null here. */
 #include "daemon/api/api_json.h"
 
 #include <stdio.h>

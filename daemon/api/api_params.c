@@ -2,8 +2,7 @@
  * the function that parses each. Invalid JSON (RFC 8259) and members that are unknown, given twice,
  * of the wrong type or out of range are errors, whose message names the member.
  *
- * Invariant: a member that is absent leaves its parameter 0; nothing is allocated beyond the JSON
- * itself. */
+ * Invariant: a member that is absent leaves its parameter 0; only the JSON is allocated. */
 #include "daemon/api/api_params.h"
 
 #include <inttypes.h>

@@ -98,8 +98,7 @@ static struct object *find_object(const struct bc_event_broadcast *b, uint64_t s
 	if (b->count == 0 ||
 		b->queue[(b->first + b->count - 1) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
 		return NULL;
-	/* Events that could not be queued leave holes in the numbers, so search instead of
-	 * computing the index. */
+	/* Events that could not be queued leave holes in the numbers, so search. */
 	unsigned low = 0;
 	unsigned high = b->count - 1;
 	while (low < high) {

@@ -1,5 +1,4 @@
-/* Reads pages of recordings, one at a time, in a job on libuv's pool; requests wait for it in a
- * queue.
+/* Reads pages of recordings, one at a time, in a job on libuv's pool; requests wait in a queue.
  *
  * A page is a list of ids from the catalogue; the job summarizes each recording from its files and
  * makes the JSON. Invariant: at most one job runs, with one request; beside that it uses the

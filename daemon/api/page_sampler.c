@@ -111,8 +111,7 @@ static unsigned find_way(const struct set *set, uint32_t page)
 }
 
 /* Returns the way with the lowest count, without a branch, which could not be predicted. Counts are
- * not negative, so their bit patterns compare like their values; the lowest three bits are replaced
- * by the way. */
+ * not negative, so their bits compare like their values; the way replaces the lowest three. */
 static unsigned coldest_way(const struct set *set)
 {
 	uint64_t least = UINT64_MAX;

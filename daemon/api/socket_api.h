@@ -1,6 +1,5 @@
 /* The daemon's interface for clients: the HTTP servers on the socket and for metrics, the streams
- * of events and records, the page sampler and the pages of recordings. Passes requests to the
- * recorder.
+ * of events and records, the page sampler and the pages of recordings. Calls the recorder.
  *
  *     bc_socket_api_load()
  *     bc_socket_api_open()
@@ -44,8 +43,7 @@ int bc_socket_api_open(
 const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *api);
 
 /* Starts the servers on the socket and for metrics_listen. The recorder, which may be closed first,
- * must exist until bc_socket_api_close(). Returns 0, or a negative errno with the address in
- * *failed. */
+ * must exist until bc_socket_api_close(). Returns 0, or a negative errno and *failed. */
 int bc_socket_api_serve(
 	struct bc_socket_api *api, struct bc_recorder *recorder, const char **failed) BC_MUST_CHECK;
 

@@ -1,5 +1,4 @@
-/* Live records: the records on the bus now as newline-delimited JSON, one filtered stream (a tap)
- * per client.
+/* Live records: the records on the bus now as newline-delimited JSON, a stream (a tap) per client.
  *
  *   {"number": N, "tick": T, "epoch": E, "time": "2026-11-20T09:15:00.057000000Z",
  *    "addr": "0x1f00", "type": "MEMREAD", "size": 8, "attr": 3, "proc": 0, "delta": 5}

@@ -85,9 +85,8 @@ void bc_log_draw(const struct bc_log_footer *footer);
 /* Lines dropped since the start. */
 uint64_t bc_log_dropped(void);
 
-/* Logs a line. Control characters, characters that change the text direction, and invalid UTF-8 are
- * written as the numbers of their bytes ("\x1b"). A line that is too long is shortened
- * (formats/base/text.h). */
+/* Logs a line. Control characters, those that change the text direction, and invalid UTF-8 are
+ * written as bytes: "\x1b". A line that is too long is shortened (formats/base/text.h). */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends a string, escaped as above, "\n" and a zero to `used` bytes. Returns the length. */

@@ -1,14 +1,12 @@
 /* Rate limit for log lines that may repeat. Of each kind (its format string) and level the first
- * ten lines are logged immediately. Further lines are counted, and summarized together with the
- * latest one:
+ * ten lines are logged immediately. Further lines are counted, and summarized with the latest one:
  *
  *     41 more times in the last 60.0 s; the latest: /data/REC-00000.byu.lz4: can't sync: ...
  *
  * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
  * coming; or earlier, if there was none for a quarter of that time. After a quiet period of that
  * whole time, and at least a quarter of an hour, ten lines are logged in full again. So the first
- * line is logged immediately, the last one soon, and a fault that recurs for a week causes a few
- * hundred lines.
+ * line is logged at once, the last one soon, and a week of a fault takes some hundred lines.
  *
  * A set of limits belongs to one thread and starts as zeros:
  *

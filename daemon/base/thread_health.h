@@ -48,8 +48,7 @@ void bc_thread_health_destroy(struct bc_thread_health *health);
 void bc_thread_health_start(struct bc_thread_health *health, const char *what, const char *file);
 void bc_thread_health_idle(struct bc_thread_health *health);
 
-/* If the thread's current operation started before *longest, copies it to *longest,
- * except `who`, and returns true. */
+/* If the thread's operation started before *longest, sets *longest, but not `who`; returns true. */
 bool bc_thread_health_poll(
 	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
 

@@ -586,8 +586,7 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 	return bc_fail(err, errlen, "no such section; see buscapd --list-settings");
 }
 
-/* Reports a key that the section doesn't have: another section may have it, or the section one
- * that is similar. */
+/* Reports a key that the section doesn't have: another may have it, or this one a similar key. */
 static bool fail_key(const char *section, const char *key, char *err, size_t errlen)
 {
 	struct bc_suggestion s = bc_suggestion_start(key);

@@ -1,5 +1,4 @@
-/* Makes a configuration from files: reads them, opens the files with names, and checks the settings
- * against each other.
+/* Makes a configuration from files: reads them, opens files with names, checks that settings agree.
  *
  * inih parses the lines, but reports only the first wrong one and misreads some, so each line is
  * looked at before it gets it (check_line()), and an empty one is passed on instead of a wrong one.

@@ -12,8 +12,7 @@
  *     - when the host's clock is set, later chunks follow the new time of day at once;
  *     - when the drift is larger than any crystal's, the clock rate is wrong: the map starts again.
  *
- * Where fewer than five pieces a second arrive, no drift is measured, and times may be off by the
- * drift of a minute.
+ * With fewer than five pieces a second, no drift is measured: times may be off by that of a minute.
  *
  * Arrivals are on the monotonic clock. Costs a few instructions per piece; does not allocate. */
 #ifndef BC_DAEMON_INGEST_CLOCK_MAP_H

@@ -4,8 +4,7 @@
  * into chunks. So all formats share one loop, with one set of rules for full chunks, limits and
  * drops, and samples are usually copied only once, by the stamper.
  *
- * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
- * same piece again.
+ * A run ends early if no chunk is free or at a limit. The source then offers the same piece again.
  *
  * Invariants:
  *   - All progress is in struct bc_decoder, not on the stack: a piece may be offered again at any

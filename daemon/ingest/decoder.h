@@ -1,6 +1,5 @@
-/* The decoder turns a source's stream into records in chunks: it splits the stream into frames or
- * records, reports damage, and detects gaps and new epochs. The stamper (formats/bus/stamp.h) turns
- * ticks into deltas.
+/* The decoder turns a source's stream into records in chunks: it splits it into frames or records,
+ * reports damage, and detects gaps and epochs. The stamper (formats/bus/stamp.h) makes deltas.
  *
  * While no chunk is free, a live source's samples are dropped and counted as a gap; any other
  * source waits. When a sample reaches the tick limit, the owner decides.

@@ -1,6 +1,5 @@
 /* The pipeline takes chunks to disk, as seen by the loop thread: the pool of slots, the encoder,
- * the writer, and their counts. Compression and disk writes run on their own threads, so the loop
- * never blocks on either.
+ * the writer, and their counts. Their own threads compress and write, so the loop never blocks.
  *
  * A channel (daemon/ingest/channel.h) gets a slot with bc_pipeline_pop(), and either sends it or
  * gives it back. The chunks of a recording are sent in order; the last one is marked as such, and

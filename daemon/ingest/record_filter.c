@@ -6,8 +6,7 @@
  * kept one; if the sum does not fit into a delta, that record gets an anchor.
  *
  * Costs one evaluation of each rule per record and one copy of each kept record. Filtering the
- * chunk itself, instead of a second buffer, needs no memory and lets triggers see exactly what is
- * recorded. */
+ * chunk itself needs no second buffer and lets triggers see exactly what is recorded. */
 #include "daemon/ingest/record_filter.h"
 
 #include <assert.h>

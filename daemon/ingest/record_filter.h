@@ -1,5 +1,4 @@
-/* Chooses which new records to keep: the rules of [filter] and the sampling of [recording] in the
- * configuration.
+/* Chooses which new records to keep: the [filter] rules and the sampling of [recording].
  *
  * Around each stamping call:
  *

@@ -1,7 +1,6 @@
 /* Searches records for triggers, in blocks of up to 64. Each trigger yields a bit mask of the
  * block's records at which it matches; the lowest bit of all masks is the next match. Hold-offs are
- * not checked per record: before the search, each trigger gets the first record at which it may
- * match again.
+ * not checked per record: before the search, each gets the first record that may match again.
  *
  * The search restarts after each match, because its action may change which triggers may act. That
  * costs one pass over the block per match, and nothing per record for triggers that are held off.
@@ -154,8 +153,7 @@ static uint64_t next_tick(const struct bc_chunk *chunk, uint32_t n, uint64_t tic
 	return tick;
 }
 
-/* Returns the first record from `from` on whose tick is at least `tick`; `at` is the tick of
- * `from`.
+/* The first record from `from` on whose tick is at least `tick`; `at` is the tick of `from`.
  */
 static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t at, uint64_t tick)
 {
@@ -414,9 +412,8 @@ static uint32_t find_matches(struct search *s)
 	return 0;
 }
 
-/* Finds the next record from *at on with a match, and sets *at to it. Returns the matching
- * triggers, one bit each; 0, with *at at the end, for none. Counts marks without space as
- * missed on the way. */
+/* Finds the next record from *at on with a match, and sets *at to it. Returns the matching triggers
+ * as bits; 0, with *at at the end, for none. Counts marks without space as missed on the way. */
 static uint32_t search_chunk(
 	struct bc_trigger_engine *e, const struct bc_chunk *chunk, uint32_t *at, uint64_t clock_hz)
 {

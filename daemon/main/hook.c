@@ -2,8 +2,7 @@
  *
  * IDLE -> RUNNING (being started, or started) -> IDLE; at the timeout or the end of the daemon
  * RUNNING -> TERMED -> KILLED -> IDLE. A job on libuv's pool starts the process, with
- * posix_spawn(): a fork() would stall the loop while the kernel copies the page tables of the whole
- * buffer.
+ * posix_spawn(): a fork() would stall the loop while the kernel copies the buffer's page tables.
  *
  * Invariant: at most one command runs; `running` belongs to it, and each file is run, or counted as
  * failed, exactly once. */

@@ -40,8 +40,7 @@ struct bc_hook_options {
 	uint64_t timeout_ns; /* then SIGTERM, later SIGKILL; 0: no limit */
 	void *context;
 	/* Called when a command failed, could not be started, or was skipped. `status` is the exit
-	 * code, or -1 if it has none; `error` describes the failure. May be called from within
-	 * bc_hook_add(). */
+	 * code, or -1 if it has none; `error` describes the failure. bc_hook_add() may call it. */
 	void (*on_failed)(void *context, const char *path, int status, const char *error);
 };
 

@@ -5,8 +5,7 @@
  *     SIGHUP                                   reload; with --once stop: its terminal is gone
  *     all others that would end a program      ignored
  *
- * As elsewhere, SIGQUIT and (with --once) SIGHUP stay ignored if they are at the start: shells and
- * nohup do that.
+ * As elsewhere, SIGQUIT and (with --once) SIGHUP stay ignored if they are at the start (nohup).
  *
  *     bc_signals_block()    before any thread starts: threads keep them blocked
  *     bc_signals_start()

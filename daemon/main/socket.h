@@ -1,5 +1,4 @@
-/* The Unix socket for clients: created here, or passed by the service manager (socket activation,
- * sd_listen_fds(3)).
+/* The Unix socket for clients: created here, or passed by the service manager (sd_listen_fds(3)).
  *
  *     bc_socket_inherit()     first, before threads are started
  *     bc_socket_claim()       if none was passed

@@ -2,8 +2,7 @@
  *
  * States: RUNNING; STOPPING: the source is ending, and what it has delivered is being decoded;
  * FINISHING: everything is decoded, the last recording has ended and is being sealed; DONE. They
- * only advance: by the owner, by the end of the source, or by a limit if the session ends with its
- * recording.
+ * only advance: by the owner, by the end of the source, or by a limit that ends it, too.
  *
  * Each limit is applied where it is exact: records in the channel, the bus time of a replay in the
  * decoder, the host's time of a live source by timers, the size in the writer.

@@ -1,6 +1,5 @@
 /* The session ties the source, its decoder and its channel together for as long as the source
- * delivers. It describes recordings from the first data, applies their limits, rotates by time and
- * paces files.
+ * delivers. It describes recordings, applies their limits, rotates by time and paces files.
  *
  * Recordings start and end in it with bc_session_start_recording() and
  * bc_session_finish_recording(). With ends_with_recording (files and --once), it ends when its

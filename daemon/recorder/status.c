@@ -2,8 +2,7 @@
  *
  * bc_status_json() makes the values of all figures (formats/base/figures.h) in one array, and adds
  * them to the objects that their paths name. What a figure shows may not exist: a board, a
- * recording. Its value is then made from an empty object, and dropped because its own object is
- * null.
+ * recording. Its value is then made from an empty object, and dropped because its object is null.
  *
  * The disk fills if the free space ends before the files have grown to the limit of the rules. Some
  * limits follow from the rules only; those in time also depend on the rate. */

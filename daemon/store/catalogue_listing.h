@@ -1,5 +1,4 @@
-/* Keeps the catalogue (daemon/store/catalogue.h) up to date with what others change in the
- * directory.
+/* Keeps the catalogue (daemon/store/catalogue.h) up to date with what others change on disk.
  *
  *     bc_catalogue_open()
  *     bc_catalogue_start()    starts a thread that lists the directory, now and each minute

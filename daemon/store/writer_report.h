@@ -2,8 +2,7 @@
  *
  * For each recording: OPENED and SEALED for each segment, WRITTEN, and ENDED last. Segments are
  * sealed in order, and recordings end in order, but later ones, also of the next recording, may be
- * OPENED before. A segment that could not be sealed has OPENED but no SEALED; ENDED counts it in
- * left_open. */
+ * OPENED before. A segment that could not be sealed has no SEALED; ENDED counts it in left_open. */
 #ifndef BC_DAEMON_STORE_WRITER_REPORT_H
 #define BC_DAEMON_STORE_WRITER_REPORT_H
 

@@ -1,6 +1,5 @@
-/* A file that is written under a temporary name and renamed when it is complete and durable.
- * States: closed (fd is -1); open, with `bytes` of whole pieces; open with an end of `end_bytes`
- * after them.
+/* A file written under a temporary name, and renamed when complete and durable. States: closed (fd
+ * is -1); open, with `bytes` of whole pieces; open with an end of `end_bytes` after them.
  *
  * Invariant: after each call, the file has whole pieces only, or a stale tail that the next write
  * or the seal removes; and `hash` covers exactly the pieces. The end has a separate hash, so that
@@ -46,8 +45,7 @@ static int write_at(int fd, const void *data, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* If ftruncate() fails, the next write overwrites the same bytes. Until then a reader finds a torn
- * piece at the end. */
+/* If ftruncate() fails, the next write overwrites the bytes. Until then a torn piece is last. */
 void bc_atomic_file_truncate(struct bc_atomic_file *f)
 {
 	f->end_bytes = 0;

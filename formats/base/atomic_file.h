@@ -1,5 +1,4 @@
-/* A file that grows by whole pieces under a temporary name, and gets its final name when it is
- * completely durable.
+/* A file that grows by whole pieces under a temporary name, and gets its final name when durable.
  *
  *     bc_atomic_file_create()                  creates NAME with a suffix
  *     bc_atomic_file_append() ...              appends one piece, or nothing

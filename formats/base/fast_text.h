@@ -1,5 +1,4 @@
-/* Writes and parses numbers in text many times faster than printf() and strtoull(), for the
- * formats.
+/* Writes and parses numbers in text much faster than printf() and strtoull(), for the formats.
  *
  * Each bc_write_*() writes at `out`, without a terminating zero, and returns the end of the text.
  * It may overwrite up to 16 bytes after the end. */

@@ -1,6 +1,5 @@
 /* Has the names of the formats, and the options that may follow a name, as in
- * "bcp1:map=pages,seed=1". What a format can hold, and which options it has, is in
- * formats/codec/format.c.
+ * "bcp1:map=pages,seed=1". What a format can hold and its options are in formats/codec/format.c.
  *
  * Invariant: a bit of enum bc_option_key is the index of the option's name. */
 #include "formats/base/format_id.h"

@@ -48,8 +48,7 @@ const char *bc_format_name(enum bc_format format);
 /* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
-/* The format that the name of a file ends in, as in "x.csv" or "x.byu.lz4" (a segment), or
- * BC_FORMAT_UNKNOWN. */
+/* The format that a file's name ends in: "x.csv", "x.byu.lz4" (a segment); or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_path(const char *path);
 
 /* Writes that no format has a name ("byuu", "byuu:endian=big"), and which one may be meant. */
@@ -92,8 +91,7 @@ struct bc_format_options {
 	uint64_t interval_ns;
 	/* Not for users. Reads times in ns and us as ps, to compare traces of different units. */
 	bool in_picoseconds;
-	/* The caller that opens a printer sets the traits of the entries it will
-	 * print (formats/trace/entry.h). */
+	/* Whoever opens a printer sets the traits it will print (formats/trace/entry.h). */
 	uint32_t source_traits;
 	/* True if entries of the source may be left out, or come from several. */
 	bool is_part;

@@ -1,9 +1,7 @@
 /* Shared libraries that are loaded when they are needed, because loading them takes longer than
- * most commands run: libmicrohttpd brings a library for TLS with all that it needs, libsystemd one
- * for encryption.
+ * most commands run: libmicrohttpd brings one for TLS and what it needs, libsystemd another.
  *
- * A macro lists the functions once. They become pointers with the same names, in a struct that
- * holds nothing else:
+ * A macro lists the functions once. They become pointers with the same names, alone in a struct:
  *
  *     #define FUNCTIONS(F) F(sd_notify) F(sd_journal_sendv)
  *     static struct { FUNCTIONS(BC_LATE_POINTER) } lib;

@@ -1,5 +1,4 @@
-/* Has the units of counts, sizes and times, a table for each. Nothing else knows them: error
- * messages list them from here.
+/* Has the units of counts, sizes and times, a table for each. Error messages list them.
  *
  * Invariant: nothing is lost to floating point. A number is its digits and a power of ten until it
  * is multiplied by its unit. A count or size must then be whole; a time is rounded. */

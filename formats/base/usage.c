@@ -1,6 +1,5 @@
 /* Command-line options from a table: what getopt_long() needs, the error after it failed, the text
- * of
- * --help, and the list of --options for completion and the manual pages.
+ * of --help, and the list of --options for completion and the manual pages.
  *
  * A command with verbs, such as `record`, prints the options of each verb under a heading, and
  * those that all verbs have once, at the end. */

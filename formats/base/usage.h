@@ -79,8 +79,7 @@ bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv);
 #define BC_USAGE_ERROR_MAX 400u
 
 /* Writes an error message such as "option --source requires a value; see buscapd --help" after
- * getopt_long() returned ':' or '?' (`got`). `before` is the value of optind before that call, 1
- * before the first. */
+ * getopt_long() returned ':' or '?' (`got`). `before` is optind before that call, at first 1. */
 void bc_usage_format_error(char err[BC_USAGE_ERROR_MAX], const char *program,
 	const struct bc_usage *usage, int got, char *const *argv, int before);
 

@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns the value of a variable with an absolute path, or NULL: the XDG specification says to
- * ignore relative ones. */
+/* Returns a variable's value, an absolute path, or NULL: the XDG specification ignores others. */
 static const char *path_of(const char *variable)
 {
 	const char *path = getenv(variable);

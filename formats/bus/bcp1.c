@@ -1,5 +1,4 @@
-/* bcp1 frames: writing them, finding them in a stream, and reading a saved stream by the receiver's
- * rules.
+/* bcp1 frames: writing them, finding them in a stream, and reading streams by the receiver's rules.
  *
  * bc_bcp1_next() looks for a magic, then a header with a valid CRC, then a payload with a valid
  * CRC. Frames that are whole in the caller's bytes are used there; only one that is cut by the end

@@ -87,8 +87,7 @@ struct bc_bcp1_frame {
 void bc_bcp1_reader_init(struct bc_bcp1_reader *reader);
 
 /* Searches the buffered bytes and the `*bytes` bytes at `*data` for the next frame, and moves both
- * past the bytes it consumed. An incomplete frame is copied into the reader. Call again until it
- * returns BC_BCP1_MORE.
+ * past the bytes it consumed. Copies an incomplete frame. Call again until BC_BCP1_MORE.
  *
  * `last` means that no more bytes follow: an incomplete frame is then damaged, and the bytes after
  * its header are searched. Bytes that don't start a valid header are skipped one by one and counted

@@ -4,8 +4,7 @@
  * half full. The keys and slots of a batch are found first, with AVX2 eight at once; then each
  * record needs only a comparison with its slot's key and an addition to its count. A chunk touches
  * some hundred pages: the slots in use stay in the processor's first cache. What follows from the
- * key alone (the type and, except at a port, the limits of the address) is recorded only when a key
- * is new.
+ * key (the type and, except at a port, the address's limits) is recorded when a key is new.
  *
  * A full table is added to the counts, which become coarser if necessary; counting then continues
  * with regions of that size, of which there are fewer. The keys are sorted by radix, twice. */

@@ -2,8 +2,7 @@
  *
  * All regions of memory have one size, a power of two of pages, and all of I/O another. Lists that
  * must become shorter double the size of whichever has more regions, so counts get coarser but stay
- * exact: their sum is the number of records. Two lists are added by merging them from the end, in
- * place.
+ * exact: their sum is the number of records. Two lists are merged from the end, in place.
  *
  * In a file, a region is the number of regions skipped since the previous one, a set of its
  * classes, and a varint for each. Reading checks the order and range of regions, and the sums. */

@@ -1,11 +1,9 @@
 /* Maps virtual 4 KiB pages to the physical frames of a 32-bit bus. A page gets its frame when it is
- * first touched, as from an operating system: frames appear in a random order, which is the same
- * for the same seed.
+ * first touched, as from an operating system: frames appear in a random order, given by the seed.
  *
- * The k-th page touched (k from 0) gets frame P(k). P is a permutation of the 2^20 frames: a
- * Feistel network with four rounds on the two 10-bit halves of k, with keys from the seed. A
- * permutation needs no table of free frames. Arithmetic is modulo 2^64, in the round function
- * modulo 2^32:
+ * The k-th page touched (k from 0) gets frame P(k), a permutation of the 2^20 frames: a Feistel
+ * network with four rounds on the two 10-bit halves of k, with keys from the seed. A permutation
+ * needs no table of free frames. Arithmetic is modulo 2^64, in the round function modulo 2^32:
  *
  *     key[r] = mix(seed + (r + 1) * 0x9E3779B97F4A7C15) >> 32          r = 0 .. 3
  *     mix(x):  x ^= x >> 30;  x *= 0xBF58476D1CE4E5B9

@@ -61,8 +61,7 @@ size_t bc_sample_print(char out[BC_SAMPLE_TEXT_MAX], const uint8_t sample[BC_SAM
  * Maps Pentium bus samples to BYU records with a table of 4096 entries: byte enables x cycle type.
  *
  * Set a struct bc_mapping_options, build the table once with bc_mapping_init(), and look up each
- * sample with bc_map_entry() and bc_map_sample(). The table is then read-only, so threads can share
- * it.
+ * sample with bc_map_entry() and bc_map_sample(). It is then read-only, so threads can share it.
  *
  *   cycle         size            reqtype   attr  address
  *   INT_ACK       zeros in BE     INTA      0     lowest enabled byte

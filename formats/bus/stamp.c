@@ -45,8 +45,7 @@ struct bc_samples bc_samples_of_frame(const struct bc_bcp1_frame *frame)
 	return (struct bc_samples){
 		.at = at,
 		.count = count,
-		/* The header has the tick of the first sample, even if the sample's own ticks are
-		   not 0. */
+		/* The header has the first sample's tick, even if its own ticks are not 0. */
 		.tick = frame->header.tick - (count != 0 ? bc_le16(at + BC_SAMPLE_BYTES) : 0),
 		.proc = frame->header.proc,
 		.has_ticks = true,

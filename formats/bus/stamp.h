@@ -2,9 +2,8 @@
  *
  * A stamper keeps the timeline of one recording. bc_stamp_samples() and bc_stamp_records() consume
  * a run of samples, or of BYU records, until the run is used up, the chunk is full or a tick limit
- * is reached. They advance the run, so the call can be repeated with another chunk.
- * Without a chunk, because none is free, they consume samples and make no records; the timeline
- * continues across these.
+ * is reached. They advance the run, so the call can be repeated with another chunk. Without a
+ * chunk, because none is free, they consume samples and make no records; the timeline continues.
  *
  * A record's `time` is the number of ticks since the previous record, including skipped samples. It
  * is BC_TIME_NONE in the first record of the recording or epoch, and where the delta is 0xFFFFFFFF
@@ -88,8 +87,7 @@ struct bc_samples bc_samples_of_raw6(
 	const uint8_t *samples, uint32_t count, uint64_t tick, struct bc_pace pace);
 
 /* Stamps samples with ticks below the limit into `chunk`, whose epoch must be the stamper's. Sets
- * *stamped to the counts of this call. If `chunk` is NULL, skips the samples and counts what they
- * would have become. */
+ * *stamped to the counts of this call. If `chunk` is NULL, only counts what they would become. */
 enum bc_stamp_result bc_stamp_samples(struct bc_stamper *stamper, struct bc_samples *run,
 	uint64_t tick_limit, struct bc_chunk *chunk, struct bc_stamped *stamped);
 

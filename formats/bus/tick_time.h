@@ -1,5 +1,4 @@
-/* When a tick was, and which tick was at a time: the only place that converts between the bus clock
- * and the time of day.
+/* When a tick was, and which tick was at a time: nothing else converts bus clocks and times of day.
  *
  * The recorder stores the time of day of each chunk's first tick; docs/segment-format.md says how
  * accurate it is. From there, time advances with the bus clock, so the records of a chunk are in

@@ -2,9 +2,8 @@
  * BC_PARSE_PADDING readable bytes after the line, which the block given to a parser has.
  *
  * A loop over the bytes of a word ends at a point that the processor cannot predict. Parsers
- * therefore handle a typical line of their format without such loops: a bit mask of the blanks
- * gives the position of each word, and up to sixteen digits are converted at once. Unusual lines
- * take the slower path. */
+ * therefore handle typical lines without such loops: a bit mask of the blanks gives the position of
+ * each word, and up to sixteen digits are converted at once. Unusual lines take the slower path. */
 #ifndef BC_FORMATS_CODEC_BLOCK_PARSE_H
 #define BC_FORMATS_CODEC_BLOCK_PARSE_H
 

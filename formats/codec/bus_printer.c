@@ -65,8 +65,7 @@ struct bc_bcp1_writer {
 	uint8_t frame[BC_BCP1_WRITER_FRAME];
 };
 
-/* Converts a reference to Pentium bus cycles: the inverse of formats/bus/sample.h with its default
- * attributes.
+/* Converts a reference to Pentium bus cycles: the inverse of formats/bus/sample.h by default.
  *
  *     bus_encoder_start()          selects the cycles and determines what they cannot express
  *     bus_encoder_next() ...       returns address and byte enables of one sample after another
@@ -601,8 +600,7 @@ static int print_bus(void *state, struct bc_print *p)
  *
  * Adds records to the frame that is being filled, as open_reference() and bcp1_writer_add() do in
  * the usual case: the record is one sample, and its processor is in the low nibble. A recording of
- * bus samples has no others. Begins no frame and ends none: print_bus() does, and writes all other
- * records.
+ * bus samples has no others. print_bus() begins and ends frames, and writes all others.
  *
  * How a record is written depends on its type, size and attribute and on the low bits of its
  * address. Each combination is encoded once, by bus_encoder_start(), and kept in a table, so that

@@ -41,8 +41,7 @@
  *   if the difference does not fit the field, or the ticks go back (both counted as lost),
  *   if an entry has no time but others of its trace do.
  *
- * The first tick of the trace or of an epoch is lost if the target has only times, and these do not
- * add up to it.
+ * The first tick of a trace or epoch is lost if the target has only times that don't add up to it.
  *
  * In a trace without a clock, each entry takes one tick; the first is at tick 1. Each bus sample
  * that was left out also counts as a tick. */

@@ -2,8 +2,7 @@
  * the keys of ndjson (formats/codec/ndjson.c).
  *
  * The columns depend on what a trace may hold, not on what it actually contains, so they are known
- * before the first entry is read. A cell is empty if the entry lacks the field. docs/formats.md
- * describes the columns. */
+ * before the first entry. A cell is empty if the entry lacks the field. See docs/formats.md. */
 #ifndef BC_FORMATS_CODEC_COLUMNS_H
 #define BC_FORMATS_CODEC_COLUMNS_H
 

@@ -1,5 +1,4 @@
-/* The table of formats, what is lost between two of them, and the conversion of entries to what a
- * format holds.
+/* The table of formats, what is lost between two, and the conversion of entries to what one holds.
  *
  * bc_format_conversion() says from the table alone what a conversion loses; the converter counts
  * what it actually loses. Invariant: it never loses a trait that the table says is kept, except

@@ -63,8 +63,7 @@ static void add_distinct(struct distinct *d, uint64_t number)
 
 #define ENTRIES 256u
 
-/* Allow a few malformed lines, and times that go back: a file may be cut, contain other lines, or
- * consist of two. */
+/* Allow a few malformed lines, and times that go back: a file may be cut, mixed, or two in one. */
 #define MALFORMED_PER_256 8u
 
 /* More of them may be damaged: blank, with a control character, or the last line of the file. A
@@ -339,8 +338,7 @@ static void count_record(struct records *r, const uint8_t *in, enum bc_format fo
 	bool is_empty = is_access && meta[1] == 0 && meta[0] != BC_REQ_MEMREADINV;
 
 	bc_dialect_fields(in, format, &addr, &time);
-	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order usually have
-	 * such values. */
+	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order are such. */
 	if (!is_plausible_meta(meta) || addr > max || (time >= 1 << 22 && time != BC_TIME_NONE)) {
 		r->implausible++;
 		return;
@@ -519,8 +517,7 @@ static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t 
 	return fitting;
 }
 
-/* Number of bytes before the padding at the end: zeros, which a crash may leave there, or the
- * Ctrl-Z of CP/M and DOS. */
+/* Number of bytes before the padding: zeros, as after a crash, or the Ctrl-Z of CP/M and DOS. */
 static size_t before_padding(const uint8_t *head, size_t bytes)
 {
 	while (bytes != 0 && (head[bytes - 1] == 0 || head[bytes - 1] == 0x1A))

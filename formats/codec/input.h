@@ -1,5 +1,4 @@
-/* Opens a trace file for reading: detects its format unless it is given, and decompresses LZ4, gzip
- * and zstd.
+/* Opens a trace file for reading: detects its format unless given, decompresses LZ4, gzip and zstd.
  *
  *     bc_input_open()                       reads as much of the file as detection needs
  *     bc_input_read() ...                   plain formats: the decompressed bytes

@@ -3,8 +3,7 @@
  *
  * A kind's next() returns a batch as soon as it has entries, a run or a fault. Its state says where
  * to go on, so whatever comes after a fault is found by the next call: entries come in order, and
- * each fault once, where it is. Text in entries points into the state, which only the next call
- * changes.
+ * each fault once, where it is. Text in entries points into the state until the next call.
  */
 #include "formats/codec/reader.h"
 

@@ -31,8 +31,7 @@ struct bc_fault {
 	char what[200];  /* description, a phrase */
 };
 
-/* The entries come first, then the run, then the fault. Valid until the next call to
- * bc_reader_next(). */
+/* The entries come first, then the run, then the fault. Valid until the next bc_reader_next(). */
 struct bc_batch {
 	const struct bc_entry *entries;
 	size_t count;
@@ -92,8 +91,7 @@ int bc_reader_next(struct bc_reader *reader, struct bc_batch *batch) BC_MUST_CHE
 bool bc_reader_run(const struct bc_reader *reader, const struct bc_entry *entry,
 	struct bc_reader_run *run) BC_MUST_CHECK;
 
-/* Skips entries up to the n-th of that run, which must be beyond the batch: it is the first of the
- * next batch. */
+/* Skips entries up to the n-th of that run, beyond the batch: it is the first of the next batch. */
 void bc_reader_skip(struct bc_reader *reader, const struct bc_entry *entry, size_t n);
 
 /* What was left out or decided so far: see formats/trace/parser.h. */

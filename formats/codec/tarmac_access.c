@@ -1,9 +1,7 @@
-/* Memory accesses of Tarmac: M lines, R08 and W08, LD and ST. tarmac_line.h has what each function
- * does.
+/* Memory accesses of Tarmac: M lines, R08 and W08, LD and ST. See tarmac_line.h.
  *
  * Data is a number or, on a bus in memory order, a row of bytes; both become parts of up to eight
- * bytes from the lowest address up. An access without any known byte stays whole, because there is
- * no data to split. */
+ * bytes from the lowest address up. An access without known bytes stays whole. */
 #include "formats/codec/tarmac_line.h"
 
 #include <byteswap.h>

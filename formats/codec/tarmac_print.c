@@ -97,8 +97,7 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 	return bc_write_text(out, i->disassembly);
 }
 
-/* Attributes start with an underscore if the word would otherwise have eight letters, the last of
- * which is the bus. */
+/* Attributes start with an underscore if the word would have eight letters, the last the bus. */
 static char *write_attrib(char *out, const char *word, const struct bc_entry *entry)
 {
 	if ((entry->traits & BC_TRAIT_ATTRIB) == 0)

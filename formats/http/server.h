@@ -142,8 +142,7 @@ void bc_request_respond(struct bc_request *request, unsigned status, const char 
 
 /* A stream is a response without a known length. The server reads from it when the client can. */
 struct bc_stream_ops {
-	/* Writes up to `size` bytes (`size` is at least 100) and returns how many were written.
-	 * 0: no data now. */
+	/* Writes up to `size` bytes (at least 100) and returns how many. 0: no data now. */
 	size_t (*read)(void *context, char *out, size_t size);
 
 	/* Called after read() returned 0. Returns true if the stream has ended. NULL: never. */

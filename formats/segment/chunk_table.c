@@ -1,9 +1,8 @@
 /* The chunks of a file, listed once, then read in any order; and the search by address.
  *
  * The list comes from the cheapest source: the index of a sealed segment; else the chunk headers,
- * one after the other, as in a segment that is being written; else, where anything other than a
- * chunk follows, the whole file from there on. Rows keep the order of the file, with the number of
- * records before each.
+ * one after the other, as in a segment that is being written; else, where anything but a chunk
+ * follows, the file from there on. Rows are in file order, with the number of records before each.
  *
  * The search goes down the tree of page counts: a node without the address rules out all chunks
  * below it, and any other has its children examined. What can't be read rules out nothing, so a

@@ -89,8 +89,7 @@ int bc_page_search_node(struct bc_page_search *search, unsigned level, uint32_t 
 /* The same for the whole segment. */
 int bc_page_search_top(struct bc_page_search *search) BC_MUST_CHECK;
 
-/* Returns true if the segment in the regular file `fd` may have a match. Sets *bytes to the number
- * of bytes read. */
+/* Returns true if the segment in the regular file `fd` may match. Sets *bytes to the bytes read. */
 bool bc_page_search_segment(int fd, const struct bc_page_query *query, uint64_t *bytes);
 
 /* Sets is_ruled_out of each row of a table that can't have it, by the summary. Sets *bytes. */

@@ -6,8 +6,7 @@
  *               and, if the recording was killed, its end
  *   seal        gives the copy its name
  *
- * Two passes, because the chunks are sorted before the first is written; 48 bytes is all that is
- * kept of each.
+ * Two passes, because the chunks are sorted before the first is written; 48 bytes are kept of each.
  *
  * The input is only read, and the copy has its final name only when it is sealed. So at every
  * moment each whole chunk is readable in at least one file, and after a kill the same call makes

@@ -54,8 +54,7 @@ struct bc_recover_options {
 	const char *boot_id;
 };
 
-/* Reads the segment in `in`, a seekable file, twice from its start, and writes the sealed copy as
- * `name` in dir_fd.
+/* Reads the segment in the seekable file `in` twice, and writes the sealed copy `name` in dir_fd.
  *
  * Returns 0 (`damages` shows whether anything was wrong); -EEXIST: a name exists; -EIO: the input
  * changed while it was read; or another negative errno. After a failure no file is left behind.

@@ -275,9 +275,8 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
 
-/* The frame comes after the page counts, whose limit depends on the length of the frame. It is
- * written where it belongs if they keep that limit, and moved if they must be shorter, which is
- * when it is short. */
+/* The frame comes after the page counts, whose limit depends on its length. It is written there if
+ * they keep that limit, and moved if they must be shorter, which is when it is short. */
 size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
 	struct bc_chunk_pages *pages, size_t *header_bytes)
 {

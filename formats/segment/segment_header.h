@@ -56,8 +56,7 @@ bool bc_metadata_merge(
 #define BC_BOOT_ID_BYTES 33
 
 /* Reads the kernel's id of the current boot, which distinguishes a crash from a power cut; the
- * empty string if it is unknown. The service cannot see /proc/sys, so its unit passes the id in
- * BUSCAPD_BOOT_ID. */
+ * empty string if it is unknown. The service can't see /proc/sys; it gets BUSCAPD_BOOT_ID. */
 void bc_boot_id_read(char out[BC_BOOT_ID_BYTES]);
 
 struct bc_segment_header {
@@ -99,8 +98,7 @@ json_t *bc_segment_origin_json(const struct bc_segment_header *header) BC_MUST_C
  * caller releases it. Returns NULL with errno EINVAL or ENOMEM. */
 json_t *bc_segment_header_json(const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 
-/* Writes such an object, which may have been changed. Returns the same as
- * bc_segment_header_write(). */
+/* Writes such an object, which may be changed. Returns the same as bc_segment_header_write(). */
 int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json) BC_MUST_CHECK;
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if it is not one. */

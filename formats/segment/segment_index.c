@@ -3,8 +3,7 @@
  * its segment, so a file of several segments is recognised.
  *
  * Rows stay encoded as in the file, 240 bytes per chunk of up to 87,381 records, and are decoded
- * when a reader asks for them: readers scan them in order, which costs little next to the decoding
- * of a single chunk. */
+ * when a reader asks for them: scanning them costs less than decoding a chunk. */
 #include "formats/segment/segment_index.h"
 
 #include <errno.h>

@@ -446,9 +446,8 @@ static int has_next(struct bc_segment_reader *r, size_t bytes)
 	       (magic != BC_MAGIC_SEGMENT_HEADER && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
 }
 
-/* Buffers and decodes the frame of a chunk. A frame is skipped only if an item follows: where a
- * torn file precedes another one, the frame's length is too large. Returns 0, BC_FOUND_DAMAGE or a
- * negative errno. */
+/* Buffers and decodes the frame of a chunk. A frame is skipped only if an item follows: before
+ * another file, a torn one's frame is too long. Returns 0, BC_FOUND_DAMAGE or a negative errno. */
 static int read_frame(struct bc_segment_reader *r, size_t header_bytes)
 {
 	size_t frame_bytes = r->chunk->info.frame_bytes;

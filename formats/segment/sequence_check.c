@@ -6,8 +6,7 @@
  * records are ordered by their numbers.
  *
  * Segments are followed in the same way: those between two that are here are a hole, which is named
- * with the records that are missing. Where nothing of a segment could be read, how many records it
- * had is unknown. */
+ * with the records that are missing. A segment of which nothing was read has unknown records. */
 #include "formats/segment/sequence_check.h"
 
 #include <errno.h>
