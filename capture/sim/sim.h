@@ -1,9 +1,8 @@
 /* The simulated board: the bcp1 frames of a capture board on the bus of a Pentium-class machine.
  *
  * One to four processors with first-level caches run processes and a kernel. Their bus shows line
- * fills and write-backs, write-throughs, device memory, I/O, interrupts, and long idle times. The
- * simulation uses only integers and a seed: the same options and the same calls produce the same
- * bytes on every machine.
+ * fills and write-backs, write-throughs, device memory, I/O, interrupts, and long idle times. It
+ * uses only integers and a seed: the same options and calls give the same bytes on every machine.
  *
  * Call bc_sim_open(), then bc_sim_next() until it returns 0, then bc_sim_close(). The stream ends
  * after `count` samples, after bc_sim_stop(), or with the last program, with a last frame.
@@ -27,8 +26,7 @@
 
 #define BC_SIM_CLOCK_HZ 66000000u /* ticks per second */
 
-/* Mean number of ticks from one sample to the next, idle times included, of one to four agents
- * without programs. */
+/* Mean number of ticks between samples, with idle times, of one to four agents without programs. */
 #define BC_SIM_TICKS_PER_SAMPLE(agents) ((const uint8_t[]){0, 31, 54, 78, 91}[agents])
 
 #define BC_SIM_FRAME_SAMPLES 2048 /* maximum per frame */

@@ -223,8 +223,7 @@ static void call_kernel(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	start_kernel(a, SYSCALL, RUN_SYSCALLS + number, 6 + number);
 }
 
-/* No process is ready. A single processor waits for its own interrupts; with several, another
- * processor may also give it work. */
+/* No process is ready. A processor waits for its interrupts, or for work from another processor. */
 static void go_idle(struct bc_sim_agent *a, const struct bc_sim_bus *bus)
 {
 	uint32_t wait = bc_sim_between(

@@ -3,8 +3,7 @@
  * Processes take turns and call the kernel. A timer ticks 100 times per second. When there is
  * nothing to do, the processor halts until the next interrupt. Only agent 0 has interrupt
  * controllers and devices: it acknowledges interrupts on the bus, accesses the timer, disk, serial
- * line and network card, and calls the firmware to save power. The other agents have internal
- * timers, which cause no such cycles. */
+ * line and network card, and calls the firmware to save power. Others have internal timers. */
 #ifndef BC_CAPTURE_SIM_SIM_AGENT_H
 #define BC_CAPTURE_SIM_SIM_AGENT_H
 

@@ -165,13 +165,6 @@ static void set_duplicate(struct piece *piece, uint64_t offset)
 	set_damage(piece, offset, bc_chunk_encoded_bytes(info), what);
 }
 
-static void set_header(struct piece *piece, const struct bc_segment_header *header)
-{
-	piece->has_header = header != NULL;
-	if (header != NULL)
-		piece->header = *header;
-}
-
 /* Reads one item of segments, and finds the place of a chunk. */
 static int read_segment(
 	struct file_source *f, struct bc_segment_reader *reader, struct piece *piece)
@@ -221,7 +214,10 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader)
 		}
 		piece->kind = PIECE_CHUNK;
 		piece->format = BC_FORMAT_SEGMENT;
-		set_header(piece, bc_segment_reader_header(reader));
+		const struct bc_segment_header *header = bc_segment_reader_header(reader);
+		piece->has_header = header != NULL;
+		if (header != NULL)
+			piece->header = *header;
 		break;
 	}
 	push_piece(f);

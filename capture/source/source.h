@@ -61,8 +61,7 @@ enum bc_source_level {
 struct bc_source_sink {
 	void *context;
 
-	/* Consumes a piece. Returns false if it is full; the same piece is offered again after
-	 * bc_source_resume(). */
+	/* Consumes a piece. False if full: bc_source_resume() then offers the same piece again. */
 	bool (*data)(void *context, const struct bc_source_data *data);
 
 	/* Part of the input can't be read; reading continues after it. `what`: a phrase, where. */

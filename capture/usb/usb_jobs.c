@@ -69,8 +69,7 @@ static bool may_have_moved(const struct bc_usb_jobs *w, const struct bc_usb_list
 	       present == w->twins.count;
 }
 
-/* Returns the recorded board: what is at its port, else the only one that may have moved. NULL if
- * it is missing, or not known. */
+/* Returns the recorded board: at its port, else the only one that may have moved; or NULL. */
 static const struct bc_usb_device *find_recorded(
 	const struct bc_usb_jobs *w, const struct bc_usb_list *list)
 {

@@ -475,13 +475,6 @@ static void usb_start_streaming(struct usb_source *u)
 	u->is_other = false;
 }
 
-static void usb_restart_board(struct usb_source *u)
-{
-	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING, "%s: resetting: %s; gap recorded",
-		u->source.name, u->framer.is_silent ? "no data" : "repeated faults");
-	usb_stop_for(u, USB_THEN_RETRY);
-}
-
 /* True if nothing has arrived for `time_ns` since `since_ns`. Returns true only on the second
  * consecutive check: after a delay of the loop, data that arrived in time is handled in between. */
 static bool usb_is_overdue(
@@ -541,7 +534,9 @@ static void usb_in_streaming(struct usb_source *u, enum usb_event event)
 		usb_stop_for(u, USB_THEN_RESUME);
 		break;
 	case USB_ON_TROUBLE:
-		usb_restart_board(u);
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING, "%s: resetting: %s; gap recorded",
+			u->source.name, u->framer.is_silent ? "no data" : "repeated faults");
+		usb_stop_for(u, USB_THEN_RETRY);
 		break;
 	case USB_ON_WATCH:
 		usb_check_streaming(u);
@@ -655,8 +650,7 @@ static void on_answer(
 
 /* Opening */
 
-/* The requests sent to an opened board, in order. The last makes it send; the transfers are
- * submitted before it. */
+/* The requests sent to an opened board, in order. The last makes it send; transfers precede it. */
 struct usb_opening {
 	const enum bc_usb_request_id *steps;
 	unsigned count;
@@ -763,8 +757,7 @@ static void usb_name_board(struct usb_source *u)
 		id->pid, id->serial[0] != '\0' ? " " : "", id->serial, id->port);
 }
 
-/* The board can't be opened: tries the next, unless the recording belongs to this one; after the
- * last, all again. */
+/* The board can't be opened: tries the next unless bound to this one, after the last all again. */
 static void usb_fail_open(struct usb_source *u, const char *what, int rc)
 {
 	bool is_gone = rc == -ENODEV || rc == -ENOENT;

@@ -1,6 +1,5 @@
 /* Prints the daemon's responses and events (docs/api.md) as text. Members that are missing or of
- * another type are omitted. If the response lacks its main member, bc_response_print_...() prints
- * nothing and returns false. */
+ * another type are omitted. bc_response_print_...() returns false without the main member. */
 #ifndef BC_CLI_LIVE_RESPONSE_TEXT_H
 #define BC_CLI_LIVE_RESPONSE_TEXT_H
 

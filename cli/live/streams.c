@@ -393,13 +393,6 @@ static void print_gap(struct bc_output *o, const json_t *gap)
 	bc_output_format(o, ")\n");
 }
 
-static void print_tail_note(struct bc_output *o, const char *word, const char *text)
-{
-	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
-	bc_output_safe(o, text);
-	bc_output_text(o, "\n", 1);
-}
-
 static void print_skipped(struct bc_output *o, const json_t *skipped)
 {
 	uint64_t records = bc_json_path_count(skipped, "records");
@@ -429,8 +422,12 @@ static bool print_tail(void *context, struct bc_output *o, const json_t *object)
 		print_gap(o, gap);
 	for (unsigned i = 0; i < 2; i++) {
 		const json_t *note = bc_json_path(object, notes[i]);
-		if (note != NULL)
-			print_tail_note(o, notes[i], bc_json_path_text(note, "text"));
+		const char *text = bc_json_path_text(note, "text");
+		if (note == NULL)
+			continue;
+		bc_output_format(o, "# %s%s", notes[i], text != NULL ? ": " : "");
+		bc_output_safe(o, text);
+		bc_output_text(o, "\n", 1);
 	}
 	return true;
 }

@@ -462,12 +462,6 @@ static void draw_keys(const struct page *page)
 	add_phrase(&phrases, BC_TOP_DIM, "? keys");
 }
 
-/* Returns the last second of the graphs: when the latest status came, or now if unreachable. */
-static uint64_t graph_end(const struct page *page)
-{
-	return (page->state->is_unreachable ? page->now->ns : page->state->status_ns) / 1000000000;
-}
-
 static unsigned graph_width(const struct page *page)
 {
 	unsigned taken = page->label + VALUE_WIDTH + 2;
@@ -523,9 +517,11 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 	if (width == 0)
 		return;
 	x += VALUE_WIDTH + 2;
+	/* The graph ends when the latest status came, or now if unreachable. */
+	uint64_t end_ns = page->state->is_unreachable ? page->now->ns : page->state->status_ns;
 	double most = bc_top_graph_draw(page->grid, x, y, width, rows,
 		series == BC_TOP_LOST ? BC_TOP_BAD : BC_TOP_GRAPH, page->state, series,
-		graph_end(page));
+		end_ns / 1000000000);
 	if (page->grid->width < 60)
 		return;
 	print_value(text, series, most);

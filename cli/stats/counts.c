@@ -239,12 +239,6 @@ void bc_entry_counts_free(struct bc_entry_counts *c)
 /* A single counter cannot exceed the number of pending records. */
 #define PENDING_MAX (1u << 31)
 
-static unsigned slot_of(uint32_t key)
-{
-	_Static_assert(BC_TALLY_SLOTS == 1u << 9, "the hash has nine bits");
-	return (key * 0x9E3779B1u) >> 23;
-}
-
 /* Adds the counts of a slot to the totals, field by field. */
 static void settle_slot(struct bc_tally *t, struct bc_tally_slot *slot)
 {
@@ -282,7 +276,8 @@ static __attribute__((noinline, cold)) void reassign_slot(
 static inline void count_record(struct bc_tally *t, const uint8_t *record, unsigned i)
 {
 	uint32_t key = bc_le32(record + 4);
-	struct bc_tally_slot *slot = &t->slots[slot_of(key)];
+	struct bc_tally_slot *slot = &t->slots[(key * 0x9E3779B1u) >> 23];
+	_Static_assert(BC_TALLY_SLOTS == 1u << 9, "the hash has nine bits");
 
 	if (__builtin_expect(slot->key != key, 0))
 		reassign_slot(t, slot, key);

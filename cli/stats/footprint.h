@@ -1,8 +1,7 @@
 /* How much memory the references touch, and how soon they reuse it.
  *
  * Footprint: the number of distinct lines and pages touched by reads, by writes, by fetches and in
- * total. A reference that spans several lines touches each of them. A reference of size 0 or
- * unknown size touches one.
+ * total. A reference touches each line that it spans, one if its size is 0 or unknown.
  *
  * Reuse: for each line touched by a reference, the memory references since it was last touched: a
  * time, not the number of distinct lines used in between (the stack distance).

@@ -3,8 +3,7 @@
  *
  * An interval is the number of ticks from one reference to the next of the same clock. It is
  * unknown across a gap and before a reference whose tick is only a lower bound. An idle time is an
- * interval above one threshold. A burst is a run of at least two references whose intervals do not
- * exceed another threshold.
+ * interval above one threshold. A burst is two or more references with intervals up to another.
  *
  * Windows divide the elapsed time into equal parts of 2^n ticks. When the last of
  * BC_INTERVAL_STATS_WINDOWS is used up, neighbours are joined and the length doubles. So a long

@@ -116,12 +116,6 @@ static void set_hz(struct bc_stats *s)
 	s->clock_hz = s->is_hz_mixed ? 0 : hz;
 }
 
-static void set_unit(struct bc_stats *s, uint8_t unit)
-{
-	s->is_unit_mixed |= s->intervals.references != 0 && unit != s->unit;
-	s->unit = unit;
-}
-
 static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 {
 	uint32_t time = bc_le32(batch->run.records + 8);
@@ -193,7 +187,8 @@ static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 	s->has_clock = true;
 	s->epoch = entry->epoch;
 	set_hz(s);
-	set_unit(s, entry->unit);
+	s->is_unit_mixed |= s->intervals.references != 0 && entry->unit != s->unit;
+	s->unit = entry->unit;
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		bc_interval_stats_break(&s->intervals);
 	if (s->options.is_totals)

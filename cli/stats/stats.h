@@ -56,8 +56,7 @@ double bc_stats_hz(const struct bc_stats *stats);
 /* The statistics as a JSON object: a new reference, or NULL if out of memory. */
 json_t *bc_stats_json(const struct bc_stats *stats);
 
-/* Prints the page, with at most `top` rows per table. Returns false if out of memory; then rows of
- * a table are missing. */
+/* Prints the page, with at most `top` rows per table. False: out of memory, rows are missing. */
 bool bc_stats_print(struct bc_output *output, const struct bc_stats *stats, uint64_t top);
 
 #endif

@@ -172,8 +172,7 @@ int bc_interrupt_open(void)
 	sigset_t set;
 	sigset_t before;
 
-	/* A blocked signal arrives at the descriptor even if it is ignored, as in background jobs
-	 * and with nohup. */
+	/* A blocked signal arrives at the descriptor even if ignored, as with nohup. */
 	sigemptyset(&set);
 	for (size_t i = 0; i < SIGNALS; i++)
 		if (!has_action(signals[i], SIG_IGN))

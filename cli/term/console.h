@@ -1,7 +1,6 @@
 /* The streams of a command, its messages and Ctrl-C.
  *
- * A command is a function that takes a console and arguments. It uses no global stream, so a test
- * can call it directly. */
+ * A command is a function of a console and arguments, without global streams: tests can call it. */
 #ifndef BC_CLI_TERM_CONSOLE_H
 #define BC_CLI_TERM_CONSOLE_H
 

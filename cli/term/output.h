@@ -69,8 +69,7 @@ static inline bool bc_output_failed(const struct bc_output *output)
  * closed pipe (EPIPE) is not a failure. */
 int bc_output_end(struct bc_output *output) BC_MUST_CHECK;
 
-/* The same for the console's output; after a failed write, prints an error and returns
- * BC_EXIT_FAILED. */
+/* The same for the console's output; prints an error if a write failed (BC_EXIT_FAILED). */
 enum bc_exit bc_output_close(struct bc_output *output, const struct bc_console *console);
 
 #endif

@@ -473,8 +473,7 @@ static const struct route routes[] = {
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
 
-/* Returns whether a route matches a path. Copies the variable part of the path to `name`; "" if the
- * route has none. */
+/* Returns whether a route matches a path. Copies its variable part to `name`; "" if it has none. */
 static bool route_has_path(const struct route *route, const char *path, char *name, size_t namelen)
 {
 	size_t n = strcspn(route->path, "*");

@@ -55,13 +55,6 @@ __attribute__((format(printf, 3, 4))) static bool fail(
 
 /* Objects */
 
-static const struct member *find_member(const struct member *members, const char *name)
-{
-	while (members->name != NULL && strcmp(members->name, name) != 0)
-		members++;
-	return members->name != NULL ? members : NULL;
-}
-
 /* Lists the allowed members in the error message. */
 static bool fail_unknown(const struct parser *p, const char *name, const struct member *members)
 {
@@ -85,8 +78,10 @@ static bool parse_object(const struct parser *p, json_t *object, const struct me
 
 	json_object_foreach(object, name, value)
 	{
-		const struct member *m = find_member(members, name);
-		if (m == NULL)
+		const struct member *m = members;
+		while (m->name != NULL && strcmp(m->name, name) != 0)
+			m++;
+		if (m->name == NULL)
 			return fail_unknown(p, name, members);
 		if (m->parse != NULL && !m->parse(p, name, value, (char *)p->params + m->offset))
 			return false;

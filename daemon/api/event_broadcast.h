@@ -34,9 +34,8 @@ void bc_event_broadcast_close(struct bc_event_broadcast *broadcast);
 /* Returns the number of readers. */
 unsigned bc_event_broadcast_readers(const struct bc_event_broadcast *broadcast);
 
-/* Publishes an event. Takes ownership of `object`, which has the members after event, seq and time;
- * NULL means out of memory, and readers miss the event. Cheap, however slow the readers are. There
- * must be a reader. */
+/* Publishes an event. Takes `object`, which has the members after event, seq and time; NULL means
+ * out of memory: readers miss it. Cheap, however slow the readers are. There must be a reader. */
 void bc_event_broadcast_publish(
 	struct bc_event_broadcast *broadcast, const char *name, json_t *object);
 

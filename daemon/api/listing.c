@@ -2,8 +2,7 @@
  *
  * A page is a list of ids from the catalogue; the job summarizes each recording from its files and
  * makes the JSON. Invariant: at most one job runs, with one request; beside that it uses the
- * catalogue, which has a lock. If it runs when the listing is closed, it is cancelled, and frees
- * the listing when it returns. */
+ * catalogue, which has a lock. If it runs at the close, it is cancelled, and frees the listing. */
 #include "daemon/api/listing.h"
 
 #include <errno.h>

@@ -251,11 +251,6 @@ static uint64_t budget_start(struct bc_taps *taps)
 	return bc_thread_ns();
 }
 
-static void budget_stop(struct bc_taps *taps, uint64_t start_ns)
-{
-	taps->budget_ns -= (int64_t)(bc_thread_ns() - start_ns);
-}
-
 /* Examining records: the new ones of a chunk for one tap, in runs that end where an event is */
 
 struct cursor {
@@ -326,14 +321,6 @@ static void offer_run(struct tap *tap, struct cursor *c, uint32_t to)
 	advance(c, to - c->at);
 }
 
-/* Updates position.tick. Ticks of unexamined records are added up only when an event needs them. */
-static void add_ticks(struct cursor *c)
-{
-	c->position.tick = bc_records_ticks(
-		cursor_record(c, c->ticks_end), c->at - c->ticks_end, c->position.tick);
-	c->ticks_end = c->at;
-}
-
 static void offer_records(struct tap *tap, struct cursor c)
 {
 	const struct bc_chunk_info *info = &c.chunk->info;
@@ -346,8 +333,11 @@ static void offer_records(struct tap *tap, struct cursor c)
 		if (event->position >= info->records)
 			break;
 		offer_run(tap, &c, event->position);
+		/* Ticks of unexamined records are added up only when an event needs them. */
 		if (c.ticks_end < c.at)
-			add_ticks(&c);
+			c.position.tick = bc_records_ticks(cursor_record(&c, c.ticks_end),
+				c.at - c.ticks_end, c.position.tick);
+		c.ticks_end = c.at;
 		if (event->kind == BC_EVENT_ANCHOR)
 			c.position.tick = event->value;
 		else
@@ -556,7 +546,7 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
 			offer_records(tap, cursor);
-	budget_stop(taps, start_ns);
+	taps->budget_ns -= (int64_t)(bc_thread_ns() - start_ns);
 	wake_soon(taps);
 }
 

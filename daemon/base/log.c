@@ -134,11 +134,6 @@ static size_t format_entry(char *entry, size_t size, const char *id, const char 
 		activity[0] != '\0' ? "\nACTIVITY=" : "", activity, line + strlen("<6>"));
 }
 
-static bool is_entry(const char *text)
-{
-	return strncmp(text, PRIORITY, strlen(PRIORITY)) == 0;
-}
-
 /* Returns the line of an entry, at its end. Overwrites the entry. */
 static char *line_of(char *entry)
 {
@@ -262,7 +257,7 @@ static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
 /* Returns 0 or a negative errno. */
 static int write_line(char *line, size_t bytes)
 {
-	if (is_entry(line)) {
+	if (strncmp(line, PRIORITY, strlen(PRIORITY)) == 0) {
 		if (send_entry(line, bytes) == 0)
 			return 0;
 		line = line_of(line);

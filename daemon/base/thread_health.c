@@ -86,14 +86,6 @@ static void log_stall(const struct bc_thread_health_seen *stuck, const char *dir
 		has_file ? "/" : "", stuck->file, seconds_since(stuck->since_ns), since);
 }
 
-static void log_recovery(const struct bc_thread_health_seen *stuck, bool is_watched)
-{
-	bc_log(BC_LOG_NOTICE,
-		is_watched ? "%s continues after %.0f s; the watchdog is notified again"
-			   : "%s continues after %.0f s",
-		stuck->who, seconds_since(stuck->since_ns));
-}
-
 bool bc_stall_detector_poll(struct bc_stall_detector *detector,
 	const struct bc_thread_health_seen *longest, uint64_t limit_ns, const char *dir,
 	bool is_watched)
@@ -105,7 +97,9 @@ bool bc_stall_detector_poll(struct bc_stall_detector *detector,
 		log_stall(longest, dir, is_watched);
 		detector->reported = *longest;
 	} else if (!is_stuck && detector->reported.since_ns != 0) {
-		log_recovery(&detector->reported, is_watched);
+		bc_log(BC_LOG_NOTICE, "%s continues after %.0f s%s", detector->reported.who,
+			seconds_since(detector->reported.since_ns),
+			is_watched ? "; the watchdog is notified again" : "");
 		detector->reported.since_ns = 0;
 	}
 	return is_stuck;

@@ -86,14 +86,6 @@ static const struct bc_usage usage = {
 	.example = "buscapd --once --source sim:rate=2M -o trace -b filesize:8M -a duration:2s",
 };
 
-static void list_options(void)
-{
-	bc_usage_list(stdout, &usage);
-	for (const struct bc_config_key *key = bc_config_keys; key->name != NULL; key++)
-		bc_usage_list_row(
-			stdout, "config", 0, key->name, key->metavar, key->kind, key->meaning);
-}
-
 /* Prints all settings, in a form that docs/tables.py parses. */
 static void list_settings(void)
 {
@@ -249,7 +241,10 @@ static bool print_info(int option)
 		list_settings();
 		return true;
 	case OPT_OPTIONS:
-		list_options();
+		bc_usage_list(stdout, &usage);
+		for (const struct bc_config_key *key = bc_config_keys; key->name != NULL; key++)
+			bc_usage_list_row(stdout, "config", 0, key->name, key->metavar, key->kind,
+				key->meaning);
 		return true;
 	case 'V':
 		print_version();

@@ -254,14 +254,6 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	return slot;
 }
 
-/* Discards the ring's oldest chunks while its limits hold without them, given that a chunk of
- * `unfinished` records is added. */
-static void trim_ring(struct bc_channel *ch, uint64_t unfinished)
-{
-	while (bc_overwrite_ring_is_over(&ch->ring, unfinished, uv_hrtime()))
-		drop_oldest(ch);
-}
-
 /* Ends the chunk being filled ("a full chunk" in the table). Its slot is kept only if idle. */
 void bc_channel_submit(struct bc_channel *ch)
 {
@@ -276,7 +268,9 @@ void bc_channel_submit(struct bc_channel *ch)
 		return;
 	case BC_CHANNEL_FLIGHT:
 		settle_wall(ch, &slot->chunk.info, true);
-		trim_ring(ch, slot->chunk.info.records);
+		/* Discard the oldest chunks while the ring's limits hold without them. */
+		while (bc_overwrite_ring_is_over(&ch->ring, slot->chunk.info.records, uv_hrtime()))
+			drop_oldest(ch);
 		bc_overwrite_ring_add(&ch->ring, slot);
 		break;
 	case BC_CHANNEL_RECORDING:

@@ -363,11 +363,6 @@ static bool decode_frames(struct bc_decoder *d, bool is_last)
 
 /* raw6 and the BYU dialects */
 
-static size_t plain_bytes(enum bc_format format)
-{
-	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
-}
-
 /* Replaces a record whose values do not fit into 12 bytes with a gap. Its time still passes. */
 static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
@@ -450,7 +445,8 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 /* Decodes the piece's records. Returns false when it must wait. */
 static bool decode_plain(struct bc_decoder *d)
 {
-	size_t bytes = plain_bytes(d->plain.format);
+	size_t bytes = d->plain.format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES
+							 : bc_dialect_bytes(d->plain.format);
 
 	for (;;) {
 		if (!drain_run(d))

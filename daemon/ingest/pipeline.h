@@ -75,8 +75,7 @@ void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
 
 /* Returns whether enough chunks are queued to keep all workers busy. Then a source that can wait
- * should, so that the same few slots are reused while they are in the processor's cache;
- * on_slot_free() will be called. */
+ * should, until on_slot_free(): the same few slots are reused while in the cache. */
 bool bc_pipeline_is_ahead(struct bc_pipeline *pipeline);
 
 /* Gives up the chunks of a recording that are not written yet. No-op if it has ended. */

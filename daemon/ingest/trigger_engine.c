@@ -287,8 +287,7 @@ static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger
 	return 0;
 }
 
-/* Sets the matches of each trigger in the block. Returns the records with a match, except marks
- * without space. */
+/* Sets the triggers' matches in the block. Returns records with one, except marks without space. */
 static uint64_t search_block(struct search *s)
 {
 	const struct bc_chunk_info *info = &s->chunk->info;

@@ -73,8 +73,7 @@
 /* After a stop signal, time for the reader of standard output. */
 #define PRINT_MS 1000
 
-/* A second signal within this time is ignored: timeout(1) and shells send each signal twice, to the
- * process and to its group. */
+/* A second signal within this time is ignored: timeout(1) and shells signal process and group. */
 #define REPEAT_NS UINT64_C(1000000000)
 
 /* Without clients. */
@@ -219,15 +218,6 @@ static void show_status(const struct bc_daemon *d, const struct bc_status *statu
 	bc_foreground_show(words);
 }
 
-/* Something may have deleted the socket's node, or its directory. */
-static void check_socket(struct bc_daemon *d)
-{
-	int fd = bc_socket_check(&d->socket, d->config->socket);
-
-	if (fd >= 0)
-		bc_socket_api_listen(d->api, fd);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
@@ -251,8 +241,10 @@ static void on_tick(uv_timer_t *timer)
 		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder),
 			bc_recorder_loss_activity(d->recorder), now);
 	bc_socket_api_poll(d->api);
-	if (!d->has_failed)
-		check_socket(d);
+	/* Something may have deleted the socket's node, or its directory. */
+	int fd = d->has_failed ? -1 : bc_socket_check(&d->socket, d->config->socket);
+	if (fd >= 0)
+		bc_socket_api_listen(d->api, fd);
 	bc_hook_poll(d->hook, now);
 	bc_hook_reap_orphans(d->hook);
 	struct bc_status status = bc_socket_api_status(d->api);

@@ -2,8 +2,7 @@
  * a manager that does not read.
  *
  * Invariant: no call blocks. A state (READY, RELOADING, STOPPING) that could not be sent is kept in
- * `pending`, where a later one replaces it, and is sent again with the next ping; a status or a
- * ping is simply dropped. */
+ * `pending`, where a later one replaces it, and is sent with the next ping; others are dropped. */
 #include "daemon/main/service.h"
 
 #include <errno.h>

@@ -194,18 +194,12 @@ static int replace_stale(
 	return listen_on(s, address, node_fd);
 }
 
-/* sd_booted(3) */
-static bool is_booted_by_systemd(void)
-{
-	return access("/run/systemd/system/", F_OK) == 0;
-}
-
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
 	char why[BC_PATH_ERROR_MAX];
 
-	/* In a container, it may be anything. */
-	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && is_booted_by_systemd())
+	/* In a container, it may be anything. The last test is that of sd_booted(3). */
+	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && access("/run/systemd/system/", F_OK) == 0)
 		bc_message(err, errlen,
 			"%s: systemd listens on this socket; stop its socket unit, or choose "
 			"another path with --socket",

@@ -316,11 +316,6 @@ static void disarm_ended(struct bc_recorder *r)
 
 /* Recordings */
 
-static bool has_limits(const struct bc_stop_rules *limits)
-{
-	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
-}
-
 static struct bc_recording_moment moment_of(const struct bc_recorder *r)
 {
 	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
@@ -374,7 +369,9 @@ static void start_recording(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
-	recording->limits = has_limits(&start->limits) ? start->limits : config->stop;
+	const struct bc_stop_rules *own = &start->limits;
+	bool has_own = own->duration_ns != 0 || own->records != 0 || own->file_bytes != 0;
+	recording->limits = has_own ? *own : config->stop;
 	recording->info.stop_bytes = recording->limits.file_bytes;
 	struct bc_session_recording what = {
 		.recording = &recording->info,
@@ -387,13 +384,6 @@ static void start_recording(
 	bc_session_start_recording(r->session, &what);
 	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
 	emit_state(r);
-}
-
-static void log_current(const struct bc_recorder *r)
-{
-	const struct bc_recording *current = bc_recorder_current(r);
-
-	bc_log_set_recording(current != NULL ? current->info.header.recording : "");
 }
 
 /* The recording stops receiving now. */
@@ -461,7 +451,8 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	log_current(r);
+	const struct bc_recording *current = bc_recorder_current(r);
+	bc_log_set_recording(current != NULL ? current->info.header.recording : "");
 	emit_recording(r, recording, BC_LIVE_RECORDING_ENDED);
 	bc_session_on_ended(r->session);
 	emit_state(r);
@@ -828,8 +819,7 @@ enum bc_refusal bc_recorder_note(
 		.kind = BC_EVENT_NOTE,
 		.text_bytes = (uint16_t)strlen(note),
 	};
-	/* Without space for the event, the metadata are still in later headers; before the first
-	 * data they are in all headers. */
+	/* Without space for the event, later headers have the metadata; all, before data. */
 	if (event.text_bytes != 0 && bc_channel_has_started(r->channel) &&
 		!bc_channel_mark(r->channel, &event, note))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
@@ -1206,14 +1196,6 @@ static int start_session(struct bc_recorder *r)
 	return rc;
 }
 
-static bool start_always(struct bc_recorder *r)
-{
-	struct bc_start start = {.label = NULL};
-	char err[BC_REFUSAL_MAX];
-
-	return bc_recorder_start(r, &start, err) == BC_GRANTED;
-}
-
 int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_options *options,
 	struct bc_source *source, const char **what)
 {
@@ -1249,7 +1231,9 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 	bool is_always = options->is_once || options->config->recording.mode == BC_RECORD_ALWAYS;
 	if (rc == 0)
 		allow_triggers(r);
-	if (rc == 0 && is_always && !start_always(r))
+	struct bc_start start = {.label = NULL};
+	char err[BC_REFUSAL_MAX];
+	if (rc == 0 && is_always && bc_recorder_start(r, &start, err) != BC_GRANTED)
 		rc = -ENOMEM;
 	if (rc != 0) {
 		bc_recorder_close(r);

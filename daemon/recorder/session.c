@@ -398,8 +398,7 @@ static void wait_for_cut(struct bc_session *s)
 	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
 }
 
-/* Sets the timer for the cut of a segment that started at this moment. Live recordings are cut by
- * the host's clocks. */
+/* Sets the timer for the cut of a segment that starts now, if live: by the host's clocks. */
 static void start_rotate_timer(struct bc_session *s, uint64_t since_ns, int64_t wall_ns)
 {
 	const struct bc_rotation *rotation = &s->rotation;

@@ -394,13 +394,6 @@ static bool is_output(const struct bc_segment_name *name, const char *file, int 
 	return is;
 }
 
-static void log_foreign(int dir_fd, const struct bc_segment_name *name, const char *file, int rc,
-	struct bc_log_limits *limits)
-{
-	if (!is_output(name, file, dir_fd))
-		bc_log_limited(limits, BC_LOG_WARNING, "%s: ignored: %s", file, foreign_text(rc));
-}
-
 /* Returns whether a file is as it was when its header was read. */
 static bool is_unchanged(const struct file *file, const struct stat *status)
 {
@@ -483,8 +476,8 @@ int bc_catalogue_look(struct bc_catalogue *c, int dir_fd, const struct bc_segmen
 			put = put_file(c, name, &answer);
 		pthread_mutex_unlock(&c->lock);
 	}
-	if (put > 0)
-		log_foreign(dir_fd, name, file, rc, limits);
+	if (put > 0 && !is_output(name, file, dir_fd))
+		bc_log_limited(limits, BC_LOG_WARNING, "%s: ignored: %s", file, foreign_text(rc));
 	if (status != NULL)
 		*status = answer.status;
 	return put < 0 ? put : rc;

@@ -301,12 +301,6 @@ static void count_usage(
 	usage->used = usage->sums.bytes + check->coming_bytes;
 }
 
-static bool is_in_progress(
-	const struct bc_retention_check *check, const struct bc_segment_name *name)
-{
-	return check->recording != NULL && strcmp(name->recording, check->recording) == 0;
-}
-
 /* Returns the rule for which a file must be deleted, or NULL. */
 static const char *rule_for(struct usage *usage, const struct bc_retention_check *check,
 	const struct bc_catalogue_place *place, bool has_links)
@@ -326,7 +320,9 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 		return NULL;
 	}
 	/* Slow, deleting the current recording's own first segments would gain nothing. */
-	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, &place->name));
+	bool is_spared = usage->waits ||
+			 (usage->is_slow && check->recording != NULL &&
+				 strcmp(place->name.recording, check->recording) == 0);
 	usage->has_more = usage->has_more || is_spared;
 	return is_spared ? NULL : "keep_free";
 }

@@ -178,11 +178,6 @@ static void check_dir(struct bc_rotator *r)
 		is_hidden ? "in the hidden directory; unmount that" : "there; rename it back");
 }
 
-static uint32_t segment_number(const struct bc_rotator *r)
-{
-	return r->segment.file.fd >= 0 ? r->segment.segment : r->next_number;
-}
-
 /* The catalogue */
 
 /* Has the catalogue look at the open segment. */
@@ -628,7 +623,7 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 	struct bc_segment_header header;
 
 	bc_recording_info_header(e->recording, &header);
-	header.segment = segment_number(r);
+	header.segment = r->segment.file.fd >= 0 ? r->segment.segment : r->next_number;
 	header.wall_ns = e->info.wall_ns;
 	header.first_tick = e->info.first_tick;
 	header.first_epoch = e->info.epoch;
@@ -941,8 +936,7 @@ static void discard_chunk(struct bc_rotator *r, struct bc_encoded *e)
 		e->state = BC_ENCODED_WRITTEN;
 }
 
-/* Adds the recording's end to its last chunk, or writes that and replaces it with the end. Returns
- * false to be called again. */
+/* Adds the recording's end to its last chunk, or replaces that, once written. False: call again. */
 static bool prepare_end(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (has_content(r, e) && (e->bytes == 0 || !bc_last_write_add_end(&r->last_write, e))) {
@@ -1019,14 +1013,6 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 			e->recording->header.recording, BC_GROUPED(e->loss.lost));
 }
 
-/* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
-static void end_given_up(struct bc_rotator *r)
-{
-	if (cut(r, true) || (bc_reserve_release(r->dir_fd) && cut(r, true)))
-		return;
-	abandon_segment(r);
-}
-
 void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (e->state != BC_ENCODED_WRITTEN) {
@@ -1039,7 +1025,9 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (!e->is_last)
 		return;
 	write_given_up(r, e);
-	end_given_up(r);
+	/* Seals the segment, in the space of the reserve if necessary, or closes it unsealed. */
+	if (!cut(r, true) && (!bc_reserve_release(r->dir_fd) || !cut(r, true)))
+		abandon_segment(r);
 }
 
 /* Housekeeping */

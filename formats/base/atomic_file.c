@@ -146,18 +146,14 @@ static bool is_unsupported(int error)
 	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-/* Makes the names in a directory durable, if the file system can. Returns 0 or a negative errno. */
-static int sync_dir(int dir_fd)
-{
-	/* Some file systems, such as CIFS, can't do that, and have nothing better. */
-	return fsync(dir_fd) == 0 || errno == EBADF || is_unsupported(errno) ? 0 : -errno;
-}
-
 int bc_fd_sync(int fd, int dir_fd)
 {
 	if (fdatasync(fd) != 0)
 		return -errno;
-	return dir_fd < 0 ? 0 : sync_dir(dir_fd);
+	/* Some file systems, such as CIFS, can't make names durable, and have nothing better. */
+	if (dir_fd < 0 || fsync(dir_fd) == 0 || errno == EBADF || is_unsupported(errno))
+		return 0;
+	return -errno;
 }
 
 int bc_atomic_file_sync(struct bc_atomic_file *f)

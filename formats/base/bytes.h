@@ -1,8 +1,7 @@
 /* Little-endian and big-endian integers in byte arrays, at any alignment.
  *
  * All formats read and write their fields with these functions, never by casting a struct. They use
- * memcpy() because compilers turn a memcpy() of constant size into one instruction, which is not
- * always true of shifts. */
+ * memcpy(): of constant size it becomes one instruction, which shifts don't always. */
 #ifndef BC_FORMATS_BASE_BYTES_H
 #define BC_FORMATS_BASE_BYTES_H
 

@@ -190,8 +190,7 @@ static inline char *bc_write_small_decimal(
 	return out + (small->text[value] >> 24);
 }
 
-/* A cache for a series of times of day that mostly differ only in their fraction of a second.
- * Initialize with zeros. */
+/* A cache for times of day that mostly differ in the fraction of a second. Initially zeros. */
 struct bc_time_row {
 	int64_t second_ns; /* the cached second */
 	char text[20];     /* "2026-01-31T12:00:00."; empty: none is cached */

@@ -54,8 +54,7 @@ enum bc_format bc_format_by_path(const char *path);
 /* Writes that no format has a name ("byuu", "byuu:endian=big"), and which one may be meant. */
 void bc_format_unknown(char *err, size_t errlen, const char *name);
 
-/* True for formats of bus traffic, which the recorder records and replays: segments, bcp1, raw6
- * and the BYU dialects. */
+/* True for bus traffic, which the recorder replays: segments, bcp1, raw6 and the BYU dialects. */
 static inline bool bc_format_is_bus(enum bc_format format)
 {
 	return format >= BC_FORMAT_SEGMENT && format <= BC_FORMAT_BYU_BE;

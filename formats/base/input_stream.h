@@ -1,5 +1,4 @@
-/* A file, pipe or terminal that is read to its end. Another thread can cancel a blocked read by
- * making wake_fd readable. */
+/* A file, pipe or terminal that is read to its end. A readable wake_fd cancels a blocked read. */
 #ifndef BC_FORMATS_BASE_INPUT_STREAM_H
 #define BC_FORMATS_BASE_INPUT_STREAM_H
 

@@ -1,5 +1,4 @@
-/* Additions to jansson: strings of any bytes, unsigned 64-bit numbers, one printed form, and
- * objects from a table:
+/* Additions to jansson: strings of any bytes, uint64_t, one printed form, and objects from a table:
  *
  *     json_t *disk = BC_JSON_OBJECT({"path", bc_json_text(path)},
  *             {"free_bytes", bc_json_u64(free_bytes)}, {"stuck", json_boolean(is_stuck)});

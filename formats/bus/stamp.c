@@ -415,8 +415,7 @@ enum bc_stamp_result bc_stamp_records(struct bc_stamper *s, struct bc_records *r
 				break;
 			}
 		}
-		/* If a record with an unknown delta is skipped, the next record's delta, which
-		 * includes it, is also unknown. */
+		/* After a skipped record with an unknown delta, the next delta is unknown, too. */
 		s->is_delta_lost = chunk == NULL && !moment.has_delta &&
 				   (moment.is_inexact || s->is_delta_lost);
 		s->is_inexact = moment.is_inexact;

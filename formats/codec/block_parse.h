@@ -189,8 +189,7 @@ static inline void bc_add_reference_line(
 	p->at = next;
 }
 
-/* Ends a line with the size that was read from [digits, at). Returns the next line, or NULL with
- * p->bad and p->expected set. */
+/* Ends a line with the size in [digits, at). Returns the next; NULL sets p->bad and p->expected. */
 static inline const char *bc_end_reference_line(struct bc_parse *p, const char *digits,
 	const char *at, bool has_size, uint64_t size, const char *expected)
 {

@@ -35,8 +35,7 @@
  *     bcp1_writer_add(), _gap(), _trigger() ...    in trace order
  *     bcp1_writer_finish()                         the last frame, with flag 8
  *
- * Each call may complete frames. It writes them at `out`, at most BC_BCP1_WRITER_MAX bytes, and
- * returns their length.
+ * Each call writes complete frames at `out`, BC_BCP1_WRITER_MAX bytes at most. Returns the length.
  *
  * A frame ends after 2048 samples, before a delta above 65,535 ticks or below 0, before a loss or a
  * trigger, and before a sample whose processor does not fit: either the low nibble of each control

@@ -1,5 +1,4 @@
-/* Printers of the BYU address trace in its dialects (formats/bus/record.h).
- * byu_row() defines the time of each record.
+/* Printers of the BYU dialects (formats/bus/record.h). byu_row() defines the time of each record.
  *
  * An address, size, processor or time that does not fit its field is an error. */
 

@@ -59,12 +59,6 @@ static inline bool parse_int(const char **at, int32_t *value)
 	return true;
 }
 
-static inline bool parse_immediate(const char **at, int64_t *value)
-{
-	*at = bc_skip_spaces(*at);
-	return bc_parse_signed(at, value) && bc_is_token_end(**at);
-}
-
 static inline bool parse_hex(const char **at, uint64_t *value)
 {
 	*at = bc_skip_spaces(*at);
@@ -115,7 +109,8 @@ static inline unsigned parse_line(const char **at, struct bc_entry *entry)
 		return 7;
 	if (!parse_letter(at, &uop->access, 'L', 'S'))
 		return 8;
-	if (!parse_immediate(at, &uop->immediate))
+	*at = bc_skip_spaces(*at);
+	if (!bc_parse_signed(at, &uop->immediate) || !bc_is_token_end(**at))
 		return 9;
 	if (!parse_hex(at, &uop->mem_addr))
 		return 10;
@@ -136,8 +131,7 @@ static inline unsigned parse_line(const char **at, struct bc_entry *entry)
 
 #define COLUMNS 14
 
-/* Finds the start and end of each column. Returns the length of the line, or 0 if the line does not
- * qualify for the fast path. */
+/* Finds where columns start and end. Returns the line's length, or 0 if it needs the slow path. */
 static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
 {
 	uint64_t blanks = bc_blanks64(at);

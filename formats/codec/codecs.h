@@ -1,5 +1,4 @@
-/* The parsers and printers of all formats, for formats/codec/format.c. Each .c file begins with
- * what its format is. */
+/* All parsers and printers, for formats/codec/format.c. Each .c file first describes its format. */
 #ifndef BC_FORMATS_CODEC_CODECS_H
 #define BC_FORMATS_CODEC_CODECS_H
 

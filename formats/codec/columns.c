@@ -106,11 +106,6 @@ static struct bc_cell hex_cell(uint64_t number, unsigned digits)
 	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
 }
 
-static struct bc_cell time_cell(int64_t ns)
-{
-	return (struct bc_cell){.kind = BC_CELL_TIME, .number = (uint64_t)ns};
-}
-
 static struct bc_cell word_cell(const char *word)
 {
 	return (struct bc_cell){.kind = BC_CELL_WORD, .at = word, .bytes = (uint32_t)strlen(word)};
@@ -160,12 +155,6 @@ static struct bc_cell type_cell(const struct bc_entry *entry)
 	return name != NULL ? word_cell(name) : hex_cell(entry->type, 2);
 }
 
-/* As many digits as the data has bytes, if the size is known. */
-static struct bc_cell data_cell(const struct bc_entry *entry)
-{
-	return hex_cell(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
-}
-
 static struct bc_cell reference_cell(enum bc_column column, const struct bc_entry *entry)
 {
 	bool has_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
@@ -183,7 +172,10 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 	case BC_COLUMN_SPACE:
 		return (entry->traits & BC_TRAIT_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
 	case BC_COLUMN_DATA:
-		return (entry->traits & BC_TRAIT_DATA) != 0 ? data_cell(entry) : empty;
+		if ((entry->traits & BC_TRAIT_DATA) == 0)
+			return empty;
+		/* As many digits as the data has bytes, if the size is known. */
+		return hex_cell(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
 	case BC_COLUMN_ATTRIB:
 		return (entry->traits & BC_TRAIT_ATTRIB) != 0 ? text_cell(entry->access.attrib)
 							      : empty;
@@ -331,7 +323,9 @@ struct bc_cell bc_column_cell(
 	case BC_COLUMN_EPOCH:
 		return decimal_cell(entry->epoch);
 	case BC_COLUMN_TIME:
-		return bc_entry_wall(entry, moment, &wall_ns) ? time_cell(wall_ns) : empty;
+		if (!bc_entry_wall(entry, moment, &wall_ns))
+			return empty;
+		return (struct bc_cell){.kind = BC_CELL_TIME, .number = (uint64_t)wall_ns};
 	case BC_COLUMN_ADDR:
 		return hex_cell(entry->addr, 0);
 	case BC_COLUMN_SIZE:

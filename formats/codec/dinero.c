@@ -203,8 +203,7 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 
 #define VECTOR_BYTES 64u
 
-/* Most references are fetches, reads and writes, of at most a vector register. More digits than
- * such a size needs are data. */
+/* Most references are at most a vector register. More digits than such a size needs are data. */
 static bool is_typical_xdin(const char *line, const struct bc_entry *entry)
 {
 	const char *addr = bc_skip_spaces(bc_token_end(bc_skip_spaces(line)));

@@ -384,8 +384,7 @@ static struct records count_records(
 	return r;
 }
 
-/* How sure it is that records of a format begin here: the values are possible; so are accesses; and
- * it is a trace. */
+/* How sure it is that a format's records begin here: possible values, accesses, or even a trace. */
 enum certainty { POSSIBLE, PLAUSIBLE, TYPICAL };
 
 static bool fits_records(const uint8_t *head, size_t bytes, enum bc_format format,
@@ -424,12 +423,6 @@ static bool has_bcp1_header(const uint8_t *head, size_t bytes)
 		if (head[at] == 'B' && bc_bcp1_read_header(&header, head + at))
 			return true;
 	return false;
-}
-
-/* True if the input ends within the first header, before its CRC. */
-static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
-{
-	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
 }
 
 /* True if a whole segment or chunk header starts here. */
@@ -476,8 +469,7 @@ static bool starts_as_segment(const uint8_t *head, size_t bytes)
  * longer ones; therefore such addresses count only if no format fits without them. */
 #define WIDE_ADDR_MAX UINT64_C(0xFFFFFFFFFFFFF)
 
-/* Returns the number of plain formats that fit, the last of which is probe->format, with their
- * names in probe->err. */
+/* Returns the number of plain formats that fit: the last in probe->format, names in probe->err. */
 static unsigned count_fitting(struct bc_probe *probe, const uint8_t *head, size_t bytes,
 	uint64_t addr_max, enum certainty wanted)
 {
@@ -579,7 +571,8 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	}
 	if (!is_all && bytes < PLAIN_BYTES)
 		return false;
-	if (is_torn_bcp1(head, bytes))
+	/* The input may end within the first header, before its CRC. */
+	if (bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0)
 		probe->format = BC_FORMAT_BCP1;
 	else if (bytes == 0 && probe->packing != BC_PACKING_NONE)
 		snprintf(probe->err, sizeof(probe->err),

@@ -1,5 +1,4 @@
-/* Tarmac: the trace format of Arm's models and simulators, also read by ISPRAS Trace Matcher. One
- * record per line.
+/* Tarmac: traces of Arm's models and simulators, read by ISPRAS Trace Matcher. One record per line.
  *
  *   TIME UNIT [CPU] IT|IS|IF [(ID)] ADDR OPCODE SET MODE : DISASSEMBLY     an instruction
  *   TIME UNIT       ES (ADDR:OPCODE) SET MODE: [CCFAIL] DISASSEMBLY        the same
@@ -510,8 +509,7 @@ static bool is_kind(const char *at)
 	return false;
 }
 
-/* True if the word before a record is a component name: it starts like a name or path, and does
- * not end in a colon. */
+/* True if the word before a record names a component: like a name or path, without a last colon. */
 static bool is_component(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);

@@ -96,8 +96,7 @@ static inline bool bc_tarmac_is_unknown(char c)
 	return (c | 0x20) == 'x';
 }
 
-/* True if an address is given as the capability used: "(1|dc5f000000010005|80001000)", with tag,
- * metadata and address. */
+/* True for a capability as address, "(1|dc5f000000010005|80001000)": tag, metadata and address. */
 static inline bool bc_tarmac_is_capability(const char *at)
 {
 	if (*at++ != '(')

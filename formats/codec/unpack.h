@@ -1,7 +1,6 @@
 /* Decompresses LZ4 frames, gzip members, zstd frames and xz streams, one or several in a row.
  *
- * Call bc_unpack_open(), then bc_unpack() with the bytes as they arrive. All output before damage
- * is good. */
+ * Call bc_unpack_open(), then bc_unpack() as bytes arrive. All output before damage is good. */
 #ifndef BC_FORMATS_CODEC_UNPACK_H
 #define BC_FORMATS_CODEC_UNPACK_H
 

@@ -192,14 +192,6 @@ static char *write_bits(char *out, uint64_t number, char id)
 	return end + 3;
 }
 
-static char *write_unknown(char *out, char id)
-{
-	out = BC_WRITE_LITERAL(out, "bx ");
-	*out++ = id;
-	*out++ = '\n';
-	return out;
-}
-
 /* Writes a value if it differs from the current one. */
 static inline char *write_value(
 	struct vcd *vcd, char *out, unsigned scope, unsigned v, uint64_t number, bool is_known)
@@ -210,7 +202,12 @@ static inline char *write_value(
 		return out;
 	shown->number = number;
 	shown->is_known = is_known;
-	return is_known ? write_bits(out, number, ID(scope, v)) : write_unknown(out, ID(scope, v));
+	if (is_known)
+		return write_bits(out, number, ID(scope, v));
+	out = BC_WRITE_LITERAL(out, "bx ");
+	*out++ = ID(scope, v);
+	*out++ = '\n';
+	return out;
 }
 
 static char *write_type(struct vcd *vcd, char *out, unsigned scope, unsigned type)

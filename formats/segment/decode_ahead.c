@@ -98,14 +98,6 @@ static void *decode_chunks(void *context)
 	return NULL;
 }
 
-/* One core is left for the reader's thread. */
-static unsigned spare_cores(void)
-{
-	unsigned cores = bc_cores();
-
-	return cores - 1 < THREADS_MAX ? cores - 1 : THREADS_MAX;
-}
-
 static void free_ahead(struct bc_decode_ahead *a)
 {
 	for (unsigned i = 0; i < a->slots; i++)
@@ -151,7 +143,8 @@ static bool list_rows(struct bc_decode_ahead *a,
 struct bc_decode_ahead *bc_decode_ahead_open(
 	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
 {
-	unsigned threads = spare_cores();
+	unsigned spare = bc_cores() - 1; /* one core is left for the reader's thread */
+	unsigned threads = spare < THREADS_MAX ? spare : THREADS_MAX;
 	struct bc_decode_ahead *a = threads != 0 ? calloc(1, sizeof(*a)) : NULL;
 
 	if (a == NULL)

@@ -5,8 +5,7 @@
  * counted, become an item of the level above. So a chunk's counts are added at most once per level,
  * to lists of a few thousand regions: some microseconds per chunk.
  *
- * At the end, the unfinished nodes are finished from the bottom up. The level that then has one
- * node is the top. */
+ * At the end, unfinished nodes are finished, bottom up. The level that then has one is the top. */
 
 #include "formats/segment/page_summary.h"
 

@@ -151,18 +151,13 @@ static void identify(struct recovery *r, const struct listed_chunk *c)
 	r->next_record = r->segment == 0 ? 0 : c->first;
 }
 
-static bool is_foreign(const struct recovery *r)
-{
-	return r->chunk->info.recording_tag != r->tag || r->chunk->info.segment != r->segment;
-}
-
 static int survey_chunk(struct recovery *r)
 {
 	struct listed_chunk c = describe_current(r);
 	struct bc_recording_end end;
 
 	identify(r, &c);
-	if (is_foreign(r)) {
+	if (r->chunk->info.recording_tag != r->tag || r->chunk->info.segment != r->segment) {
 		add_bad_chunk(r, &c, c.bytes, "is another file's");
 		return 0;
 	}
@@ -646,13 +641,6 @@ static void recovery_close(struct recovery *r)
 	free(r->chunk);
 }
 
-static bool is_another_file(const struct recovery *r, const struct bc_recover_options *options)
-{
-	const struct bc_segment_name *name = options->fallback;
-
-	return r->tag != bc_recording_tag(name->recording) || r->segment != name->segment;
-}
-
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_recover_options *options)
 {
@@ -663,7 +651,10 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 		rc = survey(&r, in, options->progress);
 	if (rc != 0)
 		goto out;
-	if (options->must_be_fallback && r.has_identity && is_another_file(&r, options)) {
+	const struct bc_segment_name *fallback = options->fallback;
+	if (options->must_be_fallback && r.has_identity &&
+		(r.tag != bc_recording_tag(fallback->recording) ||
+			r.segment != fallback->segment)) {
 		recovered->damages++;
 		recovered->first = (struct bc_segment_damage){
 			.bytes = r.size, .what = "the contents of another file"};

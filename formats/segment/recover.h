@@ -39,8 +39,7 @@ struct bc_recovered {
 #define BC_RECOVER_SUFFIX ".recovering"
 
 struct bc_recover_options {
-	/* If the header is damaged, supplies the recording's id, provided that it matches the
-	 * chunks. May be NULL. */
+	/* Supplies a damaged header's recording id, if it matches the chunks. May be NULL. */
 	const struct bc_segment_name *fallback;
 	uint64_t sequence; /* of the recording, if the header is damaged; 0: unknown */
 	/* The input must be that file: after a power cut, a file that was never synced can have

@@ -90,8 +90,7 @@ struct bc_segment_header {
 int bc_segment_header_write(
 	uint8_t **out, size_t *bytes, const struct bc_segment_header *header) BC_MUST_CHECK;
 
-/* The members of a header's JSON that say which recording it is and what recorded it. Returns NULL
- * if out of memory. */
+/* The members of a header's JSON that tell the recording and its recorder. NULL: out of memory. */
 json_t *bc_segment_origin_json(const struct bc_segment_header *header) BC_MUST_CHECK;
 
 /* The JSON object of a valid header frame, with the members that this version doesn't know. The

@@ -45,10 +45,9 @@ int bc_segment_create_copy(struct bc_segment_writer *writer, int dir_fd, const c
 	const json_t *json) BC_MUST_CHECK;
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
- * the chunk's, `loss` is from bc_chunk_loss(), `pages` from bc_chunk_encode() or
- * bc_chunk_count() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the
- * segment already has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with
- * the partial chunk truncated. */
+ * the chunk's, `loss` is from bc_chunk_loss(), `pages` from bc_chunk_encode() or bc_chunk_count()
+ * (NULL: searches read the chunk). Returns 0; -EFBIG if the segment already has 65,536 chunks;
+ * -ENOMEM; or another negative errno if the write failed, with the partial chunk truncated. */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
 	const struct bc_chunk_info *info, const struct bc_loss *loss,
 	const struct bc_page_counts *pages) BC_MUST_CHECK;

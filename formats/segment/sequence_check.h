@@ -124,9 +124,8 @@ void bc_sequence_check_reset(struct bc_sequence_check *check);
 void bc_sequence_check_expect(
 	struct bc_sequence_check *check, const struct bc_segment_header *header);
 
-/* Adds a file that has been read, by its name: the segment is here, even if nothing of
- * it could be read. Returns whether segments before it are not, and sets *missing to these, whose
- * records are unknown. */
+/* Adds a file that was read, by its name: the segment is here, even if unreadable. Returns whether
+ * segments before it are not, and sets *missing to these, whose records are unknown. */
 bool bc_sequence_check_named(
 	struct bc_sequence_check *check, const char *path, struct bc_missing_segments *missing);
 
