@@ -6,7 +6,6 @@
  * `polled` the last time. */
 #include "daemon/recorder/loss_report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "capture/source/source.h"
-#include "formats/base/json.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_waiter {

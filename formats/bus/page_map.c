@@ -2,9 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define GOLDEN     UINT64_C(0x9E3779B97F4A7C15)
 #define FIRST_BITS 11
