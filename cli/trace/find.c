@@ -388,11 +388,12 @@ static enum bc_exit search_files(struct find *f, const struct bc_files *files)
 		find_in_segments(f, files->paths, files->count);
 	else
 		find_in_stream(f, files->paths[0]);
-	if (f->options.is_count &&
-		(f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED))
+	bool is_read = f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED;
+	if (f->options.is_count && is_read && isatty(f->console->out))
+		bc_output_format(&f->output, "%s\n", BC_GROUPED(f->matches));
+	else if (f->options.is_count && is_read)
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
-	if (f->matches == 0 && !f->options.is_count &&
-		(f->input.exit == BC_EXIT_OK || f->input.exit == BC_EXIT_DAMAGED))
+	if (f->matches == 0 && !f->options.is_count && is_read)
 		bc_print_error(f->console, NULL, "no reference matches%s",
 			bc_no_match_text(text, f->console, &f->args,
 				(const char *const *)files->paths, files->count, f->format,

@@ -6,10 +6,12 @@ import fcntl
 import heapq
 import json
 import os
+import pty
 import random
 import re
 import shutil
 import struct
+import subprocess
 
 import pytest
 
@@ -495,3 +497,15 @@ def test_a_mark_limits_recordings_that_overlap_by_its_time(tmp):
     assert len({hit["recording"] for hit in wanted}) == 2 and len(wanted) < len(hits)
     found = [json.loads(line) for line in buscap("find", "-j", "--after-mark", "roi", "--before-mark", "end", "0-", *paths)[0].splitlines()]
     equal(found, wanted)
+
+
+def test_a_count_has_separators_for_people_only():
+    paths, *_ = recorded_segments()
+    number = int(buscap("find", "-c", "0-", *paths)[0])
+    assert number > 1000, number
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([need(BUSCAP), "find", "-c", "0-", *paths], stdout=theirs, stdin=subprocess.DEVNULL)
+    os.close(theirs)
+    equal(os.read(ours, 100).decode().strip(), f"{number:,}")
+    os.close(ours)
+    equal(process.wait(), 0)
