@@ -660,10 +660,11 @@ static void make_recordings(struct bc_overview *o)
 		if (is_first)
 			o->recording_count++;
 		s->recording = o->recording_count - 1;
-		s->base = follows ? before->after : s->before;
+		const struct bc_overview_segment *last = before != NULL ? before : s;
+		s->base = follows ? last->after : s->before;
 		s->left = (struct bc_loss){.gaps = 0};
 		/* Drawn as one hole with the unreadable segments between them. */
-		bc_missing_between(&s->hole, before != NULL ? &before->span : &s->span, &s->span);
+		bc_missing_between(&s->hole, &last->span, &s->span);
 		add_to_recording(&o->recordings[s->recording], s, is_first);
 		if (bc_segment_path_is_partial(s->file->path))
 			o->recordings[s->recording].state = BC_OVERVIEW_OPEN;
