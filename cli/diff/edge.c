@@ -120,10 +120,11 @@ bool bc_edge_find(struct bc_edge *edge, const struct bc_window *a, const struct 
 	if (d == NONE)
 		return false;
 	edge->diagonals = diagonals;
-	if (d >= (int32_t)*n - (int32_t)*k)
-		*k = (size_t)((int32_t)*n - d);
+	int64_t more_in_a = (int64_t)*n - (int64_t)*k;
+	if (d >= more_in_a)
+		*k -= (size_t)(d - more_in_a);
 	else
-		*n = (size_t)((int32_t)*k + d);
+		*n -= (size_t)(more_in_a - d);
 	return true;
 }
 
