@@ -277,7 +277,7 @@ static bool parse_page(struct call *call, struct bc_page *page)
 
 static enum bc_refusal list_recordings(struct call *call)
 {
-	struct bc_page page;
+	struct bc_page page = {.limit = 0};
 
 	if (!parse_page(call, &page))
 		return BC_BAD_VALUE;

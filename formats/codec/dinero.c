@@ -239,7 +239,7 @@ static int print_lines(struct bc_print *p, bool is_extended)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		*out++ = is_extended ? xdin_letter(entry->type) : din_label(entry->type);
+		*out++ = (char)(is_extended ? xdin_letter(entry->type) : din_label(entry->type));
 		*out++ = ' ';
 		out = bc_write_hex(out, entry->addr);
 		if (is_extended) {

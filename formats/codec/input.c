@@ -346,7 +346,7 @@ static void count_record(struct records *r, const uint8_t *in, enum bc_format fo
 	r->moving += is_access && meta[1] != 0;
 	r->empty += is_empty;
 	if (!is_empty)
-		count_kind(r, addr, 1u + (meta[0] << 8 | meta[1]));
+		count_kind(r, addr, 1u + ((unsigned)meta[0] << 8 | meta[1]));
 }
 
 /* Byte enables are a contiguous run, except in a special cycle, where a single bit is clear. */
