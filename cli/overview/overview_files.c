@@ -142,14 +142,11 @@ bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *o, const struct bc_overview_segment *s)
 {
-	if (!bc_overview_open_file(o, s->file) || bc_segment_file_load(&o->open) != 0 ||
-		o->open.table.count < s->first_row + s->rows)
+	if (s->rows == 0 || !bc_overview_open_file(o, s->file) ||
+		bc_segment_file_load(&o->open) != 0 || o->open.table.count < s->first_row + s->rows)
 		return NULL;
 	struct bc_chunk_row *rows = &o->open.table.rows[s->first_row];
-	return s->rows == 0 || (rows->info.recording_tag == s->tag &&
-				       rows->info.segment == s->number)
-		       ? rows
-		       : NULL;
+	return rows->info.recording_tag == s->tag && rows->info.segment == s->number ? rows : NULL;
 }
 
 /* ---- files */

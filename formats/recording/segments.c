@@ -62,7 +62,7 @@ bool bc_segment_path_find(char *path)
 
 static bool has_header(int dir_fd, const char *file, const struct bc_segment_name *name)
 {
-	struct bc_segment_header header;
+	struct bc_segment_header header = {.segment = 0};
 	int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int rc = fd >= 0 ? bc_segment_header_load(&header, fd) : -errno;
 
