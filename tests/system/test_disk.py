@@ -440,7 +440,8 @@ def sync_slowly(directory):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    argv = ("--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL)
+    # With a slow build, it takes a minute until the writer waits.
+    argv = ("--source", endless(RATE), "-o", out, "-b", "filesize:2M", "--set", "pipeline.stuck=10min", *SMALL)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("fdatasync:hold")
