@@ -59,7 +59,7 @@ uint64_t bc_columns_of_kind(unsigned kind)
 	return set;
 }
 
-/* They are in the order of the list, and `number` is always one. */
+/* A header row has columns in the order of the list, always with `number`. */
 bool bc_columns_begin_csv(const uint8_t *head, size_t bytes)
 {
 	uint64_t set = 0;

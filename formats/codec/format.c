@@ -257,7 +257,7 @@ static bc_traits missing_traits(const struct bc_entry_converter *c, const struct
 	return traits & ~held;
 }
 
-/* A reference without a size for a target that requires one. A line of its own format passes. */
+/* True if the target needs a size and the reference has none. A line that is copied is exempt. */
 static bool lacks_size(const struct bc_entry_converter *c, const struct bc_entry *entry)
 {
 	return c->needed_traits != 0 && entry->kind == BC_ENTRY_REFERENCE && entry->size == 0 &&

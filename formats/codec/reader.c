@@ -471,8 +471,8 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 		"no index: the segment was cut off or is not sealed; all whole chunks were read");
 }
 
-/* Adds a gap after the last chunk, of which nothing else is left, unless it has the end; or after
- * the header, if there is no chunk. */
+/* Adds a gap at the end, unless the last chunk has the recording's end. Without a chunk, the gap
+ * follows the header. */
 static void add_last_gap(struct bc_reader *r, struct chunk_state *c)
 {
 	struct bc_chunk_info *info = &c->chunk.info;

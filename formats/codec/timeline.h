@@ -3,7 +3,7 @@
  * A tick is converted with the clock rate, from the start of the clock and rounded down, so that
  * errors do not add up. Without a rate, a tick is 1 ns. Named units (Tarmac) keep their meaning. In
  * a trace without times, each reference is one tick after the previous one. Where the trace's time
- * goes back or its clock restarts, it continues one tick later: a loss of time. */
+ * goes back or its clock restarts, it continues one tick later, which counts as a loss of time. */
 #ifndef BC_FORMATS_CODEC_TIMELINE_H
 #define BC_FORMATS_CODEC_TIMELINE_H
 

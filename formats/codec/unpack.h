@@ -43,7 +43,8 @@ void bc_unpack_close(struct bc_unpacker *unpacker);
 
 /* Decompresses some of the bytes at `in` and sets *consumed to the number used. With bytes 0,
  * returns output that it still holds. Returns the number of bytes written to `out`, -EBADMSG if the
- * next data is damaged, -ENOBUFS if its window is too large, or -ENOMEM. 0: it may need input. */
+ * next data is damaged, -ENOBUFS if its window is too large, or -ENOMEM. It may
+ * return 0 and need more input. */
 ssize_t bc_unpack(struct bc_unpacker *unpacker, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed);
 

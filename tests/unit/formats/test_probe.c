@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "formats/bus/bcp1.h"
-#include "formats/codec/input.h"
+#include "formats/codec/probe.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "tests/support/dice.h"
