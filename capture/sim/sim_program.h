@@ -1,4 +1,4 @@
-/* The memory accesses of a simulated program: code with loops and calls, a stack, local data.
+/* A simulated program's memory accesses: code with loops and calls, a stack, data with locality.
  *
  * A program has an address space of 4 KiB pages scattered in physical memory, a table of
  * consecutive functions in its code, and data: linked nodes, a table with random lookups, arrays

@@ -217,7 +217,7 @@ static void usb_end_with(struct usb_source *u, int status, const char *what)
 	usb_post(u, USB_ON_STOP);
 }
 
-/* Logs a failure, but only once, though attempts repeat it, perhaps in turn with other boards'. */
+/* Logs a failure once, although each attempt repeats it, perhaps in turn with other boards'. */
 static void usb_log_failure(struct usb_source *u, const char *format, ...)
 {
 	char what[sizeof(u->board.last_error)];
@@ -331,8 +331,7 @@ static bool usb_failed_first(const struct usb_source *u)
 	return u->framer.has_break && u->framer.broken.cause == BC_GAP_TRANSFER && !u->is_ending;
 }
 
-/* Replaces libusb's context by one that knows the board. Nothing may hold a device of the old one.
- */
+/* Replaces libusb's context with one that knows the board. Nothing may hold an old device. */
 static int usb_adopt_found(struct usb_source *u)
 {
 	int rc = bc_usb_stream_forget_device(u->stream);
@@ -757,7 +756,7 @@ static void usb_name_board(struct usb_source *u)
 		id->pid, id->serial[0] != '\0' ? " " : "", id->serial, id->port);
 }
 
-/* The board can't be opened: tries the next unless bound to this one, after the last all again. */
+/* The board can't be opened. Tries the next one, unless bound to this, and then all again. */
 static void usb_fail_open(struct usb_source *u, const char *what, int rc)
 {
 	bool is_gone = rc == -ENODEV || rc == -ENOENT;

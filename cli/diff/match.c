@@ -477,7 +477,7 @@ static size_t count_same(
 	return i;
 }
 
-/* Skips matches beyond the n and k entries from a and b on, which match. False: it could not. */
+/* Skips the matches that follow the n and k entries, which match, too. Returns false if unable. */
 static bool skip_same(
 	struct bc_match *m, const struct bc_entry *a, size_t n, const struct bc_entry *b, size_t k)
 {

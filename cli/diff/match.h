@@ -21,7 +21,7 @@ struct bc_match_source {
 	/* Returns 1 and entries, valid until the next call; 0 at the end; or -errno. */
 	int (*next)(void *context, const struct bc_entry **run, size_t *count);
 	/* Opens the trace a second time. Returns a context for next() that close() frees, or NULL
-	 * if the trace can be read only once. Both are NULL if it can't. */
+	 * on failure. Both are NULL if the trace can be read only once. */
 	void *(*again)(void *context);
 	void (*close)(void *again);
 	void *context;

@@ -1,7 +1,7 @@
 /* Two steps: bc_operands_open() finds out what each word is, which may ask the daemon; list_files()
  * makes the files of it, and may be called again. A row is a file and its key: rows of a directory
  * have the keys of their names, so that nothing is opened; keys of named files are read from the
- * file, from as little of it as is intact. Rows are sorted by key; others than segments stay. */
+ * file, from as little of it as is intact. Rows are sorted by key; other files stay in place. */
 #include "cli/io/operands.h"
 
 #include <ctype.h>

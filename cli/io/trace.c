@@ -333,7 +333,8 @@ uint64_t bc_trace_clock_hz(const struct bc_trace *t)
 	return bc_trace_header(t, &header) ? header.clock_hz : 0;
 }
 
-/* How much of a trace is looked at, in bytes; the rest only until an access and an instruction. */
+/* How many bytes of a trace are looked at: at most PEEK_MAX if it begins with neither an access nor
+ * an instruction. */
 #define PEEK_MIN (64u << 10)
 #define PEEK_MAX (64u << 20)
 

@@ -150,7 +150,7 @@ static int compare_shares(const void *a, const void *b)
 	return compare_names(a, b);
 }
 
-/* Writes "45.2 %". A share above 0 is never written as 0 unless a minimum, nor below 1 as 100 %. */
+/* Writes "45.2 %". Only a minimum above 0 may be written as 0, and no share below 1 as 100 %. */
 static void print_share(char out[BC_HUMANIZE_MAX], const struct row *row, bool is_utf8)
 {
 	double percent = row->share < 1 ? row->share * 100 : 100;

@@ -346,7 +346,7 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 		done = count_batch(f, &kinds, records, n < BATCH_RECORDS ? n : BATCH_RECORDS);
 }
 
-/* Finds or assigns an address space's number, its only touch's count. Returns false if too many. */
+/* Finds the number of an address space, or assigns one. Returns false if there are too many. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
 	const struct bc_line_slot *slot = find_slot(&f->spaces, space, 0);

@@ -1,6 +1,6 @@
 /* Escapes untrusted text (from a daemon, a device, a file) for a terminal. Characters that could
  * move the cursor, change colours, change the writing direction or end the line are printed as
- * their bytes: "\x1b". So are bytes that are not UTF-8, and, against ambiguity, backslashes. */
+ * their bytes: "\x1b". So are backslashes, and bytes that are not UTF-8. */
 #ifndef BC_CLI_TERM_TEXT_H
 #define BC_CLI_TERM_TEXT_H
 

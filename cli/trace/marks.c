@@ -293,7 +293,7 @@ static void step(struct marks *m, struct bc_lane *lane)
 		lane->is_over = true;
 	}
 	if (m->files.at < 0 || t->count == 0)
-		return; /* it goes on at once */
+		return; /* its time is unchanged, so the lane stays the current one */
 	if (v->event < v->chunk.info.events)
 		at = moment_of(m, v->row - 1, &v->chunk.events[v->event]);
 	else if (v->row < t->count)

@@ -86,7 +86,7 @@ void bc_log_draw(const struct bc_log_footer *footer);
 uint64_t bc_log_dropped(void);
 
 /* Logs a line. Control characters, those that change the text direction, and invalid UTF-8 are
- * written as bytes: "\x1b". A line that is too long is shortened (formats/base/text.h). */
+ * written as their bytes ("\x1b"). A line that is too long is shortened (formats/base/text.h). */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends a string, escaped as above, "\n" and a zero to `used` bytes. Returns the length. */

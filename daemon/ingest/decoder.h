@@ -60,7 +60,7 @@ void bc_decoder_close(struct bc_decoder *decoder);
 /* Sets the clock in ticks per second, which converts the arrival times of raw6 samples. */
 void bc_decoder_set_clock(struct bc_decoder *decoder, uint64_t clock_hz);
 
-/* Decodes a piece. Returns false to be called again with it when a chunk is free. */
+/* Decodes a piece. Returns false if it had to stop: call again with it when a chunk is free. */
 bool bc_decoder_push(struct bc_decoder *decoder, const struct bc_source_data *data);
 
 /* Ends the stream: decodes the rest or reports it as damage. Returns false if it has to wait for a

@@ -149,7 +149,7 @@ static void sanitize(char *text)
 	}
 }
 
-/* Writes "12.3 GB", "40 B", "5.0 M samples/s" or "40 samples/s": before a word, a blank. */
+/* Writes "12.3 GB", "40 B", "5.0 M samples/s" or "40 samples/s": with a blank before a word. */
 static void write_amount(char *out, size_t size, double amount, const char *unit)
 {
 	static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};

@@ -6,7 +6,8 @@
  * applies. A listing then reads the headers of the first files, and of each recording until one has
  * the sequence number, and assumes that its other sealed segments are ours: otherwise a start in a
  * large directory would wait for minutes. Complete: a listing reads the header of each file that is
- * new or has changed, and of some that were assumed to be ours. A small one has no such.
+ * new or has changed, and of some that were assumed to be ours. In a small directory, none is
+ * assumed.
  *
  * The lock here is taken before the catalogue's. */
 #include "daemon/store/catalogue_listing.h"

@@ -7,7 +7,7 @@
  * holds the file open, a snapshot has it). So deleted bytes count as free for up to a minute. If
  * they do not show by then, keep_free logs that and deletes one segment a minute, but none of the
  * current recording, which then only stops when nothing is left to delete. Files with other links
- * free nothing: keep_free skips them. The other rules, which are about files, don't. */
+ * free nothing, so keep_free skips them. The other rules count files, so they don't. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 

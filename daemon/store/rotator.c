@@ -551,7 +551,8 @@ static bool is_mount_point(const char *dir)
 }
 
 /* Opens the directory again if another one has its path: it was removed and created again, or its
- * file system was lost and mounted again. True if so; never for the one below a mount point. */
+ * file system was lost and mounted again. Returns true if so. The
+ * directory below a mount point does not replace one. */
 static bool reopen_dir(struct bc_rotator *r)
 {
 	struct stat held;
@@ -799,7 +800,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 	return false;
 }
 
-/* Applies the space rules if this much might break one. Returns false to be called again. */
+/* Applies the space rules if this much might break one. Returns false if it may not be written. */
 static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 {
 	uint64_t written = r->stats.bytes - r->space_checked_at;
@@ -936,7 +937,8 @@ static void discard_chunk(struct bc_rotator *r, struct bc_encoded *e)
 		e->state = BC_ENCODED_WRITTEN;
 }
 
-/* Adds the recording's end to its last chunk, or replaces that, once written. False: call again. */
+/* Adds the recording's end to its last chunk, or writes that and replaces it with the end. Returns
+ * false if it must be called again. */
 static bool prepare_end(struct bc_rotator *r, struct bc_encoded *e)
 {
 	if (has_content(r, e) && (e->bytes == 0 || !bc_last_write_add_end(&r->last_write, e))) {

@@ -46,7 +46,7 @@ struct bc_json_member {
  * it fails. Returns NULL if out of memory or if a value is NULL. */
 json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 
-/* The same, of members in braces. */
+/* Makes an object of the members in braces, without a terminating one. */
 #define BC_JSON_OBJECT(...) \
 	bc_json_object((const struct bc_json_member[]){__VA_ARGS__, {NULL, NULL}})
 

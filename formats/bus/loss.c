@@ -1,3 +1,5 @@
+/* Owns the arithmetic of losses and their two forms for others, text and JSON. Invariant: `inexact`
+ * goes with `lost` wherever it is added, subtracted or written. */
 #include "formats/bus/loss.h"
 
 #include <stdio.h>

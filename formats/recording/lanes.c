@@ -28,7 +28,7 @@ static void close_lane(struct bc_lane *lane)
 	lane->state = NULL;
 }
 
-/* Puts the open file back into the lane that it is of. */
+/* Gives the open file back to its lane. */
 static void leave(struct bc_lanes *lanes)
 {
 	if (lanes->current != NULL)
@@ -49,7 +49,7 @@ void bc_lanes_enter(struct bc_lanes *lanes, struct bc_lane *lane)
 	if (lane == lanes->current)
 		return;
 	leave(lanes);
-	/* The file that a search before left open may be its next one. */
+	/* Its next file may already be open, from an earlier search. */
 	if (lane->state != NULL || lanes->files->at != lane->begin)
 		bc_segments_exchange(lanes->files, &lane->place);
 	lanes->current = lane;
@@ -105,7 +105,7 @@ struct bc_lane *bc_lanes_next(struct bc_lanes *lanes, int64_t *until_ns)
 		} else if (lane->ns < *until_ns) {
 			*until_ns = lane->ns;
 		}
-		/* Those that have not begun are sorted: none after it is earlier. */
+		/* Lanes that have not begun are sorted, so no later one is earlier. */
 		if (lane->state == NULL && lane != next)
 			break;
 	}

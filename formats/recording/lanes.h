@@ -1,7 +1,7 @@
-/* Recordings in the order of time, though they may overlap. Each is a lane: within it, the order is
- * that of its files and records, whatever its clock did; of two lanes, the one with the earlier
- * time goes on. Forwards, a lane costs nothing before its start is reached; from then to its end,
- * it has an open file and what its user keeps for it. */
+/* Reads recordings in the order of time, even if they overlap. Each recording is a lane: its files
+ * and records keep their own order, whatever its clock did. The lane with the earliest time is the
+ * current one, and is read until another one's time comes. A lane that has not begun needs no
+ * memory; one that has begun keeps a file open, and what its user stores for it. */
 #ifndef BC_FORMATS_RECORDING_LANES_H
 #define BC_FORMATS_RECORDING_LANES_H
 
@@ -15,7 +15,7 @@ struct bc_lane {
 	int id;    /* 0, 1 ... in the order of the files */
 	int begin; /* of its files, `begin` to `end` - 1 have not been opened */
 	int end;
-	int64_t ns;   /* what is left is not earlier; searched from the end: not later */
+	int64_t ns;   /* nothing that is left is earlier; when reading backwards, later */
 	bool is_over; /* set by the user; later freed */
 	void *state;  /* the user's, from calloc(); NULL until it is set */
 	struct bc_segments_place place; /* its open file, while another lane is the current one */
@@ -39,10 +39,11 @@ void bc_lanes_start(struct bc_lanes *lanes);
 /* Sorts the lanes by time; call this before the first bc_lanes_next(). */
 void bc_lanes_sort(struct bc_lanes *lanes);
 
-/* Makes the lane that may have the earliest record the current one. It goes on while its time is
- * not above *until_ns: INT64_MAX if there is no other. Returns NULL when all are over. */
+/* Makes the lane with the earliest time the current one. Read it as long as its time is at most
+ * *until_ns, which is INT64_MAX if no other lane is left. Returns NULL when all are over. */
 struct bc_lane *bc_lanes_next(struct bc_lanes *lanes, int64_t *until_ns);
 
+/* Makes a lane the current one. */
 void bc_lanes_enter(struct bc_lanes *lanes, struct bc_lane *lane);
 
 /* Raises the time of a lane. An earlier one changes nothing: its clock was set back. */

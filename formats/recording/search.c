@@ -2,14 +2,14 @@
  *
  * Chunks are ruled out in the order of cost: by the file's page counts, by the index row, by the
  * page counts in the chunk's header; the others are read and scanned. Recordings may overlap in
- * time, so each is a lane (formats/recording/lanes.h), and the lane whose next match may be the
- * earliest goes on. Two chunks of a lane are in memory, so that context before and after a match
- * does not read a chunk twice. Invariant: a lane's hits are reported in the order of its files,
- * each record once: `reported` is the first that has not been, `wanted` ends the last context.
+ * time, so each is searched as a lane (formats/recording/lanes.h). Two chunks of each lane stay in
+ * memory, so that context before and after a match does not read a chunk twice. Invariant: the hits
+ * of a lane are reported in the order of its files, each record once: `reported` is the first that
+ * has not been, `wanted` the end of the last match's context.
  *
- * The last matches are looked for from the end, in the lane that may have the latest record; what
- * is not opened yet is bounded by the time when its file was last changed. The search forwards then
- * begins, in each lane, with the first of them. */
+ * To find the last matches, the lane that may have the latest record is searched from its end.
+ * The time when a file was last changed bounds the times of lanes that have not been opened. The
+ * search forwards then starts each lane at the first match that is to be reported. */
 #include "formats/recording/search.h"
 
 #include <errno.h>
@@ -41,14 +41,14 @@ struct record_pos {
 	uint32_t position;
 };
 
-/* A match, from the end: its position, and its time, which no later record of its lane precedes. */
+/* A match found from the end. No later record of its lane has an earlier time. */
 struct last_hit {
 	int64_t ns;
 	struct record_pos pos;
 	int lane;
 };
 
-/* What is searched of a lane. A mark in it is a position, one in another lane a time. */
+/* The part of a lane to search: between positions, for marks in it; for marks elsewhere, times. */
 struct part {
 	struct record_pos begin;
 	struct record_pos end;
@@ -374,7 +374,7 @@ static void set_time(struct search *s, struct bc_lane *lane)
 		bc_lane_raise(lane, s->files.file.table.rows[v->row].info.wall_ns);
 }
 
-/* Reports the context of the last match before another lane goes on; not what matches, too. */
+/* Reports the context after the last match, up to the next match, before switching lanes. */
 static void report_near(struct search *s)
 {
 	const struct view *v = s->view;
@@ -519,7 +519,7 @@ static int search_backward(struct search *s)
 	return rc;
 }
 
-/* Leaves only the last matches to the search forwards. */
+/* Finds the last matches, and limits the search forwards to them. */
 static int begin_last(struct search *s)
 {
 	int rc = search_backward(s);

@@ -37,7 +37,8 @@ struct bc_search_hit {
 	bool follows;    /* directly the one reported before */
 };
 
-/* Receives the hits in the order of time. Returns false to stop. Copy the strings. */
+/* Receives the hits in the order of time. Returns false to stop. The strings are only
+ * valid during the call. */
 typedef bool (*bc_search_cb)(void *context, const struct bc_search_hit *hit);
 
 /* Searches files, which are in the order of their recordings and segments. `io` and `on_hit` have

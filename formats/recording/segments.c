@@ -73,7 +73,7 @@ static bool has_header(int dir_fd, const char *file, const struct bc_segment_nam
 }
 
 /* True if the directory of a file has no later segment of its recording; with `in_use`, if it has
- * no newer recording, and a daemon has locked it. Files with another's header don't count. */
+ * no newer recording, and a daemon has locked it. Files of another segment don't count. */
 static bool is_newest(int dir_fd, const char *path, bool in_use)
 {
 	size_t bytes = (size_t)(basename(path) - path);
