@@ -88,6 +88,7 @@ struct search {
 	size_t last_count;
 	size_t last_capacity;
 	int64_t enough_ns; /* that many matches are at or after it */
+	bool is_replay;    /* records are later than their files */
 };
 
 static bool is_stopped(const struct search *s)
@@ -428,7 +429,7 @@ static int64_t changed_ns(const struct search *s, int end)
 	struct stat st;
 	int64_t start_ns;
 
-	if (s->lanes.count == 1 || bc_segments_stat(&s->files, end - 1, &st) != 0 ||
+	if (s->lanes.count == 1 || s->is_replay || bc_segments_stat(&s->files, end - 1, &st) != 0 ||
 		!bc_segments_start(&s->files, end - 1, &start_ns))
 		return INT64_MAX;
 	int64_t ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + CLOCK_SLACK_NS;
@@ -496,15 +497,27 @@ static int collect_row(struct search *s, struct bc_lane *lane, uint32_t row)
 	return 0;
 }
 
+static void bound_lanes(struct search *s)
+{
+	for (int i = 0; i < s->lanes.count; i++)
+		s->lanes.lanes[i].ns = changed_ns(s, s->lanes.lanes[i].end);
+}
+
 /* Collects the last matches. Returns 0 or -ENOMEM. */
 static int search_backward(struct search *s)
 {
+	const struct bc_chunk_table *t = &s->files.file.table;
 	struct bc_lane *lane;
 	int rc = 0;
 
 	s->enough_ns = INT64_MIN;
-	for (int i = 0; i < s->lanes.count; i++)
-		s->lanes.lanes[i].ns = changed_ns(s, s->lanes.lanes[i].end);
+	bound_lanes(s);
+	/* A capture may be replayed faster than it was recorded. Then no time of change tells. */
+	lane = s->lanes.count > 1 ? latest_lane(s) : NULL;
+	s->is_replay = lane != NULL && open_file(s, lane->end - 1) && t->count != 0 &&
+		       bc_segment_file_span(&s->files.file, 0, t->count - 1).to_ns > lane->ns;
+	if (s->is_replay)
+		bound_lanes(s);
 	while (rc == 0 && !is_stopped(s) && (lane = latest_lane(s)) != NULL) {
 		set_part(s, lane);
 		bool is_open = open_to_search(s, --lane->end);
