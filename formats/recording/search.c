@@ -88,7 +88,7 @@ struct search {
 	size_t last_count;
 	size_t last_capacity;
 	int64_t enough_ns; /* that many matches are at or after it */
-	bool is_replay;    /* records are later than their files */
+	bool is_replay;    /* times of change tell nothing */
 };
 
 static bool is_stopped(const struct search *s)
@@ -497,30 +497,33 @@ static int collect_row(struct search *s, struct bc_lane *lane, uint32_t row)
 	return 0;
 }
 
-static void bound_lanes(struct search *s)
+/* True if the open file has records that are later than its last change: a capture may be replayed
+ * faster than it was recorded. */
+static bool is_replay(const struct search *s)
 {
-	for (int i = 0; i < s->lanes.count; i++)
-		s->lanes.lanes[i].ns = changed_ns(s, s->lanes.lanes[i].end);
+	uint32_t count = s->files.file.table.count;
+
+	return count != 0 && bc_segment_file_span(&s->files.file, 0, count - 1).to_ns >
+				     changed_ns(s, s->files.at + 1);
 }
 
 /* Collects the last matches. Returns 0 or -ENOMEM. */
 static int search_backward(struct search *s)
 {
-	const struct bc_chunk_table *t = &s->files.file.table;
 	struct bc_lane *lane;
 	int rc = 0;
 
 	s->enough_ns = INT64_MIN;
-	bound_lanes(s);
-	/* A capture may be replayed faster than it was recorded. Then no time of change tells. */
-	lane = s->lanes.count > 1 ? latest_lane(s) : NULL;
-	s->is_replay = lane != NULL && open_file(s, lane->end - 1) && t->count != 0 &&
-		       bc_segment_file_span(&s->files.file, 0, t->count - 1).to_ns > lane->ns;
-	if (s->is_replay)
-		bound_lanes(s);
+	for (int i = 0; i < s->lanes.count; i++)
+		s->lanes.lanes[i].ns = changed_ns(s, s->lanes.lanes[i].end);
 	while (rc == 0 && !is_stopped(s) && (lane = latest_lane(s)) != NULL) {
 		set_part(s, lane);
 		bool is_open = open_to_search(s, --lane->end);
+		if (is_open && !s->is_replay && is_replay(s)) {
+			s->is_replay = true;
+			for (int i = 0; i < s->lanes.count; i++)
+				s->lanes.lanes[i].ns = INT64_MAX;
+		}
 		uint32_t row = is_open ? s->files.file.table.count : 0;
 		while (rc == 0 && row-- != 0 && lane->ns > s->enough_ns && !is_stopped(s))
 			rc = collect_row(s, lane, row);
