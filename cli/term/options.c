@@ -10,6 +10,7 @@
 #include "cli/term/output.h"
 #include "formats/base/quantity.h"
 #include "formats/base/text.h"
+#include "formats/trace/parser.h"
 
 void bc_options_start(struct bc_options *o, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv)
@@ -170,10 +171,15 @@ static bool read_format(const struct bc_console *console, const char *option,
 			is_output ? "read" : "written");
 		return false;
 	}
-	if (more == NULL ||
-		bc_format_options_read(options, more,
-			is_output ? info->write_options : info->read_options, err, sizeof(err)))
+	if (!is_output && info->parser != NULL && info->parser->check != NULL && more != NULL) {
+		options->layout = more;
+		if (info->parser->check(more, err, sizeof(err)))
+			return true;
+	} else if (more == NULL || bc_format_options_read(options, more,
+					   is_output ? info->write_options : info->read_options,
+					   err, sizeof(err))) {
 		return true;
+	}
 	bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 	return false;
 }

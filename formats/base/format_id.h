@@ -86,6 +86,9 @@ struct bc_format_options {
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t session;
 	uint32_t size; /* 0: unknown */
+	/* What the user says of a format that is described: all that follows "lines:". NULL: none.
+	 * It must outlive the parser. */
+	const char *layout;
 	bool has_bit_signals;
 	uint64_t interval_ns;
 	/* Not for users. Reads times in ns and us as ps, to compare traces of different units. */

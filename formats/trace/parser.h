@@ -66,6 +66,9 @@ struct bc_parser {
 	size_t state_bytes;
 	/* Initializes a zeroed state for a new file; NULL if zeroes are enough. */
 	void (*init)(void *state, const struct bc_format_options *options);
+	/* For a format that the user describes: checks options.layout. Returns false with an error
+	 * message. NULL: the format takes no layout. */
+	bool (*check)(const char *layout, char *err, size_t errlen);
 	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
