@@ -140,8 +140,11 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	else if (rc == -EINVAL && (wanted != BC_FORMAT_UNKNOWN || file->probe.is_foreign))
 		bc_print_error(console, file->name, "%s", file->probe.err);
 	else if (rc == -EINVAL)
-		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
-			file->probe.err);
+		bc_print_error(console, file->name, "unknown format: %s; specify it with -I%s",
+			file->probe.err,
+			file->probe.is_lines ? ", or describe it as in -I 'lines:{type} {addr}': "
+					       "see buscap-formats(5)"
+					     : "");
 	else
 		bc_print_read_error(console, file, rc);
 	bc_file_close(file);

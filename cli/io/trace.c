@@ -13,6 +13,7 @@
 
 #include "formats/base/text.h"
 #include "formats/bus/tick_time.h"
+#include "formats/codec/layout.h"
 #include "formats/codec/reader.h"
 
 /* Faults of a file that are printed individually. */
@@ -36,11 +37,17 @@ void bc_print_notes(
 	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes)
 {
 	if (notes->skipped != 0)
-		bc_print_error(console, file, "%s line%s of messages and superblocks skipped",
+		bc_print_error(console, file, "%s line%s without an access skipped",
 			BC_GROUPED(notes->skipped), bc_plural(notes->skipped));
 	if (notes->unread != 0)
 		bc_print_error(console, file, "%s line%s with more than was read",
 			BC_GROUPED(notes->unread), bc_plural(notes->unread));
+	if (notes->long_data != 0)
+		bc_print_error(console, file, "%s line%s with more than 8 bytes of data, left out",
+			BC_GROUPED(notes->long_data), bc_plural(notes->long_data));
+	if (notes->lacks_hex)
+		bc_print_error(console, file,
+			"no address has a digit above 9: if they are decimal, write {addr:d}");
 	if (notes->lacks_writes)
 		bc_print_error(console, file,
 			"no label 1 (write), but label 3, which is read as miscellaneous: "
@@ -106,14 +113,19 @@ static enum bc_exit open_next(struct bc_trace *t)
 	if (rc != BC_EXIT_OK)
 		return rc;
 	enum bc_format format = t->file.probe.format;
-	if (t->format != BC_FORMAT_UNKNOWN && t->format != format && t->accept == NULL) {
+	const char *layout = t->options.format.layout != NULL ? t->options.format.layout
+							      : t->file.probe.layout;
+	bool is_same = t->format == format && t->layout == layout;
+	if (t->format != BC_FORMAT_UNKNOWN && !is_same && t->accept == NULL) {
 		bc_print_error(t->console, t->file.name,
 			"mixed formats: %s after %s; process each format separately",
-			bc_format_name(format), bc_format_name(t->format));
+			bc_layout_format_name(format, layout),
+			bc_layout_format_name(t->format, t->layout));
 		bc_file_close(&t->file);
 		return BC_EXIT_FAILED;
 	}
 	t->format = format;
+	t->layout = layout;
 	t->moment.is_known = false;
 	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
 	if (rc != BC_EXIT_OK) {
@@ -314,10 +326,18 @@ const char *bc_trace_place(
 	return out;
 }
 
+const char *bc_trace_format_name(const struct bc_trace *trace)
+{
+	return bc_layout_format_name(trace->format, trace->layout);
+}
+
 bc_traits bc_trace_traits(const struct bc_trace *trace)
 {
-	return bc_format_info(trace->format)->traits |
-	       (trace->options.format.size != 0 ? BC_TRAIT_SIZE : 0);
+	const struct bc_format_info *info = bc_format_info(trace->format);
+
+	if (info->parser != NULL && info->parser->traits != NULL && trace->layout != NULL)
+		return info->parser->traits(trace->layout);
+	return info->traits | (trace->options.format.size != 0 ? BC_TRAIT_SIZE : 0);
 }
 
 bool bc_trace_header(const struct bc_trace *t, struct bc_segment_header *header)

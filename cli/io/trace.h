@@ -52,6 +52,7 @@ struct bc_trace {
 	int next; /* index of the next file to open */
 	enum bc_format wanted;
 	enum bc_format format; /* of all files; with accept(), of the current one */
+	const char *layout;    /* the same for that of its lines, or NULL */
 	struct bc_reader_options options;
 	struct bc_file file; /* the current file, if is_open */
 	bool is_open;
@@ -103,6 +104,9 @@ bool bc_trace_next(struct bc_trace *trace, struct bc_batch *batch);
 #define BC_PLACE_TEXT_MAX 48
 const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
+
+/* The name of the format, or of the layout of its lines, of the files so far. */
+const char *bc_trace_format_name(const struct bc_trace *trace);
 
 /* Closes the current file: the next batch is from the next file. */
 void bc_trace_skip_file(struct bc_trace *trace);

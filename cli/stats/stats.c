@@ -499,6 +499,7 @@ static enum bc_exit count_and_print(
 		return bc_print_no_memory(console);
 	s->options = w->stats;
 	s->format = trace->format;
+	s->format_name = bc_trace_format_name(trace);
 	s->files = trace->count;
 	s->file = trace->next;
 	s->second = &second;

@@ -26,6 +26,7 @@ struct bc_stats_options {
 struct bc_stats {
 	struct bc_stats_options options;
 	enum bc_format format;
+	const char *format_name;
 	int files;
 	struct bc_tally tally;
 	struct bc_entry_counts counts;

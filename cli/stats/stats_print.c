@@ -863,7 +863,7 @@ json_t *bc_stats_json(const struct bc_stats *s)
 {
 	struct printer p = {.stats = s, .object = json_object()};
 
-	set_json(&p, "format", json_string(bc_format_name(s->format)));
+	set_json(&p, "format", json_string(s->format_name));
 	set_u64(&p, "files", (uint64_t)s->files);
 	set_u64(&p, "entries", bc_stats_entries(s));
 	set_u64(&p, "references", s->tally.references);
@@ -881,8 +881,7 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 	bool has_samples = s->format == BC_FORMAT_RAW6 || s->format == BC_FORMAT_BCP1;
 	struct printer p = {.o = o, .stats = s, .top = top};
 
-	bc_output_format(o, "%s: %s %s\n", bc_format_name(s->format),
-		BC_GROUPED(bc_stats_entries(s)),
+	bc_output_format(o, "%s: %s %s\n", s->format_name, BC_GROUPED(bc_stats_entries(s)),
 		bc_format_info(s->format)->is_text ? "entries"
 		: has_samples                      ? "samples"
 						   : "records");

@@ -10,7 +10,7 @@
 #include "cli/term/output.h"
 #include "formats/base/quantity.h"
 #include "formats/base/text.h"
-#include "formats/trace/parser.h"
+#include "formats/codec/layout.h"
 
 void bc_options_start(struct bc_options *o, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv)
@@ -139,16 +139,18 @@ bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_
 }
 
 /* Parses the name of "name:options". Returns the options, or NULL if none are given. */
-static const char *read_format_name(enum bc_format *format)
+static const char *read_format_name(enum bc_format *format, const struct bc_named_layout **layout)
 {
 	size_t n = strcspn(optarg, ":");
 	char name[32];
 
 	*format = BC_FORMAT_UNKNOWN;
+	*layout = NULL;
 	if (n < sizeof(name)) {
 		memcpy(name, optarg, n);
 		name[n] = '\0';
 		*format = bc_format_by_name(name);
+		*layout = bc_layout_by_name(name);
 	}
 	return optarg[n] == ':' ? optarg + n + 1 : NULL;
 }
@@ -156,10 +158,16 @@ static const char *read_format_name(enum bc_format *format)
 static bool read_format(const struct bc_console *console, const char *option,
 	enum bc_format *format, struct bc_format_options *options, bool is_output)
 {
-	const char *more = read_format_name(format);
-	const struct bc_format_info *info = bc_format_info(*format);
-	char err[160];
+	const struct bc_named_layout *layout;
+	const char *more = read_format_name(format, &layout);
+	bool is_named = *format == BC_FORMAT_UNKNOWN && layout != NULL;
+	char err[300];
 
+	if (is_named) {
+		*format = BC_FORMAT_LINES;
+		options->layout = layout->layout;
+	}
+	const struct bc_format_info *info = bc_format_info(*format);
 	if (*format == BC_FORMAT_UNKNOWN) {
 		bc_format_unknown(err, sizeof(err), optarg);
 		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
@@ -171,16 +179,13 @@ static bool read_format(const struct bc_console *console, const char *option,
 			is_output ? "read" : "written");
 		return false;
 	}
-	if (!is_output && info->parser != NULL && info->parser->check != NULL && more != NULL) {
-		options->layout = more;
-		if (info->parser->check(more, err, sizeof(err)))
-			return true;
-	} else if (more == NULL || bc_format_options_read(options, more,
-					   is_output ? info->write_options : info->read_options,
-					   err, sizeof(err))) {
+	if (is_named ? more == NULL ||
+				bc_fail(err, sizeof(err), "a layout with a name has no options")
+		     : bc_format_read_options(*format, is_output, options, more, err, sizeof(err)))
 		return true;
-	}
-	bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
+	/* A layout may be long, and its error says where. */
+	size_t shown = strlen(optarg) < 80 ? 80 : strcspn(optarg, ":");
+	bc_print_error(console, NULL, "%s %.*s: %s", option, (int)shown, optarg, err);
 	return false;
 }
 

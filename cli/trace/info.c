@@ -20,6 +20,7 @@
 #include "cli/trace/survey.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/codec/layout.h"
 #include "formats/recording/recording_summary.h"
 #include "formats/recording/segments.h"
 
@@ -53,6 +54,12 @@ struct job {
 	struct bc_segment_span before;    /* the last segment so far */
 };
 
+static const char *format_name(const struct job *job, const struct bc_file *file)
+{
+	return bc_layout_format_name(file->probe.format,
+		job->options.layout != NULL ? job->options.layout : file->probe.layout);
+}
+
 /* Prints an object with the members of all formats and those of `more`, which is released. */
 static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
@@ -61,7 +68,7 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 	if (file->probe.format == BC_FORMAT_SEGMENT && packing == BC_PACKING_NONE)
 		packing = BC_PACKING_LZ4; /* its own */
 	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(file->name)},
-		{"format", json_string(bc_format_name(file->probe.format))},
+		{"format", json_string(format_name(job, file))},
 		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
 		{"packing", json_string(bc_packing_name(packing))});
 
@@ -161,6 +168,10 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 		rc |= add_count(object, "skipped_lines", notes->skipped);
 	if (notes->unread != 0)
 		rc |= add_count(object, "partly_read_lines", notes->unread);
+	if (notes->long_data != 0)
+		rc |= add_count(object, "lines_with_long_data", notes->long_data);
+	if (notes->lacks_hex)
+		rc |= json_object_set_new(object, "lacks_hexadecimal", json_true());
 	if (notes->lacks_writes)
 		rc |= json_object_set_new(object, "lacks_writes", json_true());
 	if (notes->unnumbered != 0)
@@ -216,7 +227,7 @@ static void print_survey(struct job *job, const struct bc_file *file, const stru
 
 	print_name(job, file);
 	bc_output_format(
-		output, "%s%s\n", bc_format_name(format), bc_packing_text(file->probe.packing));
+		output, "%s%s\n", format_name(job, file), bc_packing_text(file->probe.packing));
 	if (file->is_regular || bc_format_is_bus(format))
 		bc_status_line(
 			output, "size", "%s byte%s", BC_GROUPED(s->bytes), bc_plural(s->bytes));

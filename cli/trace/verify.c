@@ -20,6 +20,7 @@
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/codec/layout.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/page_summary.h"
 #include "formats/segment/segment_reader.h"
@@ -133,12 +134,20 @@ static void print_damage(void *context, uint64_t offset, uint64_t bytes, const c
 	c->is_hurt = true;
 }
 
+static const char *format_name(const struct check *c)
+{
+	const char *layout = c->job->options.layout;
+
+	return bc_layout_format_name(
+		c->file->probe.format, layout != NULL ? layout : c->file->probe.layout);
+}
+
 /* Prints the result of a file as JSON: members of all formats, and those of `more`, released. */
 static void print_result(const struct check *c, bool is_ok, json_t *more)
 {
 	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(c->file->name)},
-		{"format", json_string(bc_format_name(c->file->probe.format))},
-		{"ok", json_boolean(is_ok)}, {"damaged_places", bc_json_u64(c->damages)});
+		{"format", json_string(format_name(c))}, {"ok", json_boolean(is_ok)},
+		{"damaged_places", bc_json_u64(c->damages)});
 
 	c->job->ok_files += is_ok;
 	print_json(c->job, bc_json_merge(object, more));
@@ -434,7 +443,7 @@ static void print_counted_text(
 		!is_whole    ? "damaged"
 		: is_strange ? "nothing recognised"
 			     : "ok",
-		bc_format_name(format));
+		format_name(c));
 	if (format == BC_FORMAT_BCP1) {
 		bc_output_format(output, "%s%s frame%s, %s sample%s, %s gap%s%s\n",
 			BC_GROUPED(s->frames), is_whole ? "" : " good", bc_plural(s->frames),

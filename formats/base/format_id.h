@@ -27,6 +27,7 @@
 	F(DIN, "din") \
 	F(XDIN, "xdin") \
 	F(LACKEY, "lackey") \
+	F(LINES, "lines") \
 	F(VCD, "vcd") \
 	F(PERFETTO, "perfetto") \
 	F(ROWBINARY, "rowbinary") \

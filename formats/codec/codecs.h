@@ -29,6 +29,12 @@ extern const struct bc_printer bc_din_printer;
 extern const struct bc_printer bc_xdin_printer;
 extern const struct bc_parser bc_lackey_parser;
 
+/* Lines that options->layout describes (formats/codec/layout.h). */
+extern const struct bc_parser bc_lines_parser;
+
+/* Prints accesses as messages have them, only for display. */
+extern const struct bc_printer bc_lines_printer;
+
 /* Prints lines in valgrind's form. */
 extern const struct bc_printer bc_lackey_printer;
 

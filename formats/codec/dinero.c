@@ -5,21 +5,19 @@
  *   xdin  C HEXADDR HEXSIZE  r read, w write, i fetch, m miscellaneous, c copy back,
  *                            v invalidate
  *
- * Neither format has times. Addresses have up to 64 bits. The parsers accept 0x before digits. A
- * blank line is malformed, because Dinero IV stops at one. Source: the manual of Dinero IV. */
+ * Neither format has times. Addresses have up to 64 bits. The parsers accept 0x before digits. din
+ * is read by its layout (formats/codec/layout_names.c). In xdin, a blank line is malformed, because
+ * Dinero IV stops at one. Source: the manual of Dinero IV. */
 #include "formats/codec/codecs.h"
 
 #include "formats/base/fast_text.h"
 #include "formats/codec/block_parse.h"
-
-struct din {
-	uint32_t size;   /* of every access, from the option */
-	uint64_t unread; /* lines with more than a label and an address */
-	unsigned labels; /* a bit for each that occurred */
-};
+#include "formats/codec/lines.h"
 
 static const uint16_t din_types[] = {
 	BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_FETCH, BC_REF_MISC, BC_REF_FLUSH};
+
+#define DIN_LABELS (sizeof(din_types) / sizeof(din_types[0]))
 
 static const char bad_address_end[] = "expected a space after the address";
 static const char bad_address[] = "expected a hexadecimal address of at most 64 bits";
@@ -34,73 +32,7 @@ static inline bool parse_hex(const char **at, uint64_t *value)
 
 static void din_init(void *state, const struct bc_format_options *options)
 {
-	struct din *din = state;
-
-	din->size = options->size;
-}
-
-/* Fast path, for nearly all lines: a label, a space, digits, a newline. Returns the position after
- * the line, or NULL. */
-static inline const char *parse_din_fast(
-	const char *at, struct bc_reference_line *line, unsigned *labels)
-{
-	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
-	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
-	unsigned n = bc_hex16(at + 2, &line->addr);
-	unsigned label = (unsigned)(*at - '0');
-
-	if (label > 4 || at[1] != ' ' || n == 0 || n + 2 != end || at[end] != '\n')
-		return NULL;
-	line->type = din_types[label];
-	*labels |= 1u << label;
-	return at + end + 1;
-}
-
-/* Slow path, for any line. */
-static const char *parse_din_line(
-	struct din *din, struct bc_parse *p, struct bc_reference_line *line)
-{
-	const char *at = bc_skip_spaces(p->at);
-	unsigned label = (unsigned)(*at - '0');
-	const char *expected = NULL;
-
-	if (label > 4 || !bc_is_token_end(at[1])) {
-		expected = "expected a label from 0 to 4";
-	} else {
-		line->type = din_types[label];
-		din->labels |= 1u << label;
-		at = bc_skip_spaces(at + 1);
-		if (!parse_hex(&at, &line->addr))
-			expected = bad_address;
-		else if (!bc_is_token_end(*at))
-			expected = bad_address_end;
-	}
-	p->bad = at;
-	p->expected = expected;
-	if (expected != NULL)
-		return NULL;
-	din->unread += *bc_skip_spaces(at) != '\n';
-	return bc_line_end(at) + 1;
-}
-
-static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
-{
-	struct din *din = state;
-
-	for (; p->at < p->end; p->number++) {
-		struct bc_reference_line line;
-
-		if (!bc_parse_has_room(p))
-			return BC_PARSE_FULL;
-		const char *next = parse_din_fast(p->at, &line, &din->labels);
-		if (next == NULL)
-			next = parse_din_line(din, p, &line);
-		if (next == NULL)
-			return BC_PARSE_BAD;
-		line.size = line.type != BC_REF_FLUSH ? din->size : 0; /* a flush transfers none */
-		bc_add_reference_line(p, &line, next);
-	}
-	return BC_PARSE_DONE;
+	bc_lines_init(state, BC_LAYOUT_DIN, options->size);
 }
 
 /* Dinero ignores the rest of a line, but the programs that write din write none. */
@@ -112,17 +44,20 @@ static bool is_typical_din(const char *line, const struct bc_entry *entry)
 	return *bc_skip_spaces(bc_token_end(addr)) == '\n';
 }
 
+/* The words of the layout are the labels, for each alternative. */
 static void get_notes(const void *state, struct bc_parse_notes *notes)
 {
-	const struct din *din = state;
+	const struct bc_lines *lines = state;
+	uint64_t labels = lines->words | lines->words >> DIN_LABELS;
 
-	notes->unread = din->unread;
-	notes->lacks_writes = (din->labels & (1u << 3 | 1u << 1)) == 1u << 3;
+	bc_lines_notes(state, notes);
+	notes->lacks_hex = false;
+	notes->lacks_writes = (labels & (1u << 3 | 1u << 1)) == 1u << 3;
 }
 
-const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct din),
+const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct bc_lines),
 	.init = din_init,
-	.parse = parse_din,
+	.parse = bc_lines_parse,
 	.is_typical = is_typical_din,
 	.notes = get_notes,
 	.has_bare_hex = true};
@@ -219,7 +154,7 @@ const struct bc_parser bc_xdin_parser = {
 
 static char din_label(unsigned type)
 {
-	for (unsigned i = 0; i < sizeof(din_types) / sizeof(din_types[0]); i++)
+	for (unsigned i = 0; i < DIN_LABELS; i++)
 		if (din_types[i] == type)
 			return (char)('0' + i);
 	return '3';

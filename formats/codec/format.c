@@ -98,6 +98,13 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_lackey_parser,
 		.printer = &bc_lackey_printer,
 		.traits = BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_MODIFY | BC_TRAIT_SIZE},
+	[BC_FORMAT_LINES] = {.summary = "one access per line, as described: 'lines:{type} {addr}'",
+		.is_text = true,
+		.can_read = true,
+		.parser = &bc_lines_parser,
+		.printer = &bc_lines_printer,
+		.traits = BC_TRAIT_REFERENCE | (BC_TYPES & ~(bc_traits)BC_TRAIT_INVALID) |
+			  BC_TRAIT_SIZE | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_DATA},
 	[BC_FORMAT_VCD] =
 		{.summary = "value change dump, for GTKWave; for PulseView, vcd:signals=bits",
 			.is_text = true,
@@ -136,6 +143,20 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 const struct bc_format_info *bc_format_info(enum bc_format format)
 {
 	return &formats[format];
+}
+
+bool bc_format_read_options(enum bc_format format, bool is_output,
+	struct bc_format_options *options, const char *text, char *err, size_t errlen)
+{
+	const struct bc_format_info *info = &formats[format];
+
+	if (!is_output && info->parser != NULL && info->parser->check != NULL) {
+		options->layout = text;
+		return info->parser->check(text, err, errlen);
+	}
+	return text == NULL ||
+	       bc_format_options_read(options, text,
+		       is_output ? info->write_options : info->read_options, err, errlen);
 }
 
 static bool is_byu(enum bc_format format)

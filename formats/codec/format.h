@@ -30,6 +30,11 @@ struct bc_format_info {
 /* Never NULL. The entry of BC_FORMAT_UNKNOWN can neither be read nor written. */
 const struct bc_format_info *bc_format_info(enum bc_format format);
 
+/* Sets the options that follow the name of a format to be read or written; NULL: none. Returns
+ * false with an error message. */
+bool bc_format_read_options(enum bc_format format, bool is_output,
+	struct bc_format_options *options, const char *text, char *err, size_t errlen);
+
 /* How well one format converts to another. */
 enum bc_conversion {
 	BC_CONVERSION_LOSSLESS, /* everything is kept */

@@ -23,6 +23,7 @@ struct bc_input {
 	struct bc_unpacker *unpacker; /* NULL: not compressed */
 	enum bc_packing packing;
 	unsigned window_log;
+	const char *layout;
 	uint64_t read_bytes; /* bytes read from the stream */
 	size_t start;        /* packed[start, end) have not been returned yet */
 	size_t end;
@@ -134,6 +135,7 @@ int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum b
 		probe->format = BC_FORMAT_SEGMENT;
 		rc = 0;
 	}
+	in->layout = probe->layout;
 	if (rc == 0 && probe->packing != BC_PACKING_NONE) {
 		in->packing = probe->packing;
 		in->unpacker = bc_unpack_open(in->packing, window_log);
@@ -227,6 +229,11 @@ bool bc_input_segment_header(const struct bc_input *in, struct bc_segment_header
 	bool is_whole = n > 0 && read_header(header, plain, (size_t)n);
 	free(plain);
 	return is_whole;
+}
+
+const char *bc_input_layout(const struct bc_input *in)
+{
+	return in->layout;
 }
 
 uint64_t bc_input_position(const struct bc_input *in)

@@ -43,6 +43,9 @@ struct bc_input_stream bc_input_stream(struct bc_input *input);
  * other bytes are read. Returns false if it is not there as a whole or damaged. */
 bool bc_input_segment_header(const struct bc_input *input, struct bc_segment_header *header);
 
+/* The layout that was detected (formats/codec/layout.h), or NULL. */
+const char *bc_input_layout(const struct bc_input *input);
+
 /* Number of bytes of the stream (before decompression) used up so far, for progress reports. */
 uint64_t bc_input_position(const struct bc_input *input);
 

@@ -19,6 +19,7 @@
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
 #include "formats/codec/format.h"
+#include "formats/codec/lines.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "formats/trace/parser.h"
@@ -220,38 +221,99 @@ static bool fits_lines(enum bc_format format, const char *text, size_t bytes, bo
 	       (!parser->has_bare_hex || is_hex(&count.hex));
 }
 
-static enum bc_format probe_lines(const char *text, size_t bytes, bool is_all,
-	struct bc_entry *entries, char *err, size_t errlen)
+/* Adds a name to probe->err, which begins empty: "din or xdin". */
+static void add_candidate(struct bc_probe *probe, const char *name)
 {
-	enum bc_format only = BC_FORMAT_UNKNOWN;
-	size_t used = 0;
+	size_t used = strlen(probe->err);
 
-	err[0] = '\0';
-	for (unsigned f = 1; f < BC_FORMATS; f++) {
-		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		if (!info->is_text || info->parser == NULL || !info->can_read ||
-			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
-			continue;
-		int n = snprintf(err + used, errlen - used, "%s%s", used != 0 ? " or " : "",
-			bc_format_name((enum bc_format)f));
-		used += n > 0 && (size_t)n < errlen - used ? (size_t)n : 0;
-		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
-	}
-	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
-		return only;
-	if (only == BC_FORMATS)
-		snprintf(err + used, errlen - used, ": each matches the lines");
-	else
-		bc_message(err, errlen, "the lines fit no known format");
-	return BC_FORMAT_UNKNOWN;
+	snprintf(probe->err + used, sizeof(probe->err) - used, "%s%s", used != 0 ? " or " : "",
+		name);
 }
 
-/* Returns the only text format that fits the lines, or BC_FORMAT_UNKNOWN with *err set to a clause.
- * `is_all`: the last line may lack its newline. */
-static enum bc_format probe_text(
-	const uint8_t *head, size_t bytes, bool is_all, char *err, size_t errlen)
+/* Returns the number of text formats that fit: the last in probe->format, names in probe->err. */
+static unsigned try_formats(struct bc_probe *probe, const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries)
 {
-	enum bc_format format = BC_FORMAT_UNKNOWN;
+	unsigned fitting = 0;
+
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		if (!info->is_text || info->parser == NULL || info->parser->check != NULL ||
+			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
+			continue;
+		add_candidate(probe, bc_format_name((enum bc_format)f));
+		probe->format = (enum bc_format)f;
+		fitting++;
+	}
+	return fitting;
+}
+
+/* Lines that are tried with the named layouts. */
+#define LAYOUT_LINES 256u
+
+/* True if all lines fit, half of them have an access, and the addresses are not all equal, and
+ * hexadecimal unless the layout has decimal ones. */
+static bool fits_layout(struct bc_lines *lines, const char *layout, const char *text, size_t bytes,
+	struct bc_entry *entries)
+{
+	struct bc_parse p = {.at = text, .number = 1, .entries = entries, .capacity = ENTRIES};
+	struct hex_check hex = {0};
+
+	memset(lines, 0, sizeof(*lines));
+	bc_lines_init(lines, layout, 0);
+	while (p.number <= LAYOUT_LINES && p.at < text + bytes) {
+		p.end = bc_line_end(p.at) + 1;
+		p.count = 0;
+		if (bc_lines_parse(lines, &p) != BC_PARSE_DONE)
+			return false;
+		if (p.count != 0)
+			check_hex(&hex, entries[0].addr, "");
+	}
+	return hex.numbers >= 2 && hex.distinct.used >= 2 && hex.numbers >= lines->skipped &&
+	       (lines->has_0x || is_hex(&hex) || strstr(layout, "{addr:d}") != NULL);
+}
+
+/* The same for the named layouts. Those of a format are tried by its name. */
+static unsigned try_layouts(
+	struct bc_probe *probe, const char *text, size_t bytes, struct bc_entry *entries)
+{
+	struct bc_lines *lines = malloc(sizeof(*lines));
+	const struct bc_named_layout *row = bc_named_layouts;
+	unsigned fitting = 0;
+
+	for (; lines != NULL && row->name != NULL; row++) {
+		if (bc_format_by_name(row->name) != BC_FORMAT_UNKNOWN ||
+			!fits_layout(lines, row->layout, text, bytes, entries))
+			continue;
+		add_candidate(probe, row->name);
+		probe->format = BC_FORMAT_LINES;
+		probe->layout = row->layout;
+		fitting++;
+	}
+	free(lines);
+	return fitting;
+}
+
+static void probe_lines(struct bc_probe *probe, const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries)
+{
+	unsigned fitting = try_formats(probe, text, bytes, is_all, entries);
+
+	if (fitting == 0)
+		fitting = try_layouts(probe, text, bytes, entries);
+	if (fitting == 1)
+		return;
+	probe->format = BC_FORMAT_UNKNOWN;
+	probe->is_lines = fitting == 0;
+	size_t used = strlen(probe->err);
+	snprintf(probe->err + used, sizeof(probe->err) - used, "%s",
+		fitting != 0 ? ": each matches the lines" : "the lines fit no known format");
+}
+
+/* Sets the only text format that fits the lines, or BC_FORMAT_UNKNOWN and probe->err. `is_all`: the
+ * last line may lack its newline. */
+static void probe_text(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+{
 	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
 	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
 
@@ -259,7 +321,6 @@ static enum bc_format probe_text(
 		head += BC_BOM_BYTES;
 		bytes -= BC_BOM_BYTES;
 	}
-	bc_message(err, errlen, "out of memory");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
@@ -267,14 +328,14 @@ static enum bc_format probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			bc_message(err, errlen, "the first line is too long");
+			bc_message(probe->err, sizeof(probe->err), "the first line is too long");
 		else
-			format = probe_lines(
-				text, (size_t)(newline - text) + 1, is_all, entries, err, errlen);
+			probe_lines(probe, text, (size_t)(newline - text) + 1, is_all, entries);
+	} else {
+		bc_message(probe->err, sizeof(probe->err), "out of memory");
 	}
 	free(text);
 	free(entries);
-	return format;
 }
 
 /* ---- detection */
@@ -535,8 +596,7 @@ static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t by
 		return;
 	}
 	if (is_text_head(head, text) && (text == bytes || memchr(head, '\n', text) != NULL))
-		probe->format = probe_text(
-			head, text, is_all || text != bytes, probe->err, sizeof(probe->err));
+		probe_text(probe, head, text, is_all || text != bytes);
 	else
 		fitting = probe_plain(probe, head, bytes);
 	if (probe->format == BC_FORMAT_UNKNOWN)

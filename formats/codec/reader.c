@@ -996,6 +996,8 @@ int bc_reader_open(struct bc_reader **reader, struct bc_input *input, enum bc_fo
 	r->format = format;
 	r->info = bc_format_info(format);
 	r->options = *options;
+	if (r->options.format.layout == NULL)
+		r->options.format.layout = bc_input_layout(input);
 	int rc = kind->open(r);
 	if (rc != 0) {
 		bc_reader_close(r);

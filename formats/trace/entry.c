@@ -48,7 +48,7 @@ int bc_ref_type_plain(unsigned type)
 	return is_plain ? (int)type : -1;
 }
 
-static uint32_t type_trait(unsigned type)
+bc_traits bc_ref_type_trait(unsigned type)
 {
 	switch (type) {
 	case BC_REQ_MEMREAD:
@@ -101,7 +101,7 @@ bc_traits bc_entry_traits(const struct bc_entry *entry)
 		[BC_ENTRY_EVENT] = BC_TRAIT_EVENT,
 		[BC_ENTRY_LINE] = BC_TRAIT_LINE,
 	};
-	uint32_t type = entry->kind == BC_ENTRY_REFERENCE ? type_trait(entry->type) : 0;
+	uint32_t type = entry->kind == BC_ENTRY_REFERENCE ? bc_ref_type_trait(entry->type) : 0;
 
 	return entry->traits | type | kinds[entry->kind];
 }

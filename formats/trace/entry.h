@@ -323,6 +323,9 @@ const char *bc_ref_type_name(unsigned type);
 /* The reference type with this name, in any case, or -1. */
 int bc_ref_type_by_name(const char *name);
 
+/* The trait of a type; 0 for reads and writes. */
+bc_traits bc_ref_type_trait(unsigned type);
+
 /* The type reduced to read, write or fetch: BC_REQ_MEMREAD, BC_REQ_MEMWRITE or BC_REQ_FETCH, or -1
  * for other types. A modify counts as a read. */
 int bc_ref_type_plain(unsigned type);

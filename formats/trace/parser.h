@@ -51,6 +51,8 @@ enum bc_parse_end {
 struct bc_parse_notes {
 	uint64_t skipped;    /* lines that belong to the format, but are no entries */
 	uint64_t unread;     /* lines with more than was read */
+	uint64_t long_data;  /* lines with more than 8 bytes of data */
+	bool lacks_hex;      /* no address of a layout has a digit above 9 */
 	bool lacks_writes;   /* din: label 3 (miscellaneous) occurred, and 1 (write) didn't */
 	uint64_t unnumbered; /* lines with a processor's name for which there was no number */
 	/* Processors whose number is not in their name, and the first of them. */
@@ -69,6 +71,8 @@ struct bc_parser {
 	/* For a format that the user describes: checks options.layout. Returns false with an error
 	 * message. NULL: the format takes no layout. */
 	bool (*check)(const char *layout, char *err, size_t errlen);
+	/* The traits that entries may have, with a layout; NULL: those of the format. */
+	bc_traits (*traits)(const char *layout);
 	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);

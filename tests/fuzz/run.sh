@@ -167,6 +167,11 @@ text() { # TARGET TEXT
 	done
 }
 text din '0 7ffe12\n1 0x10\n2 ffffffffffffffff\n3 1\n4 0 more\n\n5 1\n0 10000000000000000\n'
+for row in '{type} {addr}|r 10' '{pc}: {type:R=read} {addr} {size} %% {...} x {time:s}{type=write}{addr}|1: R ff 4' '{*} {delta} [{addr:d}]{type=m}|a 1 [7]'; do
+	n=$((n + 1))
+	mkdir -p "$seeds/lines"
+	printf '%s\n%s\n\n%s' "$(echo "$row" | cut -d'|' -f1 | sed 's/%%/|/')" "${row##*|}" "${row##*|}" >"$seeds/lines/$n"
+done
 text xdin 'r 7ffe12 4\nw 0x10 8\ni ffffffffffffffff ffffffff\nm 1 0\nc 1 1\nv 1 1\n\nr 1\nr 1 100000000\n'
 text lackey '==1== x\n--1-- y\n**1** z\nSB 04016930\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,16\n M 0421c7cc,4294967295\n\nhello\n L 1,\n'
 text cis501 '1 40061e -1 -1 -1 R T -       -96            0       400620       4005c0 J        JMP_IMM\n2 4005c0 44 -1  2 - - L -9223372036854775808 ffffffffffffffff 0 0 MOVSX SEXT_DWORD_TO_QWORD\n\n1 4 100 -1 2147483647 W N S 1 1 1 1 A B\n1 1 1\n'
@@ -189,7 +194,7 @@ for target in $targets segment; do
 		first=$(printf '\\000\\%03o' $((n % 60)))
 		case $name in
 		*-000 | *-1 | tarmac-*)
-			for to in $(seq 1 19); do # the formats of formats/base/format_id.h
+			for to in $(seq 1 20); do # the formats of formats/base/format_id.h
 				{ printf "\\000\\$(printf %03o "$to")"; tail -c +$skip "$seed"; } >"$seeds/convert/$name-$to"
 			done
 			;;

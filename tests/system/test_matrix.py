@@ -102,10 +102,17 @@ def lackey():
     return b"==12== Lackey\nI  0023C790,2\n L BE80199C,4\n S BE80199C,4\n M 0025747C,1\nI  1ffefffe80,8\n==12==\n"
 
 
+LINES = "lines:{time} {proc} {type:r=read|w=write|f=fetch|m=modify|x=misc|F=flush|c=COPYBACK|o=ioread|d=DEFERREPLY} {addr} {size} {data}"
+
+
+def lines():
+    return "".join(f"{10 * i} {i % 3} {'rwfmxFcod'[i % 9]} {0x1000 + 8 * i:x} 4 {i:x}\n" for i in range(40)).encode()
+
+
 SOURCES = {"raw6": raw6, "bcp1": bcp1, "byu": byu, "byu16": lambda: byu("<QBBBBI"),
            "byu24": lambda: byu("<QBBBB4xQ"), "byu-be": lambda: byu(">IBBBBI"), "laplace": laplace,
            "laplace-text": laplace_text, "laplace-events": laplace_events, "cis501": cis501, "tarmac": tarmac,
-           "din": din, "xdin": xdin, "lackey": lackey}
+           "din": din, "xdin": xdin, "lackey": lackey, "lines": lines}
 
 
 FORMS = ["segment", *SOURCES]
@@ -145,7 +152,7 @@ def matrix():
 
 
 def convert(form, path, target, out, *options, extra=""):
-    return run(BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
+    return run(BUSCAP, "convert", "-I", LINES if form == "lines" else form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
 
 
 def extra_of(target):

@@ -70,8 +70,8 @@ TEST(addresses_have_at_most_64_bits)
 			(uint32_t)formatted_edges[i]);
 		assert_reprints(BC_FORMAT_XDIN, line, line);
 	}
-	assert_malformed(BC_FORMAT_DIN, "0 10000000000000000", 19, "64 bits", "0 1");
-	assert_malformed(BC_FORMAT_DIN, "0 0x10000000000000000", 21, "64 bits", "0 1");
+	assert_malformed(BC_FORMAT_DIN, "0 10000000000000000", 3, "64 bits", "0 1");
+	assert_malformed(BC_FORMAT_DIN, "0 0x10000000000000000", 3, "64 bits", "0 1");
 	assert_malformed(BC_FORMAT_XDIN, "r 10000000000000000 4", 19, "64 bits", "r 1 1");
 	assert_malformed(BC_FORMAT_XDIN, "r 1 100000000", 5, "32 bits", "r 1 1");
 	assert_malformed(BC_FORMAT_XDIN, "r 1 10000000000000000", 21, "32 bits", "r 1 1");
@@ -85,18 +85,16 @@ TEST(each_malformed_line_is_reported_with_its_position)
 		size_t column;
 		const char *words;
 	} cases[] = {
-		{BC_FORMAT_DIN, "", 1, "a label"},
-		{BC_FORMAT_DIN, "  ", 3, "a label"},
-		{BC_FORMAT_DIN, "5 10", 1, "a label"},
-		{BC_FORMAT_DIN, "r 10", 1, "a label"},
-		{BC_FORMAT_DIN, "00 10", 1, "a label"},
-		{BC_FORMAT_DIN, "-1 10", 1, "a label"},
-		{BC_FORMAT_DIN, "0", 2, "address"},
-		{BC_FORMAT_DIN, "0 ", 3, "address"},
-		{BC_FORMAT_DIN, "0 xyz", 3, "address"},
-		{BC_FORMAT_DIN, "0 0x", 5, "address"},
-		{BC_FORMAT_DIN, "0 0xg", 5, "address"},
-		{BC_FORMAT_DIN, "0 10g", 5, "a space"},
+		{BC_FORMAT_DIN, "5 10", 1, "type '5'"},
+		{BC_FORMAT_DIN, "r 10", 1, "type 'r'"},
+		{BC_FORMAT_DIN, "00 10", 2, "a blank"},
+		{BC_FORMAT_DIN, "-1 10", 1, "type '-1'"},
+		{BC_FORMAT_DIN, "0", 2, "a blank"},
+		{BC_FORMAT_DIN, "0 ", 3, "{addr}"},
+		{BC_FORMAT_DIN, "0 xyz", 3, "{addr}"},
+		{BC_FORMAT_DIN, "0 0x", 3, "{addr}"},
+		{BC_FORMAT_DIN, "0 0xg", 3, "{addr}"},
+		{BC_FORMAT_DIN, "0 10g", 5, "the end"},
 		{BC_FORMAT_XDIN, "", 1, "one of r, w"},
 		{BC_FORMAT_XDIN, "x 10 4", 1, "one of r, w"},
 		{BC_FORMAT_XDIN, "rw 10 4", 1, "one of r, w"},

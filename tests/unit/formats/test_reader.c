@@ -247,15 +247,15 @@ TEST(malformed_lines_are_reported_with_line_and_column_and_skipped)
 
 	snprintf(expected, sizeof(expected),
 		"1: kind 0 type 1 addr 1%s"
-		"! line 2 column 1 offset 0 bytes 0: expected a label from 0 to 4\n"
+		"! line 2 column 1 offset 0 bytes 0: type '5' is not in the table: "
+		"{type:5=read|...}\n"
 		"3: kind 0 type 3 addr 2%s"
-		"! line 4 column 1 offset 0 bytes 0: expected a label from 0 to 4\n"
-		"! line 5 column 5 offset 0 bytes 0: expected a hexadecimal address of at most 64 "
-		"bits\n"
+		"! line 5 column 5 offset 0 bytes 0: expected {addr} (hexadecimal, at most 64 "
+		"bits)\n"
 		"6: kind 0 type 0 addr 3%s"
 		"7: kind 0 type 1 addr 4%s"
-		"! line 8 column 2 offset 0 bytes 0: expected a hexadecimal address of at most 64 "
-		"bits; the file ends in this line\n",
+		"! line 8 column 2 offset 0 bytes 0: expected a blank; the file ends "
+		"in this line\n",
 		rest, rest, rest, rest);
 	assert_string_equal(text, expected);
 	free(text);
