@@ -101,7 +101,8 @@ static struct bc_layout_op *add_op(
 	struct compiler *c, unsigned kind, const char *text, size_t bytes)
 {
 	const struct bc_layout_op *before = last_op(c);
-	struct bc_layout_op op = {.kind = (uint8_t)kind, .text = text, .bytes = (uint16_t)bytes};
+	struct bc_layout_op op = {
+		.kind = (uint8_t)kind, .next = -1, .text = text, .bytes = (uint16_t)bytes};
 	bool is_text = kind == BC_LAYOUT_TEXT || kind == BC_LAYOUT_BLANKS || kind == BC_LAYOUT_END;
 
 	if (c->l->ops == BC_LAYOUT_OPS) {
@@ -358,6 +359,14 @@ bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, si
 			return false;
 		all |= c.alternative->fields;
 	} while (*c.at != '\0');
+	for (unsigned i = 0; i + 1 < layout->ops; i++) {
+		const struct bc_layout_op *after = &layout->op[i + 1];
+		layout->op[i].next = after->kind == BC_LAYOUT_BLANKS ? ' '
+				     : after->kind == BC_LAYOUT_END  ? '\n'
+				     : after->kind == BC_LAYOUT_TEXT && after->bytes == 1
+					     ? (uint8_t)*after->text
+					     : -1;
+	}
 	layout->is_short = layout->op[0].kind == BC_LAYOUT_TYPE &&
 			   layout->op[1].kind == BC_LAYOUT_BLANKS &&
 			   layout->op[2].kind == BC_LAYOUT_HEX &&

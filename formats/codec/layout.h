@@ -57,6 +57,7 @@ struct bc_layout_op {
 	bool any_case;  /* the same: of the words */
 	uint16_t first_word;
 	uint16_t words;
+	int16_t next;     /* the character that the operation after it has, if only one; or -1 */
 	uint16_t bytes;   /* of `text` */
 	const char *text; /* BC_LAYOUT_TEXT; of a field its name */
 	uint64_t most;    /* of a number; 0: no number */

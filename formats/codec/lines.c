@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "formats/base/fast_text.h"
 #include "formats/base/text.h"
@@ -90,14 +89,17 @@ static const char *parse_fraction(const char *at, const struct bc_layout_op *op,
 static const char *parse_word(
 	const struct bc_layout *l, const char *at, const struct bc_layout_op *op, struct values *v)
 {
+	const char small = op->any_case ? 0x20 : 0;
 	unsigned longest = 0;
 
 	for (unsigned i = op->first_word; i < (unsigned)op->first_word + op->words; i++) {
 		const struct bc_layout_word *word = &l->word[i];
-		if (word->bytes <= longest || (*at | (op->any_case ? 0x20 : 0)) != word->at[0] ||
-			(op->any_case ? strncasecmp : strncmp)(at, word->at, word->bytes) != 0)
+		unsigned n = 0;
+		while (n < word->bytes && ((at[n] | small) == word->at[n] || at[n] == word->at[n]))
+			n++;
+		if (n != word->bytes || n <= longest)
 			continue;
-		longest = word->bytes;
+		longest = n;
 		v->slot[BC_SLOT_TYPE] = i;
 	}
 	return longest != 0 ? at + longest : NULL;
@@ -194,6 +196,14 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 			return NULL;
 		}
 		at = end;
+		/* The usual next operation. */
+		if ((uint8_t)*at == op->next) {
+			if (*at++ == '\n')
+				return at;
+			op++;
+			while (op->kind == BC_LAYOUT_BLANKS && is_blank(*at))
+				at++;
+		}
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "formats/codec/layout.h"
 #include "formats/codec/reader.h"
 #include "tests/support/cpu_time.h"
 #include "tests/support/dice.h"
@@ -173,20 +174,68 @@ static uint64_t scan_tarmac(const char *line)
 		line, "%" SCNu64 " %7s %7s %" SCNx64 " %" SCNx64, &time, unit, kind, &addr, &data);
 }
 
+static void make_pin(FILE *out, unsigned i)
+{
+	fprintf(out, "0x%" PRIx32 ": %c 0x%" PRIx64 " %u\n", code_address(), "RW"[i % 2],
+		data_address(), 1u << i % 4);
+}
+
+static uint64_t scan_pin(const char *line)
+{
+	char letter;
+	uint64_t pc;
+	uint64_t addr;
+	unsigned size;
+
+	return sscanf(line, "%" SCNx64 ": %c %" SCNx64 " %u", &pc, &letter, &addr, &size) == 4
+		       ? pc + addr + size
+		       : 0;
+}
+
+static void make_dramsim(FILE *out, unsigned i)
+{
+	fprintf(out, "0x%" PRIx64 " %s %u\n", data_address(), i % 3 == 0 ? "WRITE" : "READ", 3 * i);
+}
+
+static uint64_t scan_dramsim(const char *line)
+{
+	char word[16];
+	uint64_t addr;
+	uint64_t time;
+
+	return sscanf(line, "%" SCNx64 " %15s %" SCNu64, &addr, word, &time) == 3 ? addr + time : 0;
+}
+
+/* A layout by its name, or NULL for the format's own parser. */
 static const struct job {
 	enum bc_format format;
+	const char *layout;
 	void (*make)(FILE *, unsigned);
 	uint64_t (*scan)(const char *);
 } jobs[] = {
-	{BC_FORMAT_DIN, make_din, scan_din},
-	{BC_FORMAT_XDIN, make_xdin, scan_xdin},
-	{BC_FORMAT_LACKEY, make_lackey, scan_lackey},
-	{BC_FORMAT_LAPLACE_TEXT, make_laplace, scan_laplace},
-	{BC_FORMAT_CIS501, make_cis501, scan_cis501},
-	{BC_FORMAT_TARMAC, make_tarmac, scan_tarmac},
+	{BC_FORMAT_DIN, NULL, make_din, scan_din},
+	{BC_FORMAT_XDIN, NULL, make_xdin, scan_xdin},
+	{BC_FORMAT_LACKEY, NULL, make_lackey, scan_lackey},
+	{BC_FORMAT_LAPLACE_TEXT, NULL, make_laplace, scan_laplace},
+	{BC_FORMAT_CIS501, NULL, make_cis501, scan_cis501},
+	{BC_FORMAT_TARMAC, NULL, make_tarmac, scan_tarmac},
+	{BC_FORMAT_LINES, "xdin", make_xdin, scan_xdin},
+	{BC_FORMAT_LINES, "lackey", make_lackey, scan_lackey},
+	{BC_FORMAT_LINES, "pin", make_pin, scan_pin},
+	{BC_FORMAT_LINES, "dramsim", make_dramsim, scan_dramsim},
 };
 
-static double read_ours(int fd, enum bc_format format)
+static const char *layout_of(const struct job *job)
+{
+	return job->layout == NULL                ? NULL
+	       : strcmp(job->layout, "xdin") == 0 ? "{type:r=read|w=write|i=fetch|m=misc|c="
+						    "copyback|v=invalidate} {addr} {size:x}"
+	       : strcmp(job->layout, "lackey") == 0
+		       ? "{type:I=fetch|L=read|S=write|M=modify} {addr},{size} | =={...}"
+		       : bc_layout_by_name(job->layout)->layout;
+}
+
+static double read_ours(int fd, const struct job *job)
 {
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
 	struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
@@ -197,9 +246,10 @@ static double read_ours(int fd, enum bc_format format)
 	size_t count = 0;
 	double start = cpu_time_s();
 
+	options.format.layout = layout_of(job);
 	if (lseek(fd, 0, SEEK_SET) != 0 ||
-		bc_input_open(&input, stream, format, BC_WINDOW_LOG, &probe) != 0 ||
-		bc_reader_open(&reader, input, format, &options) != 0)
+		bc_input_open(&input, stream, job->format, BC_WINDOW_LOG, &probe) != 0 ||
+		bc_reader_open(&reader, input, job->format, &options) != 0)
 		exit(1);
 	while (bc_reader_next(reader, &batch) == 1) {
 		count += batch.count;
@@ -249,12 +299,12 @@ static void bench_text(const struct job *job)
 		job->make(file, i);
 	fclose(file);
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = lesser(ours, read_ours(fd, job->format));
+		ours = lesser(ours, read_ours(fd, job));
 		simple = lesser(simple, read_simple(fd, job->scan));
 	}
-	printf("%-15s %6.1f ns per line, sscanf %6.1f ns: 1/%.1f of its CPU time\n",
-		bc_format_name(job->format), ours * 1e9 / LINES, simple * 1e9 / LINES,
-		simple / ours);
+	printf("%-15s %-8s %6.1f ns per line, sscanf %6.1f ns: 1/%.1f of its CPU time\n",
+		bc_format_name(job->format), job->layout != NULL ? job->layout : "",
+		ours * 1e9 / LINES, simple * 1e9 / LINES, simple / ours);
 	close(fd);
 }
 
