@@ -139,8 +139,10 @@ def test_without_a_match_the_message_says_what_the_input_has(tmp):
 
 def test_formats_as_json_are_those_of_the_list():
     rows = [json.loads(line) for line in buscap("formats", "-j")[0].splitlines()]
-    listed = re.findall(r"^([r-])([w-]) (\S+) +(.*)$", buscap("formats")[0], re.M)
-    equal([("r" if r["can_read"] else "-", "w" if r["can_write"] else "-", r["name"], r["summary"]) for r in rows], listed)
+    listed = re.findall(r"^([r -])([w -]) (\S+) +(\S.*)$", re.sub(r"^ {18}.*\n", "", buscap("formats")[0], flags=re.M), re.M)
+    kinds = [("-", "w") if not r["can_read"] else (" ", " ") if "layout" in r else ("r", "w" if r["can_write"] else "-") for r in rows]
+    equal([(*kind, r["name"], r["summary"]) for kind, r in zip(kinds, rows)], [row for row in listed if row[2] != "Layouts"])
+    equal(buscap("formats", "pin")[0].rstrip("\n"), next(r["layout"] for r in rows if r["name"] == "pin"))
     equal(next(r["write_options"] for r in rows if r["name"] == "bcp1"), ["map", "seed"])
 
 
