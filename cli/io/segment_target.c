@@ -303,14 +303,15 @@ static int finish_chunk(struct bc_segment_target *t)
 }
 
 /* A chunk has the time of day of its first record or event. */
-static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
+static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment,
+	const struct bc_entry *entry, uint64_t tick)
 {
 	if (t->chunk.info.records != 0)
 		return;
 	if (!t->has_base)
 		t->base_tick = tick;
 	t->has_base = true;
-	t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
+	t->chunk.info.wall_ns = entry->has_wall ? entry->wall_ns : tick_to_wall(t, moment, tick);
 }
 
 /* Starts an epoch where the entries have a new epoch or are from another recording, because that
@@ -387,7 +388,7 @@ static int add_event(
 	if (rc != 0 || join_gap(t, &event))
 		return rc;
 	for (;;) {
-		set_wall(t, moment, entry->tick);
+		set_wall(t, moment, entry, entry->tick);
 		event.position = t->chunk.info.records;
 		event.text_bytes = (uint16_t)entry->note.text.bytes;
 		if (bc_chunk_add_event(&t->chunk, &event, entry->note.text.at))
@@ -470,7 +471,7 @@ static int add_reference(
 		rc = finish_chunk(t);
 	if (rc != 0)
 		return rc;
-	set_wall(t, moment, tick);
+	set_wall(t, moment, entry, tick);
 	if (!has_delta) {
 		struct bc_event anchor = {.position = info->records,
 			.kind = BC_EVENT_ANCHOR,

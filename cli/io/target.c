@@ -103,7 +103,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	format_options.is_part = options->origin.key != NULL;
 	format_options.source_traits = bc_trace_traits(source) | options->source_traits;
 	format_options.source_is_segment = source->format == BC_FORMAT_SEGMENT;
-	format_options.source_has_wall |= format_options.source_is_segment;
+	format_options.source_has_wall |= source->has_wall;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_entry_converter_init(&t->converter, t->format, &format_options);

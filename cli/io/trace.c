@@ -52,6 +52,9 @@ void bc_print_notes(
 		bc_print_error(console, file,
 			"no label 1 (write), but label 3, which is read as miscellaneous: "
 			"if 3 is a write, replace it by 1");
+	if (notes->ignored != 0)
+		bc_print_error(console, file, "%s value%s of other columns ignored",
+			BC_GROUPED(notes->ignored), bc_plural(notes->ignored));
 	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
 		bc_print_error(console, file, "processor %u is %s", notes->named[i].proc,
 			notes->named[i].name);
@@ -127,6 +130,8 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->format = format;
 	t->layout = layout;
 	t->moment.is_known = false;
+	t->traits = bc_format_info(format)->traits;
+	t->has_wall = format == BC_FORMAT_SEGMENT;
 	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
 	if (rc != BC_EXIT_OK) {
 		bc_file_close(&t->file);
@@ -145,6 +150,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 		bc_file_close(&t->file);
 		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 	}
+	t->traits = bc_reader_traits(t->reader, &t->has_wall);
 	t->is_open = true;
 	t->faults = 0;
 	return BC_EXIT_OK;
@@ -318,7 +324,8 @@ const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX])
 {
 	enum bc_format format = trace->format;
-	const char *word = bc_format_info(format)->is_text                        ? "line"
+	const char *word = format == BC_FORMAT_CSV || format == BC_FORMAT_NDJSON  ? "entry"
+			   : bc_format_info(format)->is_text                      ? "line"
 			   : format == BC_FORMAT_RAW6 || format == BC_FORMAT_BCP1 ? "sample"
 										  : "record";
 
@@ -333,11 +340,7 @@ const char *bc_trace_format_name(const struct bc_trace *trace)
 
 bc_traits bc_trace_traits(const struct bc_trace *trace)
 {
-	const struct bc_format_info *info = bc_format_info(trace->format);
-
-	if (info->parser != NULL && info->parser->traits != NULL && trace->layout != NULL)
-		return info->parser->traits(trace->layout);
-	return info->traits | (trace->options.format.size != 0 ? BC_TRAIT_SIZE : 0);
+	return trace->traits | (trace->options.format.size != 0 ? BC_TRAIT_SIZE : 0);
 }
 
 bool bc_trace_header(const struct bc_trace *t, struct bc_segment_header *header)

@@ -65,6 +65,8 @@ struct bc_trace {
 	uint64_t shown_bytes;         /* this trace's part of progress->done_bytes */
 	struct bc_moment moment;      /* segments: of the batch's chunk */
 	bool has_header;
+	bc_traits traits;                /* of the entries of the current file */
+	bool has_wall;                   /* they may have a time of day */
 	struct bc_segment_header header; /* the first one found */
 	enum bc_exit exit;
 	/* Takes files of any format: is called when one is open, before it is read, and skips it by

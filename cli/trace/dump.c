@@ -507,7 +507,7 @@ static enum bc_exit accept_file(void *context)
 	if (!check_options(dump))
 		return BC_EXIT_USAGE;
 	printing.source_traits = bc_trace_traits(&dump->trace);
-	printing.source_has_wall = format == BC_FORMAT_SEGMENT;
+	printing.source_has_wall = dump->trace.has_wall;
 	if (dump->is_json || format == BC_FORMAT_BCP1)
 		dump->has_epoch = false;
 	if (dump->is_terminal)

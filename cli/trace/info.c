@@ -172,6 +172,8 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 		rc |= add_count(object, "lines_with_long_data", notes->long_data);
 	if (notes->lacks_hex)
 		rc |= json_object_set_new(object, "lacks_hexadecimal", json_true());
+	if (notes->ignored != 0)
+		rc |= add_count(object, "ignored_values", notes->ignored);
 	if (notes->lacks_writes)
 		rc |= json_object_set_new(object, "lacks_writes", json_true());
 	if (notes->unnumbered != 0)

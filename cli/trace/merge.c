@@ -455,7 +455,7 @@ static enum bc_exit open_targets(struct merge *m)
 	for (size_t i = 0; i < m->input_count; i++) {
 		const struct bc_trace *trace = &m->inputs[i].trace;
 		o.source_traits |= bc_trace_traits(trace);
-		o.options.source_has_wall |= trace->format == BC_FORMAT_SEGMENT;
+		o.options.source_has_wall |= trace->has_wall;
 	}
 	enum bc_exit code = find_clock(m, &o.options.clock_hz);
 	if (code == BC_EXIT_OK)

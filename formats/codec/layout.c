@@ -376,22 +376,18 @@ bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, si
 	       bc_fail(err, errlen, "no alternative of the layout has {addr}");
 }
 
-bc_traits bc_layout_traits(const char *text)
+bc_traits bc_layout_traits(const struct bc_layout *l)
 {
-	struct bc_layout layout;
-	char err[200];
 	unsigned all = 0;
 	bc_traits traits = BC_TRAIT_REFERENCE;
 
-	if (!bc_layout_compile(&layout, text, err, sizeof(err)))
-		return 0;
-	for (unsigned i = 0; i < layout.alternatives; i++) {
-		all |= layout.alternative[i].fields;
-		if (layout.alternative[i].type >= 0)
-			traits |= bc_ref_type_trait((unsigned)layout.alternative[i].type);
+	for (unsigned i = 0; i < l->alternatives; i++) {
+		all |= l->alternative[i].fields;
+		if (l->alternative[i].type >= 0)
+			traits |= bc_ref_type_trait((unsigned)l->alternative[i].type);
 	}
-	for (unsigned i = 0; i < layout.words; i++)
-		traits |= bc_ref_type_trait(layout.word[i].type);
+	for (unsigned i = 0; i < l->words; i++)
+		traits |= bc_ref_type_trait(l->word[i].type);
 	traits |= (all >> BC_SLOT_SIZE & 1) != 0 ? BC_TRAIT_SIZE : 0;
 	traits |= (all >> BC_SLOT_DATA & 1) != 0 ? BC_TRAIT_DATA : 0;
 	traits |= (all >> BC_SLOT_PROC & 1) != 0 ? BC_TRAIT_PROC : 0;

@@ -97,7 +97,7 @@ struct bc_layout {
 bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, size_t errlen);
 
 /* The traits that entries of a trace may have. */
-bc_traits bc_layout_traits(const char *text);
+bc_traits bc_layout_traits(const struct bc_layout *layout);
 
 /* ---- named layouts */
 

@@ -387,6 +387,14 @@ static bool check(const char *layout, char *err, size_t errlen)
 	return bc_layout_compile(&compiled, layout, err, errlen);
 }
 
+static bc_traits get_traits(void *state, const char *at, const char *end, bool *has_wall)
+{
+	(void)at;
+	(void)end;
+	*has_wall = false;
+	return bc_layout_traits(&((struct bc_lines *)state)->layout);
+}
+
 static int print(void *state, struct bc_print *p)
 {
 	(void)state;
@@ -400,7 +408,7 @@ static int print(void *state, struct bc_print *p)
 const struct bc_parser bc_lines_parser = {.state_bytes = sizeof(struct bc_lines),
 	.init = init,
 	.check = check,
-	.traits = bc_layout_traits,
+	.traits = get_traits,
 	.parse = bc_lines_parse,
 	.notes = bc_lines_notes};
 const struct bc_printer bc_lines_printer = {.print = print};

@@ -44,6 +44,8 @@ struct bc_reader {
 	enum bc_format format;
 	const struct bc_format_info *info;
 	struct bc_reader_options options;
+	bc_traits traits; /* of the entries */
+	bool has_wall;
 	void *state;
 	const struct bc_segment_header *header;
 	struct bc_fault fault;
@@ -689,21 +691,49 @@ _Static_assert(BLOCK_BYTES >= 2 * BC_LINE_MAX, "a block holds the longest line a
 _Static_assert(READER_ENTRIES >= 2 * BC_LINE_ENTRIES, "a batch holds the longest line's");
 
 struct block_state {
-	uint64_t offset; /* of bytes[0] in the input */
-	size_t start;    /* parsed up to here */
-	size_t whole;    /* whole lines or records up to here */
-	size_t end;      /* bytes read up to here */
-	uint64_t number; /* of the line or record at `start` */
-	uint64_t tick;   /* as_records: tick of the record before `start` */
-	bool is_over;    /* end of input, or nothing more can be read */
-	bool is_long;    /* skipping a line that is too long, up to its newline */
-	bool has_added;  /* a newline was added to the last line */
+	uint64_t offset;  /* of bytes[0] in the input */
+	size_t start;     /* parsed up to here */
+	size_t whole;     /* whole lines or records up to here */
+	size_t end;       /* bytes read up to here */
+	uint64_t number;  /* of the line or record at `start` */
+	uint64_t tick;    /* as_records: tick of the record before `start` */
+	bool is_over;     /* end of input, or nothing more can be read */
+	bool is_long;     /* skipping a line that is too long, up to its newline */
+	bool has_added;   /* a newline was added to the last line */
+	bool is_reported; /* an open line at the end */
 	bool as_records;
 	int error;        /* reported after everything before it: -EBADMSG or a read error */
 	void *parser;     /* state of the parser */
 	uint8_t *records; /* as_records, for byu-be: buffer for a converted block */
 	uint8_t bytes[BLOCK_BYTES + BC_PARSE_PADDING];
 };
+
+/* Reads more bytes to the block. */
+static void read_block(struct bc_reader *r, struct block_state *b)
+{
+	/* Leave one byte free for a newline that the last line may lack. */
+	ssize_t n = bc_input_read(r->input, b->bytes + b->end, BLOCK_BYTES - 1 - b->end);
+
+	b->is_over = n <= 0;
+	b->error = n < 0 ? (int)n : 0;
+	b->end += n > 0 ? (size_t)n : 0;
+	if (r->info->is_text && b->offset == 0 && bc_starts_with_bom(b->bytes, b->end))
+		b->start = b->whole = BC_BOM_BYTES;
+}
+
+/* Fills the first block. Its lines say what the entries may have. */
+static void read_traits(struct bc_reader *r, struct block_state *b)
+{
+	while (!b->is_over && b->end < BLOCK_BYTES - 1)
+		read_block(r, b);
+	const uint8_t *newline = memrchr(b->bytes, '\n', b->end);
+	if (newline == NULL)
+		return;
+	bc_traits traits = r->info->parser->traits(b->parser, (const char *)b->bytes + b->start,
+		(const char *)newline + 1, &r->has_wall);
+	if ((traits & BC_KINDS) != 0)
+		r->traits = traits;
+}
 
 static int open_blocks(struct bc_reader *r)
 {
@@ -719,6 +749,8 @@ static int open_blocks(struct bc_reader *r)
 	b->parser = bc_parser_start(parser, &r->options.format);
 	if (b->parser == NULL)
 		return -ENOMEM;
+	if (parser->traits != NULL)
+		read_traits(r, b);
 	/* The records of the other dialects may be too large. */
 	b->as_records = r->options.as_records && bc_dialect_bytes(r->format) == BC_RECORD_BYTES;
 	if (!b->as_records || r->format == BC_FORMAT_BYU)
@@ -834,13 +866,7 @@ static int fill_block(struct bc_reader *r, struct block_state *b, struct bc_batc
 		b->offset += b->start;
 		b->end -= b->start;
 		b->start = b->whole = 0;
-		/* Leave one byte free for a newline that the last line may lack. */
-		ssize_t n = bc_input_read(r->input, b->bytes + b->end, BLOCK_BYTES - 1 - b->end);
-		b->is_over = n <= 0;
-		b->error = n < 0 ? (int)n : 0;
-		b->end += n > 0 ? (size_t)n : 0;
-		if (r->info->is_text && b->offset == 0 && bc_starts_with_bom(b->bytes, b->end))
-			b->start = b->whole = BC_BOM_BYTES;
+		read_block(r, b);
 	}
 	return 0;
 }
@@ -902,6 +928,14 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 		skip_malformed(r, b, batch, &p);
 }
 
+static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
+{
+	const struct block_state *b = r->state;
+
+	if (r->info->parser->notes != NULL)
+		r->info->parser->notes(b->parser, notes);
+}
+
 static int next_block(struct bc_reader *r, struct bc_batch *batch)
 {
 	struct block_state *b = r->state;
@@ -918,7 +952,15 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		if (batch->count != 0 || batch->run.count != 0 || batch->fault != NULL)
 			return 1;
 	}
+	struct bc_parse_notes notes = {0};
 	int error = b->error;
+	get_notes(r, &notes);
+	if (error == 0 && notes.open_line != 0 && !b->is_reported) {
+		b->is_reported = true;
+		b->number = notes.open_line;
+		set_line_fault(r, b, batch, 1, "the file ends in the quoted text of this line");
+		return 1;
+	}
 	b->error = 0;
 	if (error != -EBADMSG)
 		return error;
@@ -949,14 +991,6 @@ static void skip_in_block(struct bc_reader *r, const struct bc_entry *entry, siz
 	r->info->parser->skip(b->parser, b->bytes + b->start, more);
 	b->start += more * r->info->parser->record_bytes;
 	b->number += more;
-}
-
-static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
-{
-	const struct block_state *b = r->state;
-
-	if (r->info->parser->notes != NULL)
-		r->info->parser->notes(b->parser, notes);
 }
 
 static const struct reader_kind block_reader = {.open = open_blocks,
@@ -995,6 +1029,8 @@ int bc_reader_open(struct bc_reader **reader, struct bc_input *input, enum bc_fo
 	r->input = input;
 	r->format = format;
 	r->info = bc_format_info(format);
+	r->traits = r->info->traits;
+	r->has_wall = format == BC_FORMAT_SEGMENT;
 	r->options = *options;
 	if (r->options.format.layout == NULL)
 		r->options.format.layout = bc_input_layout(input);
@@ -1032,6 +1068,12 @@ bool bc_reader_run(
 void bc_reader_skip(struct bc_reader *r, const struct bc_entry *entry, size_t n)
 {
 	r->kind->skip(r, entry, n);
+}
+
+bc_traits bc_reader_traits(const struct bc_reader *r, bool *has_wall)
+{
+	*has_wall = r->has_wall;
+	return r->traits;
 }
 
 void bc_reader_notes(const struct bc_reader *r, struct bc_parse_notes *notes)

@@ -94,6 +94,10 @@ bool bc_reader_run(const struct bc_reader *reader, const struct bc_entry *entry,
 /* Skips entries up to the n-th of that run, beyond the batch: it is the first of the next batch. */
 void bc_reader_skip(struct bc_reader *reader, const struct bc_entry *entry, size_t n);
 
+/* What the entries of this trace may have; most formats do not say more than what they can hold.
+ * *has_wall: whether they may have a time of day. */
+bc_traits bc_reader_traits(const struct bc_reader *reader, bool *has_wall);
+
 /* What was left out or decided so far: see formats/trace/parser.h. */
 void bc_reader_notes(const struct bc_reader *reader, struct bc_parse_notes *notes);
 

@@ -183,6 +183,7 @@ struct bc_entry {
 	uint8_t sample[BC_SAMPLE_BYTES];
 	bool has_delta;
 	bool is_inexact;    /* `tick` is a lower bound: an unknown number of ticks came before it */
+	bool has_wall;      /* the trace has no clock, but the time of day of each entry */
 	bool is_continued;  /* made from the same line as the previous entry */
 	uint8_t dependence; /* of its line: enum bc_line_dependence */
 	uint32_t prefix;    /* bytes of the line before its words: its time and processor */
@@ -196,13 +197,20 @@ struct bc_entry {
 		struct bc_kernel_event kernel;
 		struct bc_text words; /* of a line: without its time and processor */
 		struct {
-			struct bc_text attrib; /* of a reference, if it has them */
-			struct bc_text security;
-		} access;
-		struct {
-			struct bc_event event; /* gap, mark or trigger; kind 0: a new epoch */
-			struct bc_text text;   /* of a mark or trigger; empty for others */
-		} note;
+			int64_t wall_ns; /* of a reference or event, if has_wall: its time of day */
+			union {
+				struct {
+					struct bc_text attrib; /* of a reference, if it has them */
+					struct bc_text security;
+				} access;
+				struct {
+					/* gap, mark or trigger; kind 0: a new epoch */
+					struct bc_event event;
+					/* of a mark or trigger; empty for others */
+					struct bc_text text;
+				} note;
+			};
+		};
 	};
 };
 
@@ -218,6 +226,10 @@ struct bc_moment {
 static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)
 {
+	if (entry->has_wall) {
+		*ns = entry->wall_ns;
+		return true;
+	}
 	return moment != NULL && moment->is_known && moment->epoch == entry->epoch &&
 	       ((entry->traits & BC_TRAIT_TIME) != 0 || entry->kind == BC_ENTRY_EVENT) &&
 	       bc_tick_time(ns, moment->clock, entry->tick);
@@ -244,6 +256,7 @@ static inline void bc_entry_reference(
 	entry->space = 0;
 	entry->epoch = 0;
 	entry->has_delta = false;
+	entry->has_wall = false;
 	entry->is_inexact = false;
 	entry->is_continued = false;
 	entry->dependence = BC_LINE_IS_ALONE;

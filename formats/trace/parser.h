@@ -52,6 +52,8 @@ struct bc_parse_notes {
 	uint64_t skipped;    /* lines that belong to the format, but are no entries */
 	uint64_t unread;     /* lines with more than was read */
 	uint64_t long_data;  /* lines with more than 8 bytes of data */
+	uint64_t ignored;    /* csv, ndjson: values that no entry has */
+	uint64_t open_line;  /* csv: a quoted text that begins in this line has no end; 0: none */
 	bool lacks_hex;      /* no address of a layout has a digit above 9 */
 	bool lacks_writes;   /* din: label 3 (miscellaneous) occurred, and 1 (write) didn't */
 	uint64_t unnumbered; /* lines with a processor's name for which there was no number */
@@ -71,8 +73,9 @@ struct bc_parser {
 	/* For a format that the user describes: checks options.layout. Returns false with an error
 	 * message. NULL: the format takes no layout. */
 	bool (*check)(const char *layout, char *err, size_t errlen);
-	/* The traits that entries may have, with a layout; NULL: those of the format. */
-	bc_traits (*traits)(const char *layout);
+	/* What entries may have, and if they have a time of day, by the first whole lines of a
+	 * file, before they are parsed. NULL: what the format may have. */
+	bc_traits (*traits)(void *state, const char *at, const char *end, bool *has_wall);
 	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);

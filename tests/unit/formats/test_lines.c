@@ -61,9 +61,14 @@ TEST(traits_are_those_that_the_lines_can_have)
 		{"{delta} {addr} {pc}{type=read}{size=4}", BC_TRAIT_TIME | BC_TRAIT_SIZE},
 	};
 
-	for (size_t i = 0; i < COUNT_OF(cases); i++)
+	struct bc_layout layout;
+	char err[200];
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		assert_true(bc_layout_compile(&layout, cases[i].layout, err, sizeof(err)));
 		assert_int_equal(
-			bc_layout_traits(cases[i].layout), cases[i].traits | BC_TRAIT_REFERENCE);
+			bc_layout_traits(&layout), cases[i].traits | BC_TRAIT_REFERENCE);
+	}
 }
 
 /* Each prefix of a line, and each change of one byte, is read without looking past the line. */
