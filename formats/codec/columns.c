@@ -20,7 +20,7 @@ static const struct column {
 	uint32_t kinds;
 	uint32_t needs;
 } columns[BC_COLUMNS] = {
-#define ROW(column, name, kinds, needs) {#name, kinds, needs},
+#define ROW(column, name, kinds, needs, how, member) {#name, kinds, needs},
 	BC_COLUMN_LIST(ROW)
 #undef ROW
 };
@@ -47,6 +47,27 @@ uint64_t bc_columns_of_trace(const struct bc_format_options *options)
 	return (kinds & (kinds - 1)) != 0 ? set : set & ~BC_COLUMN(BC_COLUMN_KIND);
 }
 
+bc_traits bc_column_field(enum bc_column column)
+{
+	return column != BC_COLUMN_TIME ? columns[column].needs & BC_FIELDS : 0;
+}
+
+bc_traits bc_columns_traits(uint64_t set)
+{
+	bc_traits traits = 0;
+
+	for (unsigned i = 0; i < BC_COLUMNS; i++) {
+		const struct column *column = &columns[i];
+		if ((set & BC_COLUMN(i)) == 0)
+			continue;
+		traits |= (column->kinds & (column->kinds - 1)) == 0 ? column->kinds : 0;
+		traits |= (column->needs & (column->needs - 1)) == 0 ? column->needs : 0;
+	}
+	traits |= (traits & EVENT) != 0 ? REF : 0;
+	traits |= (traits & REF) != 0 ? BC_TYPES & ~(bc_traits)BC_TRAIT_P6 : 0;
+	return traits | ((traits & BC_TRAIT_KERNEL) != 0 ? BC_TRAIT_LETTER : 0);
+}
+
 uint64_t bc_columns_of_kind(unsigned kind)
 {
 	const struct bc_entry entry = {.kind = (uint8_t)kind};
@@ -59,20 +80,22 @@ uint64_t bc_columns_of_kind(unsigned kind)
 	return set;
 }
 
-/* A header row has columns in the order of the list, always with `number`. */
+/* A header row has all columns of a trace, in the order of the list. */
 bool bc_columns_begin_csv(const uint8_t *head, size_t bytes)
 {
 	uint64_t set = 0;
 
 	for (unsigned i = 0; i < BC_COLUMNS; i++) {
 		size_t n = strlen(columns[i].name);
-		if (n >= bytes || memcmp(head, columns[i].name, n) != 0)
-			continue;
-		if (head[n] == '\r' || head[n] == '\n')
-			return (set & BC_COLUMN(BC_COLUMN_NUMBER)) != 0;
-		if (head[n] != ',')
+		if (n >= bytes || memcmp(head, columns[i].name, n) != 0 ||
+			strchr(",\r\n", head[n]) == NULL)
 			continue;
 		set |= BC_COLUMN(i);
+		if (head[n] != ',')
+			return set ==
+			       bc_columns_of_trace(&(struct bc_format_options){
+				       .source_traits = bc_columns_traits(set),
+				       .source_has_wall = (set & BC_COLUMN(BC_COLUMN_TIME)) != 0});
 		head += n + 1;
 		bytes -= n + 1;
 	}

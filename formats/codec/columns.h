@@ -13,65 +13,66 @@
 #include "formats/trace/printer.h"
 
 /* The columns in output order: the enumerator, the name, the kinds of entries that may have a
- * value, and traits. A trace has the column if it may hold one of these kinds and, unless there are
- * no traits, one of them. Only Tarmac names units, only BYU has deltas, and only captures with
- * events have epochs. Without a time of day, a trace has no column `time` either. */
+ * value, traits, and how it is read to which member (columns_read.c). A trace has the column if it
+ * may hold one of these kinds and, unless there are no traits, one of them. Only Tarmac names
+ * units, only BYU has deltas, and only captures with events have epochs. Without a time of day, a
+ * trace has no column `time` either. */
 /* clang-format off */
 #define BC_COLUMN_LIST(C) \
-	C(KIND, kind, ANY, 0) \
-	C(NUMBER, number, ANY, 0) \
-	C(TICK, tick, ANY, BC_TRAIT_TIME) \
-	C(UNIT, unit, ANY, INS | REG | BC_TRAIT_LINE) \
-	C(EPOCH, epoch, ANY, EVENT) \
-	C(TIME, time, ANY, BC_TRAIT_TIME) \
-	C(TYPE, type, REF, 0) \
-	C(ADDR, addr, REF | INS, 0) \
-	C(SIZE, size, REF | INS | UOP, BC_TRAIT_SIZE) \
-	C(ATTR, attr, REF, BC_TRAIT_ATTR) \
-	C(PROC, proc, ANY, BC_TRAIT_PROC) \
-	C(DELTA, delta, REF, BC_TRAIT_P6) \
-	C(LETTER, letter, REF, BC_TRAIT_LETTER) \
-	C(SPACE, space, REF, BC_TRAIT_SPACE) \
-	C(PHYS, phys, REF | INS, BC_TRAIT_PHYS) \
-	C(DATA, data, REF, BC_TRAIT_DATA) \
-	C(ATTRIB, attrib, REF, BC_TRAIT_ATTRIB) \
-	C(SECURITY, security, REF, BC_TRAIT_SECURITY) \
-	C(BUS_ADDR, bus_addr, REF, BC_TRAIT_SAMPLE) \
-	C(BYTE_ENABLES, byte_enables, REF, BC_TRAIT_SAMPLE) \
-	C(CONTROL, control, REF, BC_TRAIT_SAMPLE) \
-	C(EFFECT, effect, INS, 0) \
-	C(ID, id, INS, 0) \
-	C(SET, set, INS, 0) \
-	C(MODE, mode, INS, 0) \
-	C(OPCODE, opcode, INS, 0) \
-	C(DISASSEMBLY, disassembly, INS, 0) \
-	C(REGISTER, register, REG, 0) \
-	C(VALUE, value, REG, 0) \
-	C(STEP, step, UOP, 0) \
-	C(PC, pc, UOP, 0) \
-	C(SRC1, src1, UOP, 0) \
-	C(SRC2, src2, UOP, 0) \
-	C(DEST, dest, UOP, 0) \
-	C(FLAGS, flags, UOP, 0) \
-	C(BRANCH, branch, UOP, 0) \
-	C(ACCESS, access, UOP, 0) \
-	C(IMMEDIATE, immediate, UOP, 0) \
-	C(MEM_ADDR, mem_addr, UOP, 0) \
-	C(FALLTHROUGH, fallthrough, UOP, 0) \
-	C(TARGET, target, UOP, 0) \
-	C(MACRO, macro, UOP, 0) \
-	C(MICRO, micro, UOP, 0) \
-	C(TAG, tag, BC_TRAIT_KERNEL, 0) \
-	C(REST, rest, BC_TRAIT_KERNEL, 0) \
-	C(CAUSE, cause, EVENT, 0) \
-	C(LOST, lost, EVENT, 0) \
-	C(EXACT, exact, EVENT, 0) \
-	C(DURATION_NS, duration_ns, EVENT, 0) \
-	C(TEXT, text, EVENT, 0) \
-	C(LINE, line, ANY, BC_TRAIT_LINE)
+	C(KIND, kind, ANY, 0, UNREAD, kind) \
+	C(NUMBER, number, ANY, 0, DECIMAL, number) \
+	C(TICK, tick, ANY, BC_TRAIT_TIME, DECIMAL, tick) \
+	C(UNIT, unit, ANY, INS | REG | BC_TRAIT_LINE, NAME, unit) \
+	C(EPOCH, epoch, ANY, EVENT, DECIMAL, epoch) \
+	C(TIME, time, ANY, BC_TRAIT_TIME, WALL, wall_ns) \
+	C(TYPE, type, REF, 0, NAME, type) \
+	C(ADDR, addr, REF | INS, 0, HEX, addr) \
+	C(SIZE, size, REF | INS | UOP, BC_TRAIT_SIZE, DECIMAL, size) \
+	C(ATTR, attr, REF, BC_TRAIT_ATTR, DECIMAL, attr) \
+	C(PROC, proc, ANY, BC_TRAIT_PROC, DECIMAL, proc) \
+	C(DELTA, delta, REF, BC_TRAIT_P6, DECIMAL, delta) \
+	C(LETTER, letter, REF, BC_TRAIT_LETTER, CHARACTER, letter) \
+	C(SPACE, space, REF, BC_TRAIT_SPACE, HEX, space) \
+	C(PHYS, phys, REF | INS, BC_TRAIT_PHYS, HEX, phys) \
+	C(DATA, data, REF, BC_TRAIT_DATA, HEX, data) \
+	C(ATTRIB, attrib, REF, BC_TRAIT_ATTRIB, WORD, access.attrib) \
+	C(SECURITY, security, REF, BC_TRAIT_SECURITY, WORD, access.security) \
+	C(BUS_ADDR, bus_addr, REF, BC_TRAIT_SAMPLE, BUS, sample) \
+	C(BYTE_ENABLES, byte_enables, REF, BC_TRAIT_SAMPLE, HEX, sample[4]) \
+	C(CONTROL, control, REF, BC_TRAIT_SAMPLE, HEX, sample[5]) \
+	C(EFFECT, effect, INS, 0, NAME, instruction.effect) \
+	C(ID, id, INS, 0, DECIMAL, instruction.id) \
+	C(SET, set, INS, 0, WORD, instruction.set) \
+	C(MODE, mode, INS, 0, WORD, instruction.mode) \
+	C(OPCODE, opcode, INS, 0, HEX, instruction.opcode) \
+	C(DISASSEMBLY, disassembly, INS, 0, TEXT, instruction.disassembly) \
+	C(REGISTER, register, REG, 0, WORD, reg.name) \
+	C(VALUE, value, REG, 0, BITS, reg.value) \
+	C(STEP, step, UOP, 0, SIGNED, uop.step) \
+	C(PC, pc, UOP, 0, HEX, addr) \
+	C(SRC1, src1, UOP, 0, SIGNED, uop.src1) \
+	C(SRC2, src2, UOP, 0, SIGNED, uop.src2) \
+	C(DEST, dest, UOP, 0, SIGNED, uop.dest) \
+	C(FLAGS, flags, UOP, 0, CHARACTER, uop.flags) \
+	C(BRANCH, branch, UOP, 0, CHARACTER, uop.branch) \
+	C(ACCESS, access, UOP, 0, CHARACTER, uop.access) \
+	C(IMMEDIATE, immediate, UOP, 0, SIGNED, uop.immediate) \
+	C(MEM_ADDR, mem_addr, UOP, 0, HEX, uop.mem_addr) \
+	C(FALLTHROUGH, fallthrough, UOP, 0, HEX, uop.fallthrough) \
+	C(TARGET, target, UOP, 0, HEX, uop.target) \
+	C(MACRO, macro, UOP, 0, WORD, uop.macro) \
+	C(MICRO, micro, UOP, 0, WORD, uop.micro) \
+	C(TAG, tag, BC_TRAIT_KERNEL, 0, WORD, kernel.tag) \
+	C(REST, rest, BC_TRAIT_KERNEL, 0, TEXT, kernel.rest) \
+	C(CAUSE, cause, EVENT, 0, NAME, note.event.cause) \
+	C(LOST, lost, EVENT, 0, DECIMAL, note.event.value) \
+	C(EXACT, exact, EVENT, 0, NAME, note.event.exact) \
+	C(DURATION_NS, duration_ns, EVENT, 0, DECIMAL, note.event.duration_ns) \
+	C(TEXT, text, EVENT, 0, NOTE, note.text) \
+	C(LINE, line, ANY, BC_TRAIT_LINE, TEXT, line)
 
 enum bc_column {
-#define BC_COLUMN_ENUM(column, name, kinds, needs) BC_COLUMN_##column,
+#define BC_COLUMN_ENUM(column, name, kinds, needs, how, member) BC_COLUMN_##column,
 	BC_COLUMN_LIST(BC_COLUMN_ENUM)
 #undef BC_COLUMN_ENUM
 	BC_COLUMNS,
@@ -119,6 +120,12 @@ const char *bc_column_name(enum bc_column column);
 
 /* The columns of a trace, by its printer's options. A trace with one kind has no column `kind`. */
 uint64_t bc_columns_of_trace(const struct bc_format_options *options);
+
+/* The field that a value in a column sets (BC_FIELDS), or 0. */
+bc_traits bc_column_field(enum bc_column column);
+
+/* What a trace with these columns may have. */
+bc_traits bc_columns_traits(uint64_t set);
 
 /* True if a file begins with a header row of csv, or with an object of ndjson, of these columns. */
 bool bc_columns_begin_csv(const uint8_t *head, size_t bytes);

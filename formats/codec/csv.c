@@ -189,5 +189,4 @@ const struct bc_printer bc_csv_printer = {.state_bytes = sizeof(struct csv),
 	.init = csv_init,
 	.head = print_head,
 	.print = print_csv,
-	.begins = bc_columns_begin_csv,
-	.what = "buscap's csv"};
+	.begins = bc_columns_begin_csv};

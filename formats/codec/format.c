@@ -130,13 +130,11 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
 	[BC_FORMAT_CSV] = {.summary = "a header row, then one row per entry",
 		.is_text = true,
-		.can_write = true,
-		.printer = &bc_csv_printer,
+		BOTH_WAYS(csv),
 		.traits = BC_TRAITS},
 	[BC_FORMAT_NDJSON] = {.summary = "one JSON object per line",
 		.is_text = true,
-		.can_write = true,
-		.printer = &bc_ndjson_printer,
+		BOTH_WAYS(ndjson),
 		.traits = BC_TRAITS},
 };
 
@@ -217,8 +215,8 @@ bc_traits bc_format_lossy_traits(enum bc_format from, enum bc_format to)
 	/* A trace without times gets a distinct time for each reference. */
 	if ((source & BC_TRAIT_TIME) == 0)
 		lose &= ~(uint32_t)BC_TRAIT_REFERENCE;
-	/* A sample is written unchanged. */
-	return (source & BC_TRAIT_SAMPLE) != 0 ? lose & ~bus : lose;
+	/* A sample is written unchanged, and these have nothing else. */
+	return from == BC_FORMAT_RAW6 || from == BC_FORMAT_BCP1 ? lose & ~bus : lose;
 }
 
 const char *bc_format_refusal(enum bc_format from, enum bc_format to)

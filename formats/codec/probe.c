@@ -238,7 +238,9 @@ static unsigned try_formats(struct bc_probe *probe, const char *text, size_t byt
 
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		if (!info->is_text || info->parser == NULL || info->parser->check != NULL ||
+		bool has_head = info->printer != NULL && info->printer->begins != NULL;
+		if (!info->is_text || info->parser == NULL || f == BC_FORMAT_LINES ||
+			(has_head && !info->printer->begins((const uint8_t *)text, bytes)) ||
 			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
 			continue;
 		add_candidate(probe, bc_format_name((enum bc_format)f));
@@ -573,8 +575,10 @@ static size_t before_padding(const uint8_t *head, size_t bytes)
 static bool is_only_written(struct bc_probe *probe, const uint8_t *head, size_t bytes)
 {
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
-		const struct bc_printer *printer = bc_format_info((enum bc_format)f)->printer;
-		if (printer == NULL || printer->begins == NULL || !printer->begins(head, bytes))
+		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
+		const struct bc_printer *printer = info->printer;
+		if (info->can_read || printer == NULL || printer->begins == NULL ||
+			!printer->begins(head, bytes))
 			continue;
 		bc_message(probe->err, sizeof(probe->err),
 			"%s, which can only be written; use the trace that it was made from, or "

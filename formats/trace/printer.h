@@ -57,7 +57,8 @@ struct bc_printer {
 	bool (*tail)(void *state, struct bc_print *print);
 	/* Frees what `init` allocated; NULL if nothing. */
 	void (*free)(void *state);
-	/* For a format without a parser: true if its files begin so. `what` describes them. */
+	/* True if a file begins as all of the format do. `what` describes it if it can't be read.
+	 */
 	bool (*begins)(const uint8_t *head, size_t bytes);
 	const char *what;
 };

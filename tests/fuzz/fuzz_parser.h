@@ -1,7 +1,7 @@
 /* Shared by the fuzz targets of the parsers: feeds a parser in blocks, as the reader does. The
  * first byte selects the options and the size of the blocks. The parser must make progress and stay
- * within its block, and texts must point into it. The printed entries must parse as the same
- * entries: printing them again must give the same bytes. */
+ * within its block, and texts must point into it, but for the parsers that copy them. The printed
+ * entries must parse as the same entries: printing them again must give the same bytes. */
 #ifndef BC_TESTS_FUZZ_FUZZ_PARSER_H
 #define BC_TESTS_FUZZ_FUZZ_PARSER_H
 
@@ -28,6 +28,17 @@ struct fuzz_printing {
 	uint64_t trait_losses[BC_TRAIT_BITS];
 	bool is_refused; /* an entry does not fit a line or record */
 };
+
+static inline void fuzz_print_head(struct fuzz_printing *printing)
+{
+	struct bc_print p = {.capacity = BC_PRINT_MAX};
+
+	printing->capacity = BC_PRINT_MAX;
+	p.out = printing->text = malloc(BC_PRINT_MAX);
+	FUZZ_CHECK(p.out != NULL);
+	printing->printer->head(printing->state, &p);
+	printing->bytes = p.used;
+}
 
 static inline void fuzz_print(
 	struct fuzz_printing *printing, const struct bc_entry *entries, size_t count)
@@ -60,7 +71,7 @@ static inline void fuzz_print(
 
 static inline void fuzz_check_text(struct bc_text text, const char *begin, const char *end)
 {
-	if (text.bytes == 0)
+	if (text.bytes == 0 || begin == NULL)
 		return;
 	FUZZ_CHECK(text.at >= begin && text.at + text.bytes <= end);
 	FUZZ_CHECK(memchr(text.at, '\n', text.bytes) == NULL);
@@ -120,7 +131,7 @@ static inline size_t fuzz_block(const struct bc_parser *parser, void *state, con
 		enum bc_parse_end end = parser->parse(state, &p);
 		FUZZ_CHECK(p.count <= p.capacity && p.at >= before && p.at <= p.end);
 		for (size_t i = 0; i < p.count; i++)
-			fuzz_check_entry(&entries[i], block, p.end);
+			fuzz_check_entry(&entries[i], parser->traits == NULL ? block : NULL, p.end);
 		if (printing != NULL && !printing->is_refused)
 			fuzz_print(printing, entries, p.count);
 		is_over = end == BC_PARSE_DONE;
@@ -153,6 +164,11 @@ static inline size_t fuzz_parse(const struct bc_parser *parser,
 	size_t bad = 0;
 
 	FUZZ_CHECK(state != NULL);
+	const uint8_t *last = parser->traits != NULL ? memrchr(data, '\n', size) : NULL;
+	if (last != NULL) {
+		bool has_wall;
+		(void)parser->traits(state, (const char *)data, (const char *)last + 1, &has_wall);
+	}
 	for (size_t at = 0; at < size;) {
 		size_t n = size - at < step ? size - at : step;
 		if (record != 0) {
@@ -194,6 +210,8 @@ static inline int fuzz_format(enum bc_format format, const uint8_t *data, size_t
 		const struct fuzz_printing *from = &printing[0];
 		to->state = bc_printer_start(info->printer, &options);
 		FUZZ_CHECK(to->state != NULL);
+		if (info->printer->head != NULL)
+			fuzz_print_head(to);
 		if (i == 0)
 			fuzz_parse(info->parser, &options, data + 1, size - 1, step, to);
 		else if (from->bytes != 0)

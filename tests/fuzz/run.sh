@@ -173,6 +173,8 @@ for row in '{type} {addr}|r 10' '{pc}: {type:R=read} {addr} {size} %% {...} x {t
 	printf '%s\n%s\n\n%s' "$(echo "$row" | cut -d'|' -f1 | sed 's/%%/|/')" "${row##*|}" "${row##*|}" >"$seeds/lines/$n"
 done
 text xdin 'r 7ffe12 4\nw 0x10 8\ni ffffffffffffffff ffffffff\nm 1 0\nc 1 1\nv 1 1\n\nr 1\nr 1 100000000\n'
+text csv 'kind,number,tick,epoch,type,addr,size,attr,proc,delta,cause,lost,exact,text\ngap,1,5,0,,,,,,,disk,7,true,\nreference,1,6,0,FETCH,0x10,8,0,1,6,,,,\nmark,2,6,0,,,,,,,,,,"a\n""b"", c"\n"x\n'
+text ndjson '{"kind":"mark","tick":5,"epoch":1,"text":"a\\n\\u00ff\\u20ac\\ud83d\\ude00"}\n{"kind":"reference","type":"0xf2","addr":"0x5","x":{"a":["}"]},"size":null}\n{"kind":"instruction","addr":1,"effect":"skipped","opcode":"0x0001","id":5,"line":"x"}\n'
 text lackey '==1== x\n--1-- y\n**1** z\nSB 04016930\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,16\n M 0421c7cc,4294967295\n\nhello\n L 1,\n'
 text cis501 '1 40061e -1 -1 -1 R T -       -96            0       400620       4005c0 J        JMP_IMM\n2 4005c0 44 -1  2 - - L -9223372036854775808 ffffffffffffffff 0 0 MOVSX SEXT_DWORD_TO_QWORD\n\n1 4 100 -1 2147483647 W N S 1 1 1 1 A B\n1 1 1\n'
 text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n! 0 0 0 0\ni ffffffffffffffff ffffffff ffffffff ffffffffffffffff\n\nw 1 2 3\n'

@@ -109,10 +109,18 @@ def lines():
     return "".join(f"{10 * i} {i % 3} {'rwfmxFcod'[i % 9]} {0x1000 + 8 * i:x} 4 {i:x}\n" for i in range(40)).encode()
 
 
+def table(form):
+    """Entries of all the other formats, with the ticks of Laplace's made small."""
+    objects = b"".join(run(BUSCAP, "convert", "-I", LINES if name == "lines" else name, "-O", "ndjson", "-", data=make()).stdout
+                       for name, make in SOURCES.items() if name not in ("csv", "ndjson"))
+    return run(BUSCAP, "convert", "-I", "ndjson", "-O", form, "-", data=objects.replace(b'"tick":131176846746', b'"tick":')).stdout
+
+
 SOURCES = {"raw6": raw6, "bcp1": bcp1, "byu": byu, "byu16": lambda: byu("<QBBBBI"),
            "byu24": lambda: byu("<QBBBB4xQ"), "byu-be": lambda: byu(">IBBBBI"), "laplace": laplace,
            "laplace-text": laplace_text, "laplace-events": laplace_events, "cis501": cis501, "tarmac": tarmac,
-           "din": din, "xdin": xdin, "lackey": lackey, "lines": lines}
+           "din": din, "xdin": xdin, "lackey": lackey, "lines": lines, "csv": lambda: table("csv"),
+           "ndjson": lambda: table("ndjson")}
 
 
 FORMS = ["segment", *SOURCES]
@@ -164,7 +172,7 @@ def suffix(target):
     return ".byu.lz4" if target == "segment" else f".{target}"
 
 
-WIDE = {"laplace-text", "din", "xdin", "lackey", "cis501"}  # their samples here have 64-bit addresses
+WIDE = {"laplace-text", "din", "xdin", "lackey", "cis501", "csv", "ndjson"}  # their samples here have 64-bit addresses
 NARROW = {"segment", "byu", "byu-be", "laplace", "rowbinary"}
 
 
@@ -259,12 +267,18 @@ def test_lossy_conversions_report_losses_and_strict_fails(tmp, number):
         assert done.returncode == 0, (form, target, done.stderr)
         reported = set(re.findall(r"has no ([^:]*):", done.stderr)) | reported_types(done.stderr)
         listed_losses = {letters[letter] for letter in cell}
+        if target == "laplace-events":
+            reported.discard("type letter")  # of the references, which are left out: its events have one
         assert reported <= listed_losses, (form, target, reported - listed_losses)
         partly = set(re.findall(r"can't hold every ([^:]*):|has only the (time)s between", done.stderr))
         partly = {"".join(words) for words in partly}
+        if form in ("csv", "ndjson"):
+            partly.discard("time")  # their ticks go back where the next trace begins
         assert partly <= {letters[letter] for letter in maybe[form, target]}, (form, target, partly)
         if target == "tarmac":
             listed_losses.discard("size")  # only references without a size lose it
+        if form in ("csv", "ndjson") and target in ("laplace-events", "cis501"):
+            listed_losses &= reported  # references are left out, with what they have
         if not listed_losses <= reported and form != "segment":
             unreported.append((form, target, sorted(listed_losses - reported)))
         if reported:
