@@ -474,7 +474,7 @@ static bool check_csv(const char *layout, char *err, size_t errlen)
 {
 	struct csv csv = {0};
 
-	return read_keys(&csv, layout, err, errlen);
+	return layout == NULL || read_keys(&csv, layout, err, errlen);
 }
 
 static void csv_init(void *state, const struct bc_format_options *options)
@@ -700,6 +700,7 @@ const struct bc_parser bc_csv_parser = {.state_bytes = sizeof(struct csv),
 	.init = csv_init,
 	.check = check_csv,
 	.traits = csv_traits,
+	.reads_head = true,
 	.parse = parse_csv,
 	.notes = csv_notes};
 
@@ -919,5 +920,6 @@ static void ndjson_notes(const void *state, struct bc_parse_notes *notes)
 
 const struct bc_parser bc_ndjson_parser = {.state_bytes = sizeof(struct cells),
 	.traits = ndjson_traits,
+	.reads_head = true,
 	.parse = parse_ndjson,
 	.notes = ndjson_notes};

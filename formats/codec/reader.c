@@ -724,13 +724,16 @@ static void read_block(struct bc_reader *r, struct block_state *b)
 /* Fills the first block. Its lines say what the entries may have. */
 static void read_traits(struct bc_reader *r, struct block_state *b)
 {
-	while (!b->is_over && b->end < BLOCK_BYTES - 1)
+	const struct bc_parser *parser = r->info->parser;
+
+	while (parser->reads_head && !b->is_over && b->end < BLOCK_BYTES - 1)
 		read_block(r, b);
 	const uint8_t *newline = memrchr(b->bytes, '\n', b->end);
-	if (newline == NULL)
+	if (newline == NULL && parser->reads_head)
 		return;
-	bc_traits traits = r->info->parser->traits(b->parser, (const char *)b->bytes + b->start,
-		(const char *)newline + 1, &r->has_wall);
+	const char *end = newline != NULL ? (const char *)newline + 1 : (const char *)b->bytes;
+	bc_traits traits = parser->traits(
+		b->parser, (const char *)b->bytes + b->start, end, &r->has_wall);
 	if ((traits & BC_KINDS) != 0)
 		r->traits = traits;
 }

@@ -76,6 +76,7 @@ struct bc_parser {
 	/* What entries may have, and if they have a time of day, by the first whole lines of a
 	 * file, before they are parsed. NULL: what the format may have. */
 	bc_traits (*traits)(void *state, const char *at, const char *end, bool *has_wall);
+	bool reads_head; /* traits() needs these lines */
 	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);

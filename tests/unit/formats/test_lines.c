@@ -66,8 +66,7 @@ TEST(traits_are_those_that_the_lines_can_have)
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		assert_true(bc_layout_compile(&layout, cases[i].layout, err, sizeof(err)));
-		assert_int_equal(
-			bc_layout_traits(&layout), cases[i].traits | BC_TRAIT_REFERENCE);
+		assert_int_equal(bc_layout_traits(&layout), cases[i].traits | BC_TRAIT_REFERENCE);
 	}
 }
 
