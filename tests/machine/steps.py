@@ -264,7 +264,7 @@ def a_sealed_command_killed_for_its_memory_does_not_end_the_service(c):
 
 def after_a_kill_the_service_restarts_and_recovers_its_files(c):
     equal(c.show("WatchdogUSec", "Restart", "RestartUSec", "NRestarts"), ["30s", "on-failure", "5s", "0"])
-    # Only to shorten the run; but the end takes as long as the alerts wait, which then find the service stopping.
+    # Only to shorten the run; but the end takes longer than the alerts wait, which then find the service stopping.
     c.run(f"mkdir -p {DROP_INS}; "
           f"printf '[Service]\\nWatchdogSec=15s\\nRestartSec=500ms\\nExecStopPost=sleep 5\\n' >{DROP_INS}/quick.conf; "
           "systemctl daemon-reload")
