@@ -212,6 +212,8 @@ void bc_operands_close(struct bc_operands *o)
 	for (int i = 0; i < o->count; i++) {
 		free(o->all[i].path);
 		free(o->all[i].id);
+		if (o->all[i].fd != 0)
+			close(o->all[i].fd);
 	}
 	free(o->all);
 	*o = (struct bc_operands){.all = NULL};
@@ -487,14 +489,25 @@ static bool accept_header(
 	return false;
 }
 
+int bc_operands_open_picture(const struct bc_operands *o, const char *path)
+{
+	for (int i = 0; i < o->count; i++)
+		if (o->all[i].fd != 0 && strcmp(o->all[i].path, path) == 0)
+			return fcntl(o->all[i].fd, F_DUPFD_CLOEXEC, 0);
+	return -1;
+}
+
 int bc_operands_open_segment(const struct bc_operands *o, const char *path, bool *has_header)
 {
 	struct bc_segment_header header;
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = bc_operands_open_picture(o, path);
 	int error;
 
-	*has_header = false;
+	*has_header = fd >= 0;
+	if (fd >= 0)
+		return fd;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {

@@ -24,6 +24,7 @@ struct bc_operand {
 	char *path; /* a file, "-", or a directory */
 	bool is_dir;
 	char *id; /* only this recording of the directory; NULL: all */
+	int fd;   /* a trace as a segment: bc_picture_open(); 0: none */
 };
 
 struct bc_operands {
@@ -43,6 +44,10 @@ void bc_operands_close(struct bc_operands *operands);
 
 /* True if the user has named this file: then it is read whatever it is. */
 bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
+
+/* Opens the segment that a trace among the operands has become: bc_picture_open(). Returns a
+ * descriptor that is read only at given offsets, or -1. */
+int bc_operands_open_picture(const struct bc_operands *operands, const char *path);
 
 /* Opens one of the files, if it is a regular file. Sets *has_header if its header is intact.
  * Returns a descriptor; or -1 with errno set, EINVAL if it is not a regular file; EXDEV if it is a

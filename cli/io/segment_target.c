@@ -5,7 +5,8 @@
  * that doesn't fit, or whose tick is known only from an anchor, becomes an anchor event. Where the
  * source's clock restarts, or another recording begins, an epoch begins. Epoch numbers only grow.
  *
- * Times of day come from the source's chunks; without these, they count from the opening. */
+ * Times of day come from the source's chunks. A source that has none has an axis: its times are
+ * positions on it, in ns after 1970 (struct bc_segment_header). */
 #include "cli/io/segment_target.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@
 
 struct bc_segment_target {
 	const struct bc_console *console;
+	char unnamed[PATH_MAX]; /* path of a file that gets no name */
 	const char *path;
 	const char *name; /* path without directories */
 	uint64_t clock_hz;
@@ -44,7 +46,7 @@ struct bc_segment_target {
 	uint64_t tag;
 	int64_t now_ns; /* time of opening */
 	/* The times of day of entries that have none count from these: the first tick of the epoch,
-	 * and the time of opening or, later, the end of the previous epoch. */
+	 * and its position on the axis. */
 	bool has_base;
 	uint64_t base_tick;
 	int64_t base_ns;
@@ -54,6 +56,7 @@ struct bc_segment_target {
 	uint64_t tick;           /* of the last record */
 	uint32_t epoch;
 	bool is_ticked; /* the source has times */
+	unsigned unit;  /* of the first */
 	bool has_source_epoch;
 	uint32_t source_epoch; /* epoch and recording of the previous entry in the source */
 	uint64_t source_tag;
@@ -127,6 +130,12 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 		return bc_print_no_memory(console);
 	}
 	t->console = console;
+	if (path == NULL) {
+		const char *dir = getenv("TMPDIR");
+		snprintf(t->unnamed, sizeof(t->unnamed), "%s/buscap-%ld",
+			dir != NULL ? dir : "/tmp", (long)getpid());
+		path = t->unnamed;
+	}
 	t->path = path;
 	t->name = basename(path);
 	t->clock_hz = clock_hz;
@@ -203,6 +212,12 @@ static void set_file_header(struct bc_segment_target *t, const struct bc_trace *
 	snprintf(h->source_name, sizeof(h->source_name), "%s", source->paths[0]);
 	if (gethostname(h->host, sizeof(h->host) - 1) != 0)
 		h->host[0] = '\0';
+	const char *axis = !t->is_ticked             ? "records"
+			   : t->clock_hz != 0        ? "seconds"
+			   : t->unit == BC_UNIT_TICK ? "ticks"
+						     : bc_unit_name(t->unit);
+	snprintf(h->axis, sizeof(h->axis), "%s", source->has_header ? source->header.axis : axis);
+	t->base_ns = h->axis[0] != '\0' ? 0 : t->now_ns;
 }
 
 /* Fills the header, except the members that depend on the first chunk. */
@@ -241,7 +256,8 @@ static int64_t tick_to_wall(
 								 t->base_ns, t->base_tick, 0};
 	int64_t ns;
 
-	clock.clock_hz = clock.clock_hz != 0 ? clock.clock_hz : t->header.clock_hz;
+	clock.clock_hz = clock.clock_hz != 0 ? clock.clock_hz
+					     : bc_segment_header_axis_hz(&t->header);
 	(void)bc_tick_time(&ns, clock, tick);
 	return ns;
 }
@@ -255,7 +271,7 @@ static int create_file(struct bc_segment_target *t)
 	char left[PATH_MAX];
 	bool is_empty = bc_chunk_is_empty(&t->chunk);
 
-	h->wall_ns = is_empty ? t->now_ns : first->wall_ns;
+	h->wall_ns = is_empty ? t->base_ns : first->wall_ns;
 	h->first_tick = first->first_tick;
 	h->first_epoch = first->epoch;
 	h->first_record = 0;
@@ -265,13 +281,16 @@ static int create_file(struct bc_segment_target *t)
 	snprintf(h->compression, sizeof(h->compression), "%s", bc_level_names[BC_LEVEL_DEFAULT]);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = (uint32_t)t->now_ns ^ (uint32_t)getpid();
-	uint64_t fraction = (uint64_t)(h->wall_ns > 0 ? h->wall_ns : 0) % NS_PER_S;
+	int64_t made_ns = h->axis[0] != '\0' ? t->now_ns : h->wall_ns;
+	uint64_t fraction = (uint64_t)(made_ns > 0 ? made_ns : 0) % NS_PER_S;
 	random = (uint32_t)(fraction * 4096 / NS_PER_S) << 12 | (random & 0xFFF);
-	bc_recording_id_write(h->recording, h->wall_ns, random, h->label);
+	bc_recording_id_write(h->recording, made_ns, random, h->label);
 	t->tag = bc_recording_tag(h->recording);
 	int rc = bc_segment_create(&t->writer, t->dir_fd, t->name, BC_PARTIAL_SUFFIX, h);
 	t->is_created = rc == 0;
-	if (t->is_created) {
+	if (t->is_created && t->origin.fd != NULL) {
+		(void)unlinkat(t->dir_fd, t->writer.file.open_name, 0);
+	} else if (t->is_created) {
 		snprintf(left, sizeof(left), "%s%s", t->path, BC_PARTIAL_SUFFIX);
 		bc_interrupt_note(t->console, t->path, left);
 	}
@@ -306,10 +325,16 @@ static int finish_chunk(struct bc_segment_target *t)
 static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment,
 	const struct bc_entry *entry, uint64_t tick)
 {
+	const struct bc_moment start = {.is_known = true};
+
 	if (t->chunk.info.records != 0)
 		return;
-	if (!t->has_base)
+	if (!t->has_base) {
 		t->base_tick = tick;
+		/* A tick's position is its number; the first record's is 0. */
+		if (t->records == 0 && t->is_ticked && t->header.axis[0] != '\0')
+			t->base_ns = tick_to_wall(t, &start, tick);
+	}
 	t->has_base = true;
 	t->chunk.info.wall_ns = entry->has_wall ? entry->wall_ns : tick_to_wall(t, moment, tick);
 }
@@ -323,8 +348,8 @@ static int follow_epoch(
 	bool is_other_recording = moment->recording_tag != t->source_tag && !t->origin.is_merged;
 	bool is_other = t->has_source_epoch &&
 			(entry->epoch != t->source_epoch || is_other_recording);
-	bool has_fallen = t->has_record && !is_other && (entry->traits & BC_TRAIT_TIME) != 0 &&
-			  entry->tick < t->tick;
+	bool has_fallen = t->has_record && !is_other && !t->origin.is_numbered &&
+			  (entry->traits & BC_TRAIT_TIME) != 0 && entry->tick < t->tick;
 	uint32_t epoch = t->epoch;
 
 	if (!t->has_source_epoch || (is_other && entry->epoch > epoch))
@@ -443,7 +468,7 @@ static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry
 {
 	bool is_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
 
-	if ((entry->traits & BC_TRAIT_TIME) != 0)
+	if ((entry->traits & BC_TRAIT_TIME) != 0 && !t->origin.is_numbered)
 		return entry->tick;
 	if (t->is_ticked)
 		return t->tick;
@@ -463,7 +488,7 @@ static int add_reference(
 	/* The first record of an epoch keeps a delta only if it had the same one in the source. */
 	bool is_first = !t->has_record;
 	bool has_delta = delta < BC_TIME_NONE && (!is_first || entry->has_delta);
-	if (entry->has_delta && entry->delta == BC_TIME_NONE)
+	if (entry->has_delta && entry->delta == BC_TIME_NONE && !t->origin.is_numbered)
 		has_delta = false;
 	if (is_first && (t->epoch != 0 || t->records != 0 || entry->delta != delta))
 		has_delta = false;
@@ -501,8 +526,10 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 	size_t count, const struct bc_trace *source, const struct bc_moment *moment, char err[160])
 {
 	err[0] = '\0';
+	t->is_ticked = (bc_trace_traits(source) & BC_TRAIT_TIME) != 0 && !t->origin.is_numbered;
+	for (size_t i = 0; i < count && t->unit == BC_UNIT_TICK; i++)
+		t->unit = (entries[i].traits & BC_TRAIT_TIME) != 0 ? entries[i].unit : BC_UNIT_TICK;
 	set_header(t, source);
-	t->is_ticked = (bc_trace_traits(source) & BC_TRAIT_TIME) != 0;
 	if (is_other_rate(t, moment, err))
 		return 0;
 	for (size_t i = 0; i < count; i++) {
@@ -522,7 +549,7 @@ static void print_abandoned(const struct bc_segment_target *t)
 	uint64_t records = t->writer.records;
 	char left[PATH_MAX + 64] = "";
 
-	if (t->is_created)
+	if (t->is_created && t->origin.fd == NULL)
 		snprintf(left, sizeof(left), "; incomplete data (%s record%s) is in %s%s",
 			BC_GROUPED(records), bc_plural(records), t->path, BC_PARTIAL_SUFFIX);
 	if (t->error == -EEXIST)
@@ -534,7 +561,7 @@ static void print_abandoned(const struct bc_segment_target *t)
 			BC_SEGMENT_CHUNKS, left);
 	else if (t->error != 0)
 		bc_print_error(t->console, t->path, "write error: %s%s", strerror(-t->error), left);
-	else if (t->is_created)
+	else if (left[0] != '\0')
 		bc_print_error(t->console, t->path, "not sealed%s", left);
 }
 
@@ -555,11 +582,22 @@ enum bc_exit bc_segment_target_seal(struct bc_segment_target *t, const struct bc
 	if (finish_chunk(t) == 0 && !t->is_created)
 		t->error = create_file(t);
 	if (t->error == 0)
-		t->error = bc_segment_seal(&t->writer);
+		t->error = t->origin.fd != NULL ? bc_segment_end(&t->writer)
+						: bc_segment_seal(&t->writer);
+	if (t->error == 0 && t->origin.fd != NULL) {
+		*t->origin.fd = fcntl(t->writer.file.fd, F_DUPFD_CLOEXEC, 3);
+		t->error = *t->origin.fd < 0 ? -errno : 0;
+		bc_segment_abandon(&t->writer);
+	}
 	if (t->error != 0) {
 		bc_segment_target_abandon(t);
 		return BC_EXIT_FAILED;
 	}
+	if (t->is_ticked && !source->has_header && t->clock_hz == 0 && t->origin.fd == NULL)
+		bc_print_error(t->console, t->path,
+			"no clock rate: pictures of it count %s; -O segment:clock_hz=N gives "
+			"seconds",
+			t->header.axis);
 	free_target(t);
 	return BC_EXIT_OK;
 }

@@ -27,10 +27,13 @@ struct bc_origin {
 	const char *from; /* its value; NULL: the source's recording or, without one, its file */
 	bool is_merged;   /* several sources: the header is not copied from one */
 	const char *how;  /* the selection, for the member "cut"; NULL or empty: none */
+	bool is_numbered; /* ticks are record numbers, whatever times the source has */
+	int *fd;          /* gets the sealed segment, in a file without a name; NULL: it has one */
 };
 
 /* Prepares to write `path`, which must not exist, as PATH.partial. The file is created with the
  * first chunk. `path` and the strings of `origin` stay the caller's and must outlive the target.
+ * With origin->fd, `path` is NULL, and the file is in $TMPDIR or /tmp.
  * `clock_hz` 0: the source's. Returns BC_EXIT_OK, or prints an error and returns another code with
  * nothing to close. */
 enum bc_exit bc_segment_target_open(struct bc_segment_target **target,

@@ -51,11 +51,12 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 	struct bc_format_options format_options = options->options;
 	struct bc_origin origin = options->origin;
 
-	if (t->path == NULL)
+	if (t->path == NULL && origin.fd == NULL)
 		return bc_print_usage_error(
 			t->console, "a segment can't be written to standard output; use -o");
 	if (origin.key == NULL)
 		origin.key = "converted_from";
+	t->is_picture = origin.fd != NULL;
 	bc_entry_converter_init(&t->converter, t->format, &format_options);
 	return bc_segment_target_open(
 		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
@@ -295,7 +296,7 @@ static void report_types(const struct bc_target *t)
 static void report_losses(const struct bc_target *t)
 {
 	report_types(t);
-	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
+	for (unsigned i = 0; i < BC_TRAIT_BITS && !t->is_picture; i++)
 		report_trait(t, 1u << i, t->converter.trait_losses[i], t->converter.left_out[i]);
 	if (t->splits != 0)
 		bc_print_error(t->console, NULL,

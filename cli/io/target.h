@@ -40,6 +40,7 @@ struct bc_target {
 	void *state;              /* the printer's */
 	uint64_t kept_lines;      /* lines that buscap does not interpret, written unchanged */
 	uint64_t splits;          /* references that were written as several bus samples */
+	bool is_picture;          /* only types that become others are reported */
 	enum bc_exit exit;
 };
 

@@ -266,7 +266,9 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 		t->header = *header;
 	}
 	if (info != NULL)
-		t->moment = (struct bc_moment){.is_known = true,
+		/* A segment with an axis has positions on it, and no times of day. */
+		t->moment = (struct bc_moment){
+			.is_known = header == NULL || header->axis[0] == '\0',
 			.recording_tag = info->recording_tag,
 			.epoch = info->epoch,
 			.clock = bc_chunk_clock(info, header != NULL ? header->clock_hz : 0)};

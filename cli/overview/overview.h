@@ -74,6 +74,7 @@ struct bc_overview_recording {
 	int64_t to_ns;     /* of the last record */
 	int64_t ended_ns;  /* when it ended, after an idle bus; to_ns if unknown or earlier */
 	uint64_t clock_hz; /* 0: unknown */
+	const char *axis;  /* what its times count; "": they are times of day */
 	uint32_t segments;
 	uint32_t missing_segments; /* between its segments */
 	uint64_t missing;          /* records in these, as far as known */
@@ -102,8 +103,9 @@ struct bc_overview_hole {
 struct bc_overview_contents {
 	const struct bc_overview_recording *recordings; /* in the order of their first records */
 	uint32_t recording_count;
-	int64_t from_ns; /* time of the first record of all recordings; 0 without any */
-	int64_t to_ns;   /* time of the last one */
+	int64_t from_ns;  /* time of the first record of all recordings; 0 without any */
+	int64_t to_ns;    /* time of the last one */
+	const char *axis; /* of all recordings; NULL: they have different ones */
 	const struct bc_overview_damage *damages;
 	uint32_t damage_count;
 	const struct bc_overview_hole *holes;
@@ -214,12 +216,15 @@ int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to
 /* ---- as JSON: docs/report.md describes the members */
 
 /* Appends an object with the recordings and the picture that was drawn last; text without line
- * ends. `names` may be NULL. Returns 0; -ENOMEM; or -EFBIG if the text is too long. */
+ * ends. `names` may be NULL. Returns 0; -ENOMEM; -EFBIG if the text is too long; or -EXDEV if the
+ * recordings have different axes. */
 int bc_overview_json(const struct bc_overview *overview, const struct bc_name_map *names,
 	struct bc_byte_buffer *text) BC_MUST_CHECK;
 
 /* Appends an object with the events from a time to a time, at most `max`. Same results; also
  * -ECANCELED if io->pace() returned false. */
+#define BC_OVERVIEW_AXES_TEXT \
+	"some recordings have times of day and others have not: draw them separately"
 #define BC_OVERVIEW_EVENTS 10000u /* the usual limit */
 int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	uint32_t max, struct bc_byte_buffer *text) BC_MUST_CHECK;

@@ -205,6 +205,7 @@ static void set_header(struct bc_overview_segment *s, const struct bc_segment_he
 		 bc_recording_tag(name.recording) == s->tag)
 		id = name.recording;
 	s->clock_hz = header != NULL ? header->clock_hz : 0;
+	snprintf(s->axis, sizeof(s->axis), "%s", header != NULL ? header->axis : "");
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	snprintf(s->label, sizeof(s->label), "%s", header != NULL ? header->label : "");
 	snprintf(s->host, sizeof(s->host), "%s", header != NULL ? header->host : "");
@@ -530,7 +531,10 @@ static void add_to_recording(
 		r->label = s->label;
 		r->host = s->host;
 		r->metadata = s->file->metadata != NULL ? s->file->metadata : "";
-		r->clock_hz = s->clock_hz;
+		r->clock_hz = strcmp(s->axis, "") == 0 || strcmp(s->axis, "seconds") == 0
+				      ? s->clock_hz
+				      : 0;
+		r->axis = s->axis;
 	}
 	r->from_ns = s->from_ns < r->from_ns ? s->from_ns : r->from_ns;
 	r->to_ns = s->to_ns > r->to_ns ? s->to_ns : r->to_ns;
@@ -737,6 +741,7 @@ int bc_overview_open(struct bc_overview **overview, const struct bc_segment_io *
 	o->file_io = (struct bc_segment_io){.context = o,
 		.open = io->open != NULL ? on_open : NULL,
 		.fault = on_fault,
+		.by_axis = io->by_axis,
 		.pace = on_pace};
 	o->open.io = &o->file_io;
 	o->chunk = malloc(sizeof(*o->chunk));
@@ -772,6 +777,10 @@ unsigned bc_overview_files_read(const struct bc_overview *o)
 
 struct bc_overview_contents bc_overview_contents(const struct bc_overview *o)
 {
+	const char *axis = o->recording_count != 0 ? o->recordings[0].axis : "";
+
+	for (uint32_t i = 1; i < o->recording_count && axis != NULL; i++)
+		axis = strcmp(axis, o->recordings[i].axis) == 0 ? axis : NULL;
 	return (struct bc_overview_contents){o->recordings, o->recording_count, o->from_ns,
-		o->to_ns, o->damages, o->damage_count, o->holes, o->hole_count};
+		o->to_ns, axis, o->damages, o->damage_count, o->holes, o->hole_count};
 }

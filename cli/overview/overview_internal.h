@@ -43,6 +43,7 @@ struct bc_overview_segment {
 	struct bc_missing_segments hole; /* after an update: what is missing before it */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
+	char axis[12];
 	char id[BC_RECORDING_ID_MAX];
 	char label[BC_LABEL_MAX + 1];
 	char host[65];

@@ -259,7 +259,10 @@ int bc_overview_json(
 	const struct bc_overview_contents c = bc_overview_contents(o);
 	struct writer w = {.text = text, .origin_ns = c.from_ns};
 
+	if (c.axis == NULL)
+		return -EXDEV;
 	write_text(&w, "{\"version\":1");
+	write_member(&w, "axis", bc_json_text_or_null(c.axis));
 	write_member(&w, "origin_ns", origin_json(&w));
 	write_member(&w, "extent",
 		BC_JSON_OBJECT({"from", time_json(&w, c.from_ns)}, {"to", time_json(&w, c.to_ns)}));

@@ -150,7 +150,7 @@ static int add_chunk(struct bc_segment_info *info, const struct bc_chunk *chunk)
 	info->chunks++;
 	if (!info->has_wall)
 		info->wall_ns = chunk->info.wall_ns;
-	info->has_wall = true;
+	info->has_wall = !info->has_header || info->header.axis[0] == '\0';
 	add_records(info, &chunk->info);
 	return add_events(info, chunk);
 }

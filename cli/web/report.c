@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/picture.h"
 #include "cli/io/segment_input.h"
 #include "cli/overview/overview.h"
 #include "cli/term/options.h"
@@ -39,6 +41,7 @@ enum {
 enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML };
 
 static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read", "format of a trace (default: detected)"},
 	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
 	{'j', "json", NULL, NULL, "the data of the picture"},
 	BC_FILTER_OPTIONS_TIME,
@@ -69,6 +72,8 @@ const struct bc_usage bc_report_usage = {
 struct report_command {
 	const struct bc_console *console;
 	struct bc_segment_input input;
+	enum bc_format from; /* of traces; BC_FORMAT_UNKNOWN: detected */
+	struct bc_format_options format;
 	struct bc_filter_args args;
 	struct bc_name_map *names;
 	const char *output; /* a file; NULL: standard output */
@@ -86,6 +91,8 @@ struct report_command {
 static bool read_report_option(struct report_command *s, int letter)
 {
 	switch (letter) {
+	case 'I':
+		return bc_option_read_format(s->console, "-I", &s->from, &s->format);
 	case 'o':
 		s->output = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;
@@ -264,6 +271,11 @@ static int try_report(
 	return text_result(text, kinds[s->kind].write(s, text));
 }
 
+static int64_t position(uint64_t tick)
+{
+	return tick < INT64_MAX ? (int64_t)tick : INT64_MAX;
+}
+
 /* Half of a number, but not below `min`. */
 static unsigned halve(unsigned n, unsigned min)
 {
@@ -277,8 +289,10 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	char size[BC_HUMANIZE_MAX];
 	int rc;
 
-	picture.from_ns = s->args.filter.from_ns;
-	int64_t end_ns = s->args.filter.to_ns;
+	const struct bc_span *ticks = &s->args.filter.ticks;
+	picture.from_ns = s->args.has_tick ? position(ticks->first) : s->args.filter.from_ns;
+	int64_t end_ns = !s->args.has_tick ? s->args.filter.to_ns
+					   : position(ticks->last + (ticks->last != UINT64_MAX));
 	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
@@ -302,6 +316,22 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
+/* Checks that --from and --to are of the axis. */
+static enum bc_exit check_axis(const struct report_command *s)
+{
+	const char *axis = bc_overview_contents(s->overview).axis;
+	bool is_counted = axis != NULL && axis[0] != '\0' && strcmp(axis, "seconds") != 0;
+
+	if (axis == NULL)
+		return bc_print_error(s->console, NULL, "%s", BC_OVERVIEW_AXES_TEXT);
+	if (s->args.has_tick && !is_counted)
+		return bc_print_usage_error(s->console, "--from and --to need a time, not @TICK");
+	if (s->args.has_time && !s->args.has_tick && is_counted)
+		return bc_print_usage_error(s->console,
+			"--from and --to need @N: this has no times, only ticks or record numbers");
+	return BC_EXIT_OK;
+}
+
 /* Without records, the picture would be blank. */
 static enum bc_exit check_records(const struct report_command *s)
 {
@@ -314,10 +344,18 @@ static enum bc_exit check_records(const struct report_command *s)
 		return BC_EXIT_OK;
 	for (uint32_t i = 0; i < c.recording_count; i++)
 		records += c.recordings[i].records;
-	bc_rfc3339_write(from, c.from_ns);
-	bc_rfc3339_write(to, c.to_ns);
 	if (records == 0)
 		return bc_print_error(s->console, NULL, "no records in these files");
+	if (c.axis[0] != '\0')
+		return bc_print_error(s->console, NULL,
+			strcmp(c.axis, "seconds") != 0
+				? "no records in this range: the records are from @%" PRId64
+				  " to @%" PRId64
+				: "no records in this range: the records are from +%" PRId64
+				  "ns to +%" PRId64 "ns",
+			c.from_ns, c.to_ns);
+	bc_rfc3339_write(from, c.from_ns);
+	bc_rfc3339_write(to, c.to_ns);
 	return bc_print_error(s->console, NULL,
 		"no records in this range: the recordings are from %s to %s (a time without a "
 		"zone is UTC)",
@@ -330,8 +368,10 @@ static enum bc_exit write_report(struct report_command *s, const struct bc_files
 	struct bc_byte_buffer text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
-	enum bc_exit code = make_report(s, &text);
+	enum bc_exit code = check_axis(s);
 
+	if (code == BC_EXIT_OK)
+		code = make_report(s, &text);
 	if (code == BC_EXIT_OK)
 		code = check_records(s);
 	if (code == BC_EXIT_OK)
@@ -351,21 +391,38 @@ out:
 	return code;
 }
 
+/* Makes traces among the operands a segment. */
+static enum bc_exit open_traces(struct report_command *s, struct bc_files *files)
+{
+	enum bc_exit code = bc_picture_open(&s->input.operands, s->from, &s->format);
+
+	if (code == BC_EXIT_DAMAGED) {
+		s->input.exit = code; /* the intact part is drawn */
+		code = BC_EXIT_OK;
+	}
+	if (code == BC_EXIT_OK && s->input.operands.all[0].fd != 0) {
+		bc_files_free(files);
+		if (bc_operands_list_again(&s->input.operands, files) != 0)
+			return bc_print_no_memory(s->console);
+	}
+	return code;
+}
+
 static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 {
-	const struct bc_segment_io io = bc_segment_input_io(&s->input);
+	struct bc_segment_io io = bc_segment_input_io(&s->input);
 	struct bc_files files;
 
-	if (s->args.has_tick)
-		return bc_print_usage_error(
-			s->console, "--from and --to need a time of day, not @TICK");
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
 	uint32_t recordings = 0;
+	io.by_axis = true;
 	enum bc_exit code = bc_operands_read(&s->input.operands, &files, s->console,
 		(const char *const *)argv + optind, argc - optind, 0);
 	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
 		code = bc_print_usage_error(s->console, "give files, not a pipe");
+	if (code == BC_EXIT_OK)
+		code = open_traces(s, &files);
 	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? files.exit : code);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
@@ -389,7 +446,9 @@ static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
 
 enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 {
-	struct report_command s = {.console = console, .max_bytes = MAX_BYTES_DEFAULT};
+	struct report_command s = {.console = console,
+		.max_bytes = MAX_BYTES_DEFAULT,
+		.format = bc_format_options_default()};
 	struct bc_options o;
 	enum bc_exit code;
 	int letter;

@@ -11,6 +11,7 @@
 
 #include "cli/io/client.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/picture.h"
 #include "cli/io/segment_input.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
@@ -30,6 +31,7 @@ enum {
 };
 
 static const struct bc_usage_option options[] = {
+	{'I', "input-format", "FMT", "format-read", "format of a trace (default: detected)"},
 	{OPTION_OPEN, "open", NULL, NULL, "also open the page in a browser"},
 	{OPTION_PORT, "port", "N", "number",
 		"serve on this port, with a link that stays the same (default: a free port and a "
@@ -66,6 +68,8 @@ struct web {
 	const char *const *words;
 	int word_count;
 	struct bc_operands operands; /* none: show only the live view */
+	enum bc_format from;         /* of traces; BC_FORMAT_UNKNOWN: detected */
+	struct bc_format_options format;
 	struct bc_name_map *names;
 	struct bc_web_data *data;
 	struct bc_web_feed *feed;
@@ -118,6 +122,10 @@ static enum bc_exit find_recordings(struct web *w)
 		code = w->operands.exit;
 	if (code == BC_EXIT_OK && bc_operands_have_file(&w->operands, "-"))
 		code = bc_print_usage_error(w->console, "give files, not a pipe");
+	if (code == BC_EXIT_OK)
+		code = bc_picture_open(&w->operands, w->from, &w->format);
+	if (code == BC_EXIT_DAMAGED)
+		code = BC_EXIT_OK; /* the intact part is shown */
 	if (code == BC_EXIT_OK)
 		code = check_dirs(w);
 	return code == BC_EXIT_OK ? check_files(w) : code;
@@ -273,14 +281,20 @@ static enum bc_exit run_web(struct web *w)
 
 enum bc_exit bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 {
-	struct web w = {.console = console, .listen = LISTEN_DEFAULT};
+	struct web w = {.console = console,
+		.listen = LISTEN_DEFAULT,
+		.format = bc_format_options_default()};
 	enum bc_exit code = BC_EXIT_OK;
 	struct bc_options o;
 	int letter;
 
 	bc_options_start(&o, console, &bc_web_usage, argc, argv);
 	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1 && letter != '?') {
-		if (letter == OPTION_OPEN)
+		if (letter == 'I')
+			code = bc_option_read_format(console, "-I", &w.from, &w.format)
+				       ? BC_EXIT_OK
+				       : BC_EXIT_USAGE;
+		else if (letter == OPTION_OPEN)
 			w.opens_browser = true;
 		else if (letter == OPTION_PORT)
 			code = bc_number_read(&w.port, optarg) && w.port - 1 < UINT16_MAX

@@ -58,6 +58,15 @@ static bool on_overview_pace(void *context, uint64_t bytes)
 	return still_waits(data->client);
 }
 
+static int on_overview_open(void *context, const char *path)
+{
+	const struct bc_web_data *data = context;
+	const struct bc_segment_io io = {.context = context, .fault = on_overview_fault};
+	int fd = bc_operands_open_picture(data->operands, path);
+
+	return fd >= 0 ? fd : bc_segment_open_regular(&io, path);
+}
+
 /* Reads what has changed in the directories. Needs the lock. */
 static int update_overview(struct bc_web_data *data, const struct bc_web_client *client)
 {
@@ -179,6 +188,15 @@ static void on_search_fault(void *context, const struct bc_segment_fault *fault)
 	add_line(s, fault_json(fault), s->text->max - END_BYTES);
 }
 
+static int on_search_open(void *context, const char *path)
+{
+	const struct search *s = context;
+	const struct bc_segment_io io = {.context = context, .fault = on_search_fault};
+	int fd = bc_operands_open_picture(s->data->operands, path);
+
+	return fd >= 0 ? fd : bc_segment_open_regular(&io, path);
+}
+
 static bool on_search_pace(void *context, uint64_t bytes)
 {
 	struct search *s = context;
@@ -193,8 +211,11 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	const struct bc_search_options *options, struct bc_byte_buffer *text)
 {
 	struct search s = {.data = data, .client = client, .text = text};
-	const struct bc_segment_io io = {
-		.context = &s, .fault = on_search_fault, .pace = on_search_pace};
+	const struct bc_segment_io io = {.context = &s,
+		.open = on_search_open,
+		.fault = on_search_fault,
+		.by_axis = true,
+		.pace = on_search_pace};
 	struct bc_files files;
 	uint64_t matches = 0;
 	const char *missing;
@@ -222,8 +243,11 @@ int bc_web_data_open(struct bc_web_data **out, const struct bc_operands *operand
 	*out = NULL;
 	if (data == NULL)
 		return -ENOMEM;
-	const struct bc_segment_io io = {
-		.context = data, .fault = on_overview_fault, .pace = on_overview_pace};
+	const struct bc_segment_io io = {.context = data,
+		.open = on_overview_open,
+		.fault = on_overview_fault,
+		.by_axis = true,
+		.pace = on_overview_pace};
 	data->operands = operands;
 	data->names = names;
 	int rc = bc_overview_open(&data->overview, &io);

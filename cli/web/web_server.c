@@ -188,6 +188,9 @@ static void respond_data(struct request *r, const char *type, struct bc_byte_buf
 		respond_error(
 			r, 500, "the response is too long; ask for fewer columns, rows or records");
 		break;
+	case -EXDEV:
+		respond_error(r, 409, BC_OVERVIEW_AXES_TEXT);
+		break;
 	default:
 		snprintf(r->err, sizeof(r->err), "can't read the directory: %s", strerror(-rc));
 		respond_error(r, 500, r->err);

@@ -168,7 +168,7 @@ bool bc_segment_file_pace(struct bc_segment_file *f, uint64_t bytes)
 	return f->stop == 0;
 }
 
-static int open_regular(const struct bc_segment_io *io, const char *path)
+int bc_segment_open_regular(const struct bc_segment_io *io, const char *path)
 {
 	struct stat st = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -187,7 +187,7 @@ static int open_regular(const struct bc_segment_io *io, const char *path)
 
 static int open_path(const struct bc_segment_io *io, const char *path)
 {
-	return io->open != NULL ? io->open(io->context, path) : open_regular(io, path);
+	return io->open != NULL ? io->open(io->context, path) : bc_segment_open_regular(io, path);
 }
 
 bool bc_segment_file_open(struct bc_segment_file *f, char *path)
@@ -240,6 +240,8 @@ int bc_segment_file_load(struct bc_segment_file *f)
 		return 0;
 	int rc = bc_chunk_table_load(&f->table, fd, &io);
 	f->has_table = rc == 0;
+	for (uint32_t i = 0; rc == 0 && f->io->by_axis && i < f->table.header_count; i++)
+		f->table.headers[i].clock_hz = bc_segment_header_axis_hz(&f->table.headers[i]);
 	if (rc == 0 && fstat(fd, &st) == 0 && st.st_size == 0)
 		on_damage(f, &(struct bc_segment_damage){.is_torn = true, .what = "empty file"});
 	if (rc == 0)

@@ -61,6 +61,10 @@ struct bc_segment_io {
 
 	void (*fault)(void *context, const struct bc_segment_fault *fault);
 
+	/* Times are positions on the axis, also if they are no times of day: see
+	 * bc_segment_header_axis_hz(). */
+	bool by_axis;
+
 	/* About to read this many bytes, or has read them. Returns false to stop. NULL: go on. */
 	bool (*pace)(void *context, uint64_t bytes);
 };
@@ -85,6 +89,9 @@ bool bc_segment_path_is_in_use(int dir_fd, const char *path);
 /* Finds a file that was sealed or deleted since it was listed: removes ".partial" from its path if
  * need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);
+
+/* Opens a regular file, as an io without open() does. Returns as open() does. */
+int bc_segment_open_regular(const struct bc_segment_io *io, const char *path);
 
 /* ---- a file */
 

@@ -67,12 +67,10 @@ json_t *bc_segment_origin_json(const struct bc_segment_header *h)
 		{"label", bc_json_text_or_null(h->label)},
 		{"segment", bc_json_u64(h->segment)},
 		{"continues", bc_json_text_or_null(h->continues)},
-		{"source", bc_json_object((struct bc_json_member[]){
-				   {"kind", bc_json_text(h->source_kind)},
-				   {"name", bc_json_text(h->source_name)},
-				   {"clock_hz", bc_json_u64(h->clock_hz)},
-				   {NULL, NULL},
-			   })},
+		{"source", json_pack("{s:o, s:o, s:o, s:s*}", "kind", bc_json_text(h->source_kind),
+				   "name", bc_json_text(h->source_name), "clock_hz",
+				   bc_json_u64(h->clock_hz), "axis",
+				   h->axis[0] != '\0' ? h->axis : NULL)},
 		{"board", board_json(h)},
 		{"mapping", mapping_json(h)},
 		{"host", bc_json_text(h->host)},
@@ -228,6 +226,7 @@ bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size
 	bc_json_member_text(source, "kind", h->source_kind, sizeof(h->source_kind));
 	bc_json_member_text(source, "name", h->source_name, sizeof(h->source_name));
 	h->clock_hz = bc_json_member_u64(source, "clock_hz");
+	bc_json_member_text(source, "axis", h->axis, sizeof(h->axis));
 	const json_t *board = json_object_get(root, "board");
 	bc_json_member_text(board, "serial", h->board_serial, sizeof(h->board_serial));
 	bc_json_member_text(board, "firmware", h->board_firmware, sizeof(h->board_firmware));
@@ -260,6 +259,11 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 		rc = -errno;
 	free(frame);
 	return rc;
+}
+
+uint64_t bc_segment_header_axis_hz(const struct bc_segment_header *h)
+{
+	return h->axis[0] != '\0' && strcmp(h->axis, "seconds") != 0 ? 1000000000 : h->clock_hz;
 }
 
 struct bc_chunk_info bc_segment_header_chunk(const struct bc_segment_header *header)

@@ -71,7 +71,8 @@ struct bc_segment_header {
 	char board_serial[33]; /* empty without a board */
 	char board_firmware[17];
 	uint64_t clock_hz; /* ticks per second; 0: unknown */
-	bool has_mapping;  /* the records were made from bus samples with `mapping` */
+	char axis[12]; /* without times of day: what they count instead; docs/segment-format.md */
+	bool has_mapping; /* the records were made from bus samples with `mapping` */
 	struct bc_mapping_options mapping;
 	char compression[16]; /* of the records: the encoder's level; empty: not known */
 	char host[65];
@@ -111,6 +112,10 @@ bool bc_segment_header_read(
 /* Reads the header of the segment in a regular file. Returns 0; -EBADMSG if it is
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
+
+/* How fast the times of chunks advance with their ticks: on an axis of ticks or records, by 1 ns
+ * with each. 0: unknown. */
+uint64_t bc_segment_header_axis_hz(const struct bc_segment_header *header);
 
 /* An empty chunk at the start of a segment. */
 struct bc_chunk_info bc_segment_header_chunk(const struct bc_segment_header *header);

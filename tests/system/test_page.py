@@ -1826,3 +1826,42 @@ def test_paper_has_no_buttons_and_all_texts(tmp, driver):
             equal(browser.js("getComputedStyle(document.querySelector('#tip')).display"), "none")
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         equal(browser.faults(), [])
+
+
+def trace_of(kind, tmp):
+    """Returns a trace, and the text of its record 50 on the axis."""
+    path = tmp / f"a.{kind}"
+    if kind == "tr":
+        path.write_bytes(b"".join(struct.pack("<IBBBBI", 4096 * i, i % 3, 4, 0, 0, 40) for i in range(3000)))
+        return path, "tick 2,040"
+    if kind == "din":
+        path.write_text("".join(f"{i % 3} {4096 * i:x}\n" for i in range(3000)))
+        return path, "record 50"
+    path.write_bytes(b"".join(struct.pack("<IBBBBI", 4096 * i, i % 3, 4, 0, 0, 40) for i in range(3000)))
+    output("convert", "-I", "byu", "-O", "segment:clock_hz=1000", "-o", tmp / "a.byu.lz4", path)
+    return tmp / "a.byu.lz4", "2.040 000 000 s"
+
+
+@pytest.mark.parametrize("kind", ["tr", "din", "seconds"])
+def test_a_trace_without_times_of_day_shows_none(driver, tmp, kind):
+    path, text = trace_of(kind, tmp)
+    with Web(path) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}")
+        browser.idle()
+        at = {"tr": 2040, "din": 50, "seconds": 2_040_000_000}[kind]
+        browser.js(f"buscap.show(buscap.spanView({at}n - 20n, {at}n + 20n))")
+        browser.idle()
+        browser.press("b")
+        browser.click("#tab-records")
+        browser.idle()
+        shown = browser.text("body").replace("\u2009", " ")
+        assert text in shown, shown
+        for wrong in ("1970", "UTC", "Copy as command", *(["ns", "ms"] if kind != "seconds" else [])):
+            assert not re.search(rf"\b{wrong}\b", shown), (wrong, shown)
+        address = browser.js("location.hash")
+        assert "1970" not in address and "b=" in address, address
+        browser.open(f"http://{web.host}/?token={web.token}{address}")
+        browser.idle()
+        equal(browser.js("location.hash"), address)
+        equal(browser.faults(), [])
+        web.stop()

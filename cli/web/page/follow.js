@@ -3,6 +3,7 @@
 /* global d3 */
 
 import { isSameView, model, recordingInProgress, wholeView } from "./model.js";
+import { hasTimesOfDay } from "./time.js";
 
 const WINDOWS = [["all", "All", null], ["10s", "10 s", 10n], ["1min", "1 min", 60n], ["10min", "10 min", 600n], ["1h", "1 h", 3600n]];
 
@@ -34,7 +35,7 @@ function isPaused() {
 
 export function drawFollow(app) {
 	const paused = isPaused();
-	d3.select("#windows").selectAll("button").data(model.isReport ? WINDOWS.slice(0, 1) : WINDOWS).join("button")
+	d3.select("#windows").selectAll("button").data(model.isReport || !hasTimesOfDay() ? WINDOWS.slice(0, 1) : WINDOWS).join("button")
 		.attr("type", "button").attr("data-window", ([name]) => name).text(([, text]) => text)
 		.attr("title", ([name, text]) => (name === "all" ? "Show everything (Home)" : `Follow the last ${text}`))
 		.attr("aria-pressed", ([name]) => isFollowing() && name === model.window)

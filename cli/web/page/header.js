@@ -7,7 +7,7 @@ import {
 } from "./model.js";
 import { addressRange, CLASS_TEXTS, count, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
-import { formatDuration, formatTime } from "./time.js";
+import { formatSpan, formatTime, formatTimes, hasTimesOfDay, rateUnit } from "./time.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ function unitText() {
 	const most = d3.max(columns, (column) => column.records);
 	if (unit === "records") {
 		const span = d3.median(columns, (column) => column.to - column.from);
-		return most === 1 ? "single records" : `records counted one by one, ${formatDuration(span)} per column`;
+		return most === 1 ? "single records" : `records counted one by one, ${formatSpan(span)} per column`;
 	}
 	return unit === "segments" ? "whole segments" : `up to ${plural(most, "record")} per column`;
 }
@@ -38,23 +38,20 @@ export function drawRange() {
 	}
 	const { from, to } = model.view;
 	const span = Number(to - from);
-	const isOneDay = formatTime(from, 1e9).slice(0, 10) === formatTime(to, 1e9).slice(0, 10);
-	const parts = [
-		`${formatTime(from, span / 100)} \u2013 ${formatTime(to, span / 100, !isOneDay)} UTC`, formatDuration(span), unitText(),
-	];
+	const parts = [formatTimes(from, to, span / 100), formatSpan(span), unitText()];
 	if (hasPlaces()) {
 		parts.push(addressesText(model.view));
 	}
 	const { extent } = model.overview;
 	if (model.isReport && (model.overview.from > extent.from || model.overview.to < extent.to)) {
-		parts.push(`the report has only a part of the ${formatDuration(extent.to - extent.from)} recorded`);
+		parts.push(`the report has only a part of the ${formatSpan(extent.to - extent.from)} recorded`);
 	}
 	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
 		parts.push("the report has no finer figures; buscap web shows single records");
 	}
 	const cut = cutRate();
 	if (cut) {
-		parts.push(`columns cut at the top reach up to ${short(cut)}/s`);
+		parts.push(`columns cut at the top reach up to ${short(cut)}${rateUnit()}`);
 	}
 	if (!hasClocks()) {
 		parts.push("clock unknown: arrival times");
@@ -74,7 +71,7 @@ export function viewText() {
 	const sums = totals();
 	const counts = CLASS_TEXTS.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
 	const where = hasPlaces() ? ` at ${addressesText(model.view)}` : "";
-	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}${where}, `
+	return `${formatSpan(Number(to - from))} from ${formatTime(from, 1e3)}${hasTimesOfDay() ? " UTC" : ""}, ${plural(sums.records, "record")}${where}, `
 		+ `${counts}, ${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
@@ -82,8 +79,12 @@ function hasHosts() {
 	return model.overview.recordings.some((one) => one.host !== model.overview.recordings[0].host);
 }
 
-// The recording's name, with its host if there are several hosts.
-export function recordingName(recording, name = recording.label || recording.id) {
+function traceName({ metadata: { converted_from: path } }) {
+	return hasTimesOfDay() || !path ? "" : path.replace(/.*\//, "");
+}
+
+// The recording's name, with its host if there are several hosts. The id of a trace has a time that is not the trace's.
+export function recordingName(recording, name = recording.label || traceName(recording) || recording.id) {
 	return visible(hasHosts() && recording.host ? `${name} (${recording.host})` : name);
 }
 
@@ -126,7 +127,7 @@ export function emptyText() {
 	}
 	if (within && around && around.before.number + 1 === around.after.number) {
 		return `The bus was idle: no record between ${count(around.before.number)} and ${count(around.after.number)} `
-			+ `(${formatDuration(Number(around.to - around.from))}).`;
+			+ `(${formatSpan(Number(around.to - around.from))}).`;
 	}
 	return within ? "The bus was idle in this view." : "No recording has records in this view.";
 }
@@ -189,7 +190,7 @@ export function drawFacts() {
 	}
 	if (shown.length) {
 		const missing = missingText(d3.sum(shown, (r) => r.missing), d3.sum(shown, (r) => r.missing_segments));
-		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),
+		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatSpan(d3.max(shown, (r) => r.to) - shown[0].from),
 			plural(d3.sum(shown, (r) => r.records), "record"),
 			...(one && one.first_record ? [`starts at record ${count(one.first_record)}`] : []),
 			...(missing ? [missing] : []), `${lostCount(shown)} lost`);

@@ -8,7 +8,7 @@ import {
 } from "./plot.js";
 import { holeLines, linedSymbols } from "./timeline.js";
 import { address, addressRange, CLASS_TEXTS, count, isPort, PORT_0, PORTS, visible } from "./text.js";
-import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
+import { formatSpan, formatTime, fromRfc3339 } from "./time.js";
 
 const MAP_TOP = 4;
 const MAP_BOTTOM = 6;
@@ -250,7 +250,7 @@ export function cellLines({ column, row }) {
 	const counts = cellCounts(one, row) || [0, 0, 0, 0];
 	return [
 		...placeLines(place),
-		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatDuration(one.to - one.from)}`],
+		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatSpan(one.to - one.from)}`],
 		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
 		["records", count(d3.sum(counts))],
 	];

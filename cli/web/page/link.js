@@ -3,12 +3,16 @@
 
 import { hasPlaces, model, spanView, wholeView } from "./model.js";
 import { CLASSES, isPort, PLACES, PORT_0, PORTS } from "./text.js";
-import { formatTime, fromRfc3339, toRfc3339 } from "./time.js";
+import { formatTime, fromRfc3339, hasTimesOfDay, timeToLink } from "./time.js";
 
 const SLACK = 1000n; // a moment is shown with what is around it
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
 
 function readTime(text) {
+	const [, whole, fraction = "", second] = /^(-?\d{1,18})(?:\.(\d{1,9}))?(s?)$/.exec(text) || [];
+	if (whole) {
+		return second ? BigInt(whole + fraction.padEnd(9, "0")) : fraction ? null : BigInt(whole);
+	}
 	return TIME.test(text) && !Number.isNaN(Date.parse(`${text.slice(0, 19)}Z`)) ? fromRfc3339(text) : null;
 }
 
@@ -33,14 +37,14 @@ function linkText(isEnd) {
 	const found = new URLSearchParams();
 	const { view, shown, tab, search, markers } = model;
 	if (view && !isEnd) {
-		found.set("from", toRfc3339(view.from));
-		found.set("to", toRfc3339(view.to));
+		found.set("from", timeToLink(view.from));
+		found.set("to", timeToLink(view.to));
 		if (hasPlaces()) {
 			found.set("places", `${addressText(view.placeFrom, false)}-${addressText(view.placeTo, true)}`);
 		}
 	}
 	for (const name of ["a", "b"].filter((one) => markers[one] !== null)) {
-		found.set(name, toRfc3339(markers[name]));
+		found.set(name, timeToLink(markers[name]));
 	}
 	for (const [name, value, usual] of [["class", shown, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
 		["q", search && search.text, null], ["which", search && search.which, "first"], ["in", search && search.isLimited && "view", null]]) {
@@ -72,7 +76,7 @@ export function outsideText(view) {
 	if (!bounds.length || !model.overview.recordings.length) {
 		return "";
 	}
-	const days = [view.from, view.to, ...bounds.map(([, ns]) => ns)].map((ns) => formatTime(ns, 1e9).slice(0, -9));
+	const days = !hasTimesOfDay() ? [] : [view.from, view.to, ...bounds.map(([, ns]) => ns)].map((ns) => formatTime(ns, 1e9).slice(0, -9));
 	const time = (ns) => formatTime(ns, Math.min(Number(view.to - view.from), 1e9), new Set(days).size > 1);
 	const [what, s] = model.isReport ? ["the report", "s"] : ["the recordings", ""];
 	return `This link shows ${time(view.from)} to ${time(view.to)}; `

@@ -13,7 +13,7 @@ import { edges } from "./plot.js";
 import { viewQueries } from "./selection.js";
 import { fetchEvents, fetchFiles, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
 import { count, PLACES, plural } from "./text.js";
-import { fromRfc3339, toRfc3339 } from "./time.js";
+import { fromRfc3339, setAxis, toRfc3339 } from "./time.js";
 
 const RECORDS = 500; // listed one by one
 const SETTLE_MS = 60; // a view is fetched when it has not changed for this long
@@ -58,6 +58,7 @@ function setOverview(overview) {
 	if (text) {
 		model.deleted = { text, since: new Date() };
 	}
+	setAxis(overview.axis);
 	Object.assign(model, { overview, cursor: null, cell: null, records: null, around: null });
 }
 

@@ -23,7 +23,7 @@ import { drawStrip, listenToStrip } from "./strip.js";
 import { CLASS_TEXTS, CLASSES, eventText } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
-import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
+import { formatDuration, formatTime, fromRfc3339, setAxis, timeAxis, toRfc3339 } from "./time.js";
 import { follow, go, goNear, show } from "./views.js";
 
 const element = (id) => document.getElementById(id);
@@ -236,6 +236,7 @@ function start() {
 	if (report) {
 		model.report = { made: report.made, program: report.program, reduced: report.reduced };
 		model.overview = model.whole = report.overview;
+		setAxis(report.overview.axis);
 		model.events = report.events;
 		model.view = wholeView();
 	} else {

@@ -13,7 +13,7 @@ import {
 import { NEAR, timeAtPixel, timeScale } from "./plot.js";
 import { fetchFind, fetchOverview } from "./source.js";
 import { CLASS_TEXTS, CLASSES, count, lostText, PLACES, plural, short } from "./text.js";
-import { exactDuration, formatTime, fromRfc3339, toRfc3339 } from "./time.js";
+import { countedAxis, exactSpan, formatTime, fromRfc3339, rateOf, rateUnit, toRfc3339 } from "./time.js";
 
 const COLUMNS = 512; // the most: the more, the smaller the parts of the first and the last that are outside
 
@@ -50,7 +50,7 @@ function sumsOf(columns) {
 
 // The ticks from the first record to the last, as text; "" if there are no two records.
 function ticksText(first, last) {
-	if (!first || !last || (first.number === last.number && first.recording === last.recording)) {
+	if (countedAxis() || !first || !last || (first.number === last.number && first.recording === last.recording)) {
 		return "";
 	}
 	return first.recording !== last.recording ? "no bus ticks between different recordings"
@@ -130,11 +130,11 @@ export function hasMarkers() {
 	return model.armed !== null || model.markers.a !== null || model.markers.b !== null;
 }
 
-function countsText(seconds) {
+function countsText(ns) {
 	const { measured } = model;
 	const isExact = measured.isExact && hasClocks();
 	const number = (n) => (isExact || n < 1000 ? count(n) : short(n));
-	const rate = seconds > 0 && measured.records ? ` (${short(measured.records / seconds)}/s)` : "";
+	const rate = ns > 0 && measured.records ? ` (${short(rateOf(measured.records, ns))}${rateUnit()})` : "";
 	const classes = CLASS_TEXTS.map((name, k) => `${name} ${number(measured.counts[k])}`).join(", ");
 	const isLossKnown = !measured.inexact;
 	const lost = measured.lost === 0 && isLossKnown ? "no samples lost"
@@ -159,12 +159,12 @@ function markerTexts() {
 		return [...texts, `${markers.a === null ? "a" : "b"} sets the other marker`];
 	}
 	const ns = times[1] - times[0];
-	texts.push(exactDuration(ns));
+	texts.push(exactSpan(ns));
 	if (!measured) {
 		return [...texts, "counting \u2026"];
 	}
 	return measured.error ? [...texts, measured.error]
-		: [...texts, ...(measured.ticks ? [measured.ticks] : []), ...countsText(Number(ns) / 1e9)];
+		: [...texts, ...(measured.ticks ? [measured.ticks] : []), ...countsText(Number(ns))];
 }
 
 export function drawMeasured() {

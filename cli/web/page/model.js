@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { CLASSES, PLACES, plural, PORT_0 } from "./text.js";
-import { formatDuration } from "./time.js";
+import { countedAxis, formatDuration } from "./time.js";
 
 export const model = {
 	isReport: false,
@@ -107,7 +107,7 @@ export function recordingInProgress() {
 // ---- figures of the overview
 
 export function hasClocks() {
-	return model.overview.recordings.every((recording) => recording.clock_hz);
+	return countedAxis() !== null || model.overview.recordings.every((recording) => recording.clock_hz);
 }
 
 export function isInView(from, to) {

@@ -4,7 +4,7 @@
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
 import { eventsByTime, hasPlaces, missingText, model, shownCount, shownEvents, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASS_TEXTS, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
-import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
+import { countedAxis, formatDuration, formatSpan, formatTime, fromRfc3339, hasTimesOfDay, timeHead } from "./time.js";
 
 const HOTTEST = 20;
 const PAGE = 200; // records of a cell
@@ -89,7 +89,7 @@ function showEvents(parent, app) {
 	const where = events.view ? " in this view" : "";
 	const more = events.cut_off ? "; there are more, which are not shown" : "";
 	table(parent, `${plural(shown.length, "event")}${where}${more}`,
-		["time (UTC)", "kind", "record", "what", ...(several ? ["recording"] : [])],
+		[timeHead(), "kind", "record", "what", ...(several ? ["recording"] : [])],
 		shown.slice(0, LISTED).map((event) => [
 			{ text: formatTime(toAbsolute(event.time), 1), act: () => app.goNear(toAbsolute(event.time)) },
 			event.kind, count(event.record),
@@ -102,7 +102,8 @@ function showEvents(parent, app) {
 
 // Saves or copies what is selected; moves between pages.
 function acts(parent, app, more = []) {
-	const buttons = [{ text: "CSV", act: () => app.act("csv") }, { text: "Copy as command", act: () => app.act("command") }, ...more];
+	const copy = { text: "Copy as command", act: () => app.act("command") }; // its times are times of day
+	const buttons = [{ text: "CSV", act: () => app.act("csv") }, ...(hasTimesOfDay() ? [copy] : []), ...more];
 	parent.append("p").attr("class", "acts").selectAll("button").data(buttons).join("button").attr("type", "button")
 		.property("disabled", (one) => one.isOff === true).text((one) => one.text).on("click", (one) => one.act());
 }
@@ -111,12 +112,17 @@ function hitRows(hits, app) {
 	return hits.slice(0, LISTED).map((hit) => [
 		count(hit.number),
 		hit.time ? { text: formatTime(fromRfc3339(hit.time), 1), act: () => app.goNear(fromRfc3339(hit.time)) } : "unknown",
-		String(hit.tick), hit.type, hit.addr.replace(/^0x/, "").padStart(/^IO/.test(hit.type) ? 4 : 8, "0"),
+		...(countedAxis() ? [] : [String(hit.tick)]), hit.type, hit.addr.replace(/^0x/, "").padStart(/^IO/.test(hit.type) ? 4 : 8, "0"),
 		visible(hit.name || ""),
 		String(hit.size === null ? "" : hit.size), String(hit.proc === null ? "" : hit.proc)]);
 }
 
-const HIT_HEAD = ["record", "time (UTC)", "tick", "type", "address", "name", "size", "processor"];
+// A table of records. Positions on an axis that counts are the ticks.
+function hitTable(parent, caption, hits, app) {
+	const hasTicks = !countedAxis();
+	table(parent, caption, ["record", timeHead(), ...(hasTicks ? ["tick"] : []), "type", "address", "name", "size", "processor"],
+		hitRows(hits, app), hasTicks ? [0, 2, 6, 7] : [0, 5, 6]);
+}
 
 // A page of the records of the cursor's cell.
 function showCell(parent, app) {
@@ -134,8 +140,7 @@ function showCell(parent, app) {
 		{ text: "Next page", act: turn(1), isOff: first + PAGE >= hits.length }] : []);
 	const shown = hits.slice(first, first + PAGE);
 	const which = hits.length > PAGE ? `Records ${count(first + 1)} to ${count(first + shown.length)} of ` : "";
-	table(parent, `${which}${isCutOff ? "the first " : ""}${plural(hits.length, "record")} of this cell`,
-		HIT_HEAD, hitRows(shown, app), [0, 2, 6, 7]);
+	hitTable(parent, `${which}${isCutOff ? "the first " : ""}${plural(hits.length, "record")} of this cell`, shown, app);
 }
 
 function showRecords(parent, app) {
@@ -148,8 +153,7 @@ function showRecords(parent, app) {
 	}
 	if (model.records) {
 		const { hits, isCutOff } = model.records;
-		table(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`,
-			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+		hitTable(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`, hits, app);
 	} else if (!totals().columns) {
 		note(parent, "No records in this view.");
 	} else {
@@ -172,8 +176,7 @@ function showSearch(parent, app) {
 	if (hits.length) {
 		acts(parent, app);
 		const matches = `${count(hits.length)} ${hits.length === 1 ? "match" : "matches"}`;
-		table(parent, `${hits.length < search.limit ? matches : `The ${search.which} ${matches}`} for ${visible(search.text)} in ${search.isLimited ? "the view" : "all recordings"}`,
-			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+		hitTable(parent, `${hits.length < search.limit ? matches : `The ${search.which} ${matches}`} for ${visible(search.text)} in ${search.isLimited ? "the view" : "all recordings"}`, hits, app);
 		parent.selectAll("tbody tr").classed("current", (d, i) => i === search.at);
 	} else {
 		note(parent, `No match for ${visible(search.text)}.`);
@@ -197,10 +200,10 @@ function showRecordings(parent, app) {
 	}
 	const missing = (one) => missingText(one.missing, one.missing_segments).replace(/ missing$/, "");
 	table(parent, plural(model.overview.recordings.length, "recording"),
-		["recording", "state", "start (UTC)", "length", "records", "size", "segments", "missing", "lost", "gaps", "notes"],
+		["recording", "state", timeHead("start"), "length", "records", "size", "segments", "missing", "lost", "gaps", "notes"],
 		model.overview.recordings.map((one) => [
 			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
-			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
+			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatSpan(one.to - one.from), count(one.records),
 			bytes(one.bytes), count(one.segments), missing(one), lostCount([one]), count(one.gaps), notesText(one.metadata || {})]),
 		[3, 4, 5, 6, 7, 8, 9]);
 	if (model.overview.holes.length) {

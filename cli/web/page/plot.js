@@ -4,7 +4,7 @@
 import { currentColours } from "./colours.js";
 import { holeText, isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
 import { plural } from "./text.js";
-import { formatDuration } from "./time.js";
+import { formatSpan } from "./time.js";
 
 export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
 export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
@@ -141,7 +141,7 @@ export function drawPauses(context, scale, top, height, label) {
 		context.fillRect(x, top, width, height);
 		const text = span.isHole ? holeText(span.hole)
 			: span.uncounted ? `${plural(span.uncounted, "record")} not counted`
-			: `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
+			: `${span.isBetween ? "not recorded for" : "no records for"} ${formatSpan(span.to - span.from)}`;
 		if (label && context.measureText(text).width + 12 < width) {
 			const half = context.measureText(text).width / 2 + 4;
 			context.fillStyle = currentColours().paper;

@@ -3,7 +3,7 @@
 
 import { model, toAbsolute } from "./model.js";
 import { PLACES, PORT_0, PORTS } from "./text.js";
-import { toRfc3339 } from "./time.js";
+import { countedAxis, hasTimesOfDay, toRfc3339 } from "./time.js";
 
 const CLASS_TYPES = {
 	fetch: "fetch", read: "read,ioread", write: "write,iowrite",
@@ -46,7 +46,8 @@ export function commandText(queries, hits) {
 
 export function csvText(hits) {
 	const cell = (value) => (value === null || value === undefined ? "" : String(value));
-	return `${d3.csvFormatRows([CSV_COLUMNS, ...hits.map((hit) => CSV_COLUMNS.map((name) => cell(hit[name])))])}\n`;
+	const columns = CSV_COLUMNS.filter((name) => (name !== "time" || hasTimesOfDay()) && (name !== "tick" || countedAxis() !== "records"));
+	return `${d3.csvFormatRows([columns, ...hits.map((hit) => columns.map((name) => cell(hit[name])))])}\n`;
 }
 
 // Offers a file to save.

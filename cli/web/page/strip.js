@@ -4,7 +4,7 @@
 import { currentColours } from "./colours.js";
 import { model, shownCount, shownEvents, toAbsolute, toRelative, wholeView } from "./model.js";
 import { columnPixels, drawMarkers, edges, prepareCanvas } from "./plot.js";
-import { formatDuration, formatTime } from "./time.js";
+import { formatSpan, formatTime } from "./time.js";
 
 const NARROWEST = 5; // pixels of the window
 const EVENT = 5; // pixels at the top that show events
@@ -56,7 +56,7 @@ export function drawStrip(canvas) {
 	const whole = wholeView();
 	context.fillStyle = colours.dim;
 	context.textAlign = "right";
-	const span = formatDuration(Number(whole.to - whole.from));
+	const span = formatSpan(Number(whole.to - whole.from));
 	context.fillText(context.measureText(`all, ${span}`).width + 8 <= left ? `all, ${span}` : span, left - 8, height / 2);
 	if (model.whole) {
 		drawRecorded(context, scale, height);

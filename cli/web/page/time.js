@@ -1,5 +1,25 @@
-// Times of day, durations and the ticks of a time axis. Times are BigInts in ns since 1970, durations Numbers in ns.
+// Times of day, durations and the ticks of a time axis. Times are BigInts in ns since 1970, durations Numbers in ns. Traces have no times of day but
+// an axis: seconds from the start, or ticks or record numbers, of which each is 1 ns. Only the functions here know that.
 /* global d3 */
+
+let axis = null; // "ticks", "records", a unit such as "clk", or "seconds"; null: times of day
+
+export function setAxis(name) {
+	axis = name;
+}
+
+// The axis if it counts something, else null.
+export function countedAxis() {
+	return axis === "seconds" ? null : axis;
+}
+
+export function hasTimesOfDay() {
+	return axis === null;
+}
+
+export function timeHead(name = "time") {
+	return axis === null ? `${name} (UTC)` : countedAxis() ? axis.replace(/s$/, "") : name;
+}
 
 const SECOND = 1e9;
 const DAY = 86400 * SECOND;
@@ -9,6 +29,8 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 const STEPS = d3.range(0, 9).flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power)).concat(
 	[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200].map((s) => s * SECOND),
 	[1, 2, 7, 14, 28, 91, 365, 1825].map((d) => d * DAY));
+
+const COUNTS = d3.range(0, 19).flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power)); // without times of day
 
 function floorTo(ns, step) {
 	const rest = ns % step;
@@ -33,12 +55,31 @@ function withFraction(time, fraction, digits) {
 }
 
 export function formatTime(ns, resolution, withDate = true) {
+	if (countedAxis()) {
+		return `${timeHead()} ${d3.format(",")(Number(ns))}`;
+	}
+	if (axis) {
+		const text = String(ns < 0n ? -ns : ns).padStart(10, "0");
+		return `${ns < 0n ? "-" : ""}${withFraction(text.slice(0, -9), text.slice(-9), digitsOf(resolution))} s`;
+	}
 	const { date, time, fraction } = parts(ns);
 	const text = withFraction(time, fraction, digitsOf(resolution));
 	return withDate ? `${date} ${text}` : text;
 }
 
-// RFC 3339 with nanoseconds, as in requests and responses.
+// Two times, and with the time zone.
+export function formatTimes(from, to, resolution) {
+	const isOneDay = hasTimesOfDay() && formatTime(from, SECOND).slice(0, 10) === formatTime(to, SECOND).slice(0, 10);
+	const end = formatTime(to, resolution, !isOneDay);
+	return `${formatTime(from, resolution)} \u2013 ${countedAxis() ? end.replace(/^\D+ /, "") : end}${hasTimesOfDay() ? " UTC" : ""}`;
+}
+
+// A time in the page's address: 1234, 1.5s, or as in requests.
+export function timeToLink(ns) {
+	return countedAxis() ? String(ns) : axis ? `${d3.format(".9f")(Number(ns) / SECOND)}s` : toRfc3339(ns);
+}
+
+// RFC 3339 with nanoseconds, as in requests and responses, also for positions on an axis.
 export function toRfc3339(ns) {
 	const { date, time, fraction } = parts(ns);
 	return `${date}T${time}.${fraction}Z`;
@@ -47,6 +88,20 @@ export function toRfc3339(ns) {
 export function fromRfc3339(text) {
 	const [, second, fraction = ""] = /^(.{19})(?:\.(\d{1,9}))?Z$/.exec(text);
 	return BigInt(Date.parse(`${second}Z`)) * 1000000n + BigInt(fraction.padEnd(9, "0"));
+}
+
+// The distance of two times.
+export function formatSpan(ns) {
+	return countedAxis() ? `${d3.format(",")(Math.round(ns))} ${Math.round(ns) === 1 ? timeHead() : axis}` : formatDuration(ns);
+}
+
+// Records per second of so many in a duration; without seconds, per 1,000 of what the axis counts.
+export function rateOf(records, duration) {
+	return records / duration * (countedAxis() ? 1000 : SECOND);
+}
+
+export function rateUnit() {
+	return countedAxis() ? ` per 1,000 ${axis}` : "/s";
 }
 
 export function formatDuration(ns) {
@@ -66,7 +121,10 @@ export function formatDuration(ns) {
 }
 
 // The same with all digits, of a BigInt.
-export function exactDuration(ns) {
+export function exactSpan(ns) {
+	if (countedAxis()) {
+		return formatSpan(Number(ns));
+	}
 	const [unit, name, digits] = [[1000000000n, "s", 9], [1000000n, "ms", 6], [1000n, "\u00b5s", 3]].find(([one]) => ns >= one)
 		|| [1n, "ns", 0];
 	const fraction = digits ? String(ns % unit).padStart(digits, "0").replace(/(000)+$/, "") : "";
@@ -77,11 +135,18 @@ export function exactDuration(ns) {
 // Returns {ticks: [{ns, label}], base}: about `wanted` ticks in [from, to], and the text that precedes all labels.
 export function timeAxis(from, to, wanted) {
 	const span = Number(to - from);
-	const step = STEPS.find((s) => s * wanted >= span) || STEPS[STEPS.length - 1];
+	const steps = axis ? COUNTS : STEPS;
+	const step = steps.find((s) => s * wanted >= span) || steps[steps.length - 1];
 	const start = parts(from);
 	let label;
 	let base;
-	if (step < SECOND) {
+	if (countedAxis()) {
+		label = (ns) => d3.format(",")(Number(ns));
+		base = axis;
+	} else if (axis && step >= SECOND) {
+		label = (ns) => `${ns / 1000000000n} s`;
+		base = "";
+	} else if (step < SECOND) {
 		const [unit, name, whole] = step >= 1e6 ? [1000000n, "ms", 1000000000n]
 			: step >= 1e3 ? [1000n, "\u00b5s", 1000000n] : [1n, "ns", 1000n];
 		const zero = floorTo(from, whole);

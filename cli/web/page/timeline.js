@@ -10,7 +10,7 @@ import {
 	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, NEAR, prepareCanvas, timeScale,
 } from "./plot.js";
 import { CLASS_TEXTS, count, eventText, lostText, plural, short } from "./text.js";
-import { formatDuration, formatTime, timeAxis } from "./time.js";
+import { countedAxis, formatDuration, formatSpan, formatTime, rateOf, rateUnit, timeAxis } from "./time.js";
 
 const RATES_TOP = 24; // of the plot, below the symbols
 const AXIS = 24; // height of the time axis; on a narrow screen, the text that precedes its labels is below it
@@ -20,7 +20,7 @@ const SPARSE = 24; // pixels between symbols, on average, that leave room for th
 
 // Records per second of a column; null if it is too short, or a moment: 1 ns with an exclusive end.
 function rate(column) {
-	return column.duration_ns > 1 ? shownCount(columnCounts(column)) / column.duration_ns * 1e9 : null;
+	return column.duration_ns > 1 ? rateOf(shownCount(columnCounts(column)), column.duration_ns) : null;
 }
 
 // Events in the view; events of one kind that would overlap are grouped: [{x, kind, events}].
@@ -235,7 +235,7 @@ export function drawTimeline(canvas) {
 	drawTimeAxis(context, width, bottom);
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
-	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s"
+	const title = figureOf(visibleColumns()) !== rate ? "records" : countedAxis() ? `records${isNarrow(width) ? "" : rateUnit()}` : isNarrow(width) ? "rec./s"
 		: `records/s by ${hasClocks() ? "the bus clock" : "arrival"}`;
 	context.fillText(title, left - 8, 9);
 }
@@ -260,7 +260,7 @@ export function timelineTip(canvas, x, y) {
 // The tip's lines for a hole.
 export function holeLines(hole) {
 	return [
-		["time", `${formatTime(toAbsolute(hole.from), 1, false)} + ${formatDuration(hole.to - hole.from)}`],
+		["time", `${formatTime(toAbsolute(hole.from), 1, false)} + ${formatSpan(hole.to - hole.from)}`],
 		hole.away_ns ? ["not recorded", formatDuration(hole.away_ns)]
 			: ["missing", hole.missing ? `${plural(hole.missing, "record")}, from ${count(hole.first_record)}` : "unknown number of records"],
 	];
@@ -274,10 +274,10 @@ function columnLines(column) {
 	const counts = columnCounts(column);
 	const records = count(columnRecords(column));
 	return [
-		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],
+		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatSpan(column.to - column.from)}`],
 		["records", hasPlaces() ? `${records} at these addresses` : `${records}, from ${count(column.first_record)}`],
 		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
-		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
+		["rate", perSecond !== null ? short(perSecond) + rateUnit() : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
 		...(column.missing ? [["missing", plural(column.missing, "record")]] : []),
 		...(column.away_ns ? [["not recorded", formatDuration(column.away_ns)]] : []),
