@@ -36,6 +36,7 @@ def unit(tmp):
     (tmp / "bin").mkdir()
     write(tmp / "alert", re.sub("^    ", "", section[section.index("    #!/bin/sh"):].partition("\n\n")[0], flags=re.M))
     write(tmp / "bin/curl", CURL.format(tmp=tmp))
+    write(tmp / "bin/systemctl", "#!/bin/sh\n")  # the service is active
     command = command.replace("buscap events", f"{shlex.quote(str(BUSCAP))} events --socket {tmp}/socket")
     command = command.replace("/usr/local/bin/alert", str(tmp / "alert"))
     with harness.popen(["sh", "-c", command], stdin=subprocess.DEVNULL, env={**os.environ, "PATH": f"{tmp}/bin:{os.environ['PATH']}"}) as process:
