@@ -182,13 +182,16 @@ bool bc_filter_args_finish(
 }
 
 bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_console *console,
-	enum bc_format format, bc_traits traits)
+	const struct bc_trace *trace)
 {
-	const char *name = bc_format_name(format);
+	enum bc_format format = trace->format;
+	bc_traits traits = bc_trace_traits(trace);
 	const char *missing = NULL;
 
 	if (s->filter.has_wall && format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
+	else if (s->filter.has_wall && !trace->has_wall)
+		missing = "time of day, like the trace that it was made of: give @TICK";
 	else if (s->has_tick && (traits & BC_TRAIT_TIME) == 0)
 		missing = "time: can't select by tick";
 	else if ((s->given >> EPOCH & 1) != 0 && format != BC_FORMAT_SEGMENT &&
@@ -200,7 +203,7 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_consol
 		 (traits & (BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION | BC_TRAIT_UOP)) == 0)
 		missing = "references: can't select by address or type";
 	if (missing != NULL)
-		bc_print_error(console, NULL, "%s has no %s", name, missing);
+		bc_print_error(console, NULL, "%s has no %s", bc_trace_format_name(trace), missing);
 	return missing == NULL;
 }
 

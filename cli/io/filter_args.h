@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
@@ -85,10 +86,10 @@ bool bc_filter_args_operand(struct bc_filter_args *args, const struct bc_console
 bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names);
 
-/* Returns true if a format has the fields that are selected by, of which it has `traits`;
- * otherwise prints an error that names the missing one. */
+/* Returns true if an open trace has the fields that are selected by; otherwise prints an error that
+ * names the missing one. */
 bool bc_filter_args_check(const struct bc_filter_args *args, const struct bc_console *console,
-	enum bc_format format, bc_traits traits);
+	const struct bc_trace *trace);
 
 /* Like bc_filter_chunk(), for the chunks of all segments in their order: the first one seen starts
  * the relative times. Warns once, about `file`, if the clock rate is needed but unknown. */

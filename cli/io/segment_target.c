@@ -216,7 +216,10 @@ static void set_file_header(struct bc_segment_target *t, const struct bc_trace *
 			   : t->clock_hz != 0        ? "seconds"
 			   : t->unit == BC_UNIT_TICK ? "ticks"
 						     : bc_unit_name(t->unit);
-	snprintf(h->axis, sizeof(h->axis), "%s", source->has_header ? source->header.axis : axis);
+	snprintf(h->axis, sizeof(h->axis), "%s",
+		source->has_header ? source->header.axis
+		: source->has_wall ? ""
+				   : axis);
 	t->base_ns = h->axis[0] != '\0' ? 0 : t->now_ns;
 }
 

@@ -420,8 +420,7 @@ enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
 		c->files.count, c->from, &c->reader);
 
 	if (code == BC_EXIT_OK && c->filter != NULL &&
-		!bc_filter_args_check(
-			c->filter, c->console, source->format, bc_trace_traits(source)))
+		!bc_filter_args_check(c->filter, c->console, source))
 		code = BC_EXIT_USAGE;
 	if (c->target.format == BC_FORMAT_UNKNOWN)
 		c->target.format = source->format;

@@ -152,6 +152,9 @@ static enum bc_exit open_next(struct bc_trace *t)
 	}
 	t->traits = bc_reader_traits(t->reader, &t->has_wall);
 	t->is_open = true;
+	/* A segment with an axis has positions on it, and no times of day. */
+	struct bc_segment_header header;
+	t->has_wall = t->has_wall && !(bc_trace_header(t, &header) && header.axis[0] != '\0');
 	t->faults = 0;
 	return BC_EXIT_OK;
 }
@@ -266,7 +269,6 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 		t->header = *header;
 	}
 	if (info != NULL)
-		/* A segment with an axis has positions on it, and no times of day. */
 		t->moment = (struct bc_moment){
 			.is_known = header == NULL || header->axis[0] == '\0',
 			.recording_tag = info->recording_tag,

@@ -550,7 +550,7 @@ static enum bc_exit run_stats(
 		code = BC_EXIT_USAGE;
 		goto out;
 	}
-	if (!bc_filter_args_check(args, console, trace.format, bc_trace_traits(&trace))) {
+	if (!bc_filter_args_check(args, console, &trace)) {
 		code = BC_EXIT_USAGE;
 		goto out;
 	}

@@ -490,7 +490,7 @@ static bool check_options(struct dump *dump)
 			bc_format_name(format));
 	else if (why != NULL)
 		bc_print_error(dump->console, name, "%s", why);
-	else if (bc_filter_args_check(&dump->selection.args, dump->console, format, traits))
+	else if (bc_filter_args_check(&dump->selection.args, dump->console, &dump->trace))
 		return true;
 	return false;
 }

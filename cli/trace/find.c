@@ -282,8 +282,7 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &how);
 
 	s->found = s->nth = 0;
-	if (code == BC_EXIT_OK && !bc_filter_args_check(&f->args, console, s->trace.format,
-					  bc_trace_traits(&s->trace)))
+	if (code == BC_EXIT_OK && !bc_filter_args_check(&f->args, console, &s->trace))
 		code = BC_EXIT_USAGE;
 	if (code == BC_EXIT_OK && f->args.filter.has_wall) {
 		bc_print_error(console, s->path,

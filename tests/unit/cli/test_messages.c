@@ -119,6 +119,8 @@ static void set_up(struct fixture *f)
 		{"elf", "\177ELF"},
 		{"empty", ""},
 		{"unreadable", "0 10\n"},
+		{"wall.csv", "type,addr,size,attr,proc,tick,time\n"
+			     "MEMREAD,0x10,4,0,0,7,2026-11-29T12:00:00.000000000Z\n"},
 	};
 
 	temp_dir_make(&f->dir);
@@ -131,9 +133,12 @@ static void set_up(struct fixture *f)
 	prints("sim -n 100 -O byu -o x.byu", "");
 	prints("sim -n 100 -O bcp1 -o x.bcp1", "");
 	prints("sim -n 100 -O raw6 -o x.raw6", "");
-	says(0, "convert -O segment -o x.byu.lz4 x.bcp1", "no byte enables");
+	run("convert -O segment -o x.byu.lz4 x.bcp1");
+	assert_non_null(strstr(r.err, "x.byu.lz4: no clock rate: pictures of it count ticks; "));
+	assert_non_null(strstr(r.err, "no byte enables"));
 	says(0, "convert -O segment:clock_hz=7 -o slow.byu.lz4 x.bcp1", "no byte enables");
 	says(0, "convert -O segment:clock_hz=9 -o fast.byu.lz4 x.bcp1", "no byte enables");
+	prints("convert -I csv -O segment:clock_hz=7 -o wall.byu.lz4 wall.csv", "");
 	write_segments(f);
 	assert_int_equal(mkdir("directory", 0700), 0);
 	f->files = count_files();
@@ -350,8 +355,8 @@ static const struct failure wrong_options[] = {
 	{"find --from today -I din 10 x.din", "no time of day"},
 	{"find -I din --from -1h 10 x.din", "need segments"},
 	{"find -I din --from -1h --last 1 10 x.din", "need segments"},
-	{"find --from yesterday 0- - <x.byu.lz4", "need segment files"},
-	{"find -c --to now 0- - <x.byu.lz4", "need segment files"},
+	{"find --from yesterday 0- - <x.byu.lz4", "no time of day"},
+	{"find -c --to now 0- - <wall.byu.lz4", "need segment files"},
 	{"find --last 1 -I din 10 - <x.din", "--last needs the name of a file"},
 	{"find com1 x.byu", "address com1: not an address; try --region com1"},
 	{"find --region com1 3f8 x.byu", "give an address, or --region or --port"},
@@ -380,12 +385,12 @@ static const struct failure wrong_options[] = {
 	{"report --columns 1 .", "must be 2 to 512"},
 	{"report --columns x .", "--columns"},
 	{"report --rows 1025 .", "must be 2 to 1024"},
-	{"report --from @5 .", "need a time of day"},
+	{"report --json --from @5 .", "need a time, not @TICK"},
 	{"report .", "no type of report given; use -o with FILE.html or FILE.json, or --json"},
 	{"report --text .", "unknown option --text"},
 	{"report -o out.txt .", "write FILE.html (for a picture, print the page) or FILE.json"},
 	{"report --json -o out.html .", "name it .json"},
-	{"report --json hello", "not a segment"},
+	{"report --json hello", "unknown format"},
 	{"report --json - <x.byu.lz4", "give files, not a pipe"},
 	/* merge */
 	{"merge", "two files"},
@@ -687,9 +692,9 @@ static const struct failure good_usage[] = {
 	{"convert -O csv -I byu - <x.byu", NULL},
 	{"cut -O csv -I byu - <x.byu", NULL},
 	{"merge -O csv -I byu - x.byu <x.byu", NULL},
-	{"cut --from 2024-02-29T23:59:59Z -O csv slow.byu.lz4", NULL},
-	{"cut --from 2000-02-29T00:00:00+23:59 -O csv slow.byu.lz4", NULL},
-	{"cut --from 2020-12-31T23:59:60Z -O csv slow.byu.lz4", NULL},
+	{"cut --from 2024-02-29T23:59:59Z -O csv wall.byu.lz4", NULL},
+	{"cut --from 2000-02-29T00:00:00+23:59 -O csv wall.byu.lz4", NULL},
+	{"cut --from 2020-12-31T23:59:60Z -O csv wall.byu.lz4", NULL},
 };
 
 TEST_CASES(good_usage_has_no_message, good_usage)
@@ -778,7 +783,7 @@ TEST(file_names_are_escaped)
 	fails(BC_EXIT_USAGE, "formats '--" NAME "'", "unknown option --" SHOWN);
 	fails(BC_EXIT_USAGE, "'" NAME "'", "buscap: no such command: " SHOWN "; see buscap --help");
 	prints("sim -n 10 -O byu -o '" NAME "'", "");
-	prints("convert -O segment -o '" NAME ".byu.lz4' '" NAME "'", "");
+	prints("convert -O segment:clock_hz=5 -o '" NAME ".byu.lz4' '" NAME "'", "");
 	/* The header of the segment contains the first name. */
 	prints("info '" NAME ".byu.lz4'", NULL);
 	assert_int_equal(strncmp(r.out, SHOWN ".byu.lz4: ", strlen(SHOWN ".byu.lz4: ")), 0);
