@@ -105,6 +105,18 @@ bool bc_file_is_gone(const char *path)
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted)
 {
+	enum bc_exit code = bc_file_open_any(file, console, path, wanted);
+
+	if (code != BC_EXIT_OK || wanted != BC_FORMAT_UNKNOWN || !file->probe.needs_layout)
+		return code;
+	bc_print_error(console, file->name, "%s", file->probe.err);
+	bc_file_close(file);
+	return BC_EXIT_FAILED;
+}
+
+enum bc_exit bc_file_open_any(struct bc_file *file, const struct bc_console *console,
+	const char *path, enum bc_format wanted)
+{
 	struct bc_segment_name name;
 	char now[PATH_MAX];
 	struct stat st;

@@ -29,6 +29,10 @@ struct bc_file {
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
 
+/* The same, but also opens a file that the user must describe: probe.needs_layout. */
+enum bc_exit bc_file_open_any(struct bc_file *file, const struct bc_console *console,
+	const char *path, enum bc_format wanted);
+
 void bc_file_close(struct bc_file *file);
 
 /* True if a listed file has been deleted since. */

@@ -42,9 +42,6 @@ void bc_print_notes(
 	if (notes->unread != 0)
 		bc_print_error(console, file, "%s line%s with more than was read",
 			BC_GROUPED(notes->unread), bc_plural(notes->unread));
-	if (notes->long_data != 0)
-		bc_print_error(console, file, "%s line%s with more than 8 bytes of data, left out",
-			BC_GROUPED(notes->long_data), bc_plural(notes->long_data));
 	if (notes->lacks_hex)
 		bc_print_error(console, file,
 			"no address has a digit above 9: if they are decimal, write {addr:d}");
@@ -61,6 +58,18 @@ void bc_print_notes(
 	if (notes->names > BC_NOTES_NAMES)
 		bc_print_error(console, file, "%u more processors are numbered by order",
 			notes->names - BC_NOTES_NAMES);
+	const struct {
+		uint64_t count;
+		const char *what;
+	} captured[] = {{notes->unknown_addresses, "with an unknown address (x or z) left out"},
+		{notes->unknown_types, "of unknown type left out"},
+		{notes->long_data, "with more than 8 bytes of data, which are left out"},
+		{notes->too_many, "with changes that are too many within setup: values are wrong"}};
+	for (size_t i = 0; i < sizeof(captured) / sizeof(captured[0]); i++)
+		if (captured[i].count != 0)
+			bc_print_error(console, file, "%s access%s %s",
+				BC_GROUPED(captured[i].count), captured[i].count == 1 ? "" : "es",
+				captured[i].what);
 	if (notes->unnumbered != 0)
 		bc_print_error(console, file, "%s line%s without processor: more than 256 names",
 			BC_GROUPED(notes->unnumbered), bc_plural(notes->unnumbered));

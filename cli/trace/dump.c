@@ -3,7 +3,8 @@
  *
  *     runs of records                 like BYU's b2a, through a cache of texts (struct record_text)
  *     entries of a bus format         samples, records, and '#' lines for the events
- *     entries of any other format     lines, by the format's own printer
+ *     entries of any other format     lines, by the format's own printer; if the user describes
+ *                                     it, by that of csv
  *     with --json                     entries, by the printer of ndjson
  *
  * A run is printed as a whole unless its records get a time or a name (is_by_record). */
@@ -30,6 +31,7 @@
 #include "formats/codec/format.h"
 #include "formats/codec/reader.h"
 #include "formats/trace/entry.h"
+#include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
 
 enum { OPTION_B2A = 1000 };
@@ -521,6 +523,8 @@ static enum bc_exit accept_file(void *context)
 		return BC_EXIT_OK;
 	else if (format == BC_FORMAT_LAPLACE)
 		format = BC_FORMAT_LAPLACE_TEXT;
+	else if (bc_format_info(format)->parser->check != NULL)
+		format = BC_FORMAT_CSV;
 	dump->printer = bc_format_info(format)->printer;
 	dump->printer_state = bc_printer_start(dump->printer, &printing);
 	return dump->printer_state != NULL ? BC_EXIT_OK : bc_print_no_memory(dump->console);

@@ -281,15 +281,53 @@ static enum bc_exit info_counted(struct job *job, struct bc_file *file)
 	return code;
 }
 
+/* Lists the signals of a capture that the user must describe. */
+static enum bc_exit info_signals(struct job *job, struct bc_file *file)
+{
+	const struct bc_reader_options reading = {
+		.format = bc_format_options_default(), .index_fd = -1};
+	struct bc_parse_notes notes;
+	struct bc_reader *reader;
+	struct bc_batch batch;
+	enum bc_exit code = BC_EXIT_OK;
+	int rc = bc_reader_open(&reader, file->input, file->probe.format, &reading);
+
+	if (rc < 0)
+		return bc_print_read_error(job->console, file, rc);
+	/* The list is complete at the first fault, before any entry. */
+	rc = bc_reader_next(reader, &batch);
+	bc_reader_notes(reader, &notes);
+	if (rc < 0)
+		code = bc_print_read_error(job->console, file, rc);
+	else if (job->is_json)
+		code = print_json(
+			job, file, BC_JSON_OBJECT({"signals", bc_json_text(notes.signals)}));
+	else
+		print_name(job, file);
+	if (rc >= 0 && !job->is_json) {
+		bc_output_format(&job->output, "%s%s: signals, no accesses\n",
+			bc_format_name(file->probe.format), bc_packing_text(file->probe.packing));
+		for (const char *at = notes.signals; *at != '\0'; at = strchr(at, '\n') + 1) {
+			bc_output_safe_bytes(&job->output, at, strcspn(at, "\n"));
+			bc_output_text(&job->output, "\n", 1);
+		}
+	}
+	bc_reader_close(reader);
+	return code;
+}
+
 static enum bc_exit info_file(struct job *job, const char *path)
 {
 	struct bc_file file;
-	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
+	enum bc_exit code = bc_file_open_any(&file, job->console, path, job->format);
 
 	if (code != BC_EXIT_OK)
 		return bc_exit_worse(code, add_unread(job, path));
-	code = file.probe.format == BC_FORMAT_SEGMENT ? info_segment(job, &file)
-						      : info_counted(job, &file);
+	if (file.probe.needs_layout && job->options.layout == NULL)
+		code = info_signals(job, &file);
+	else
+		code = file.probe.format == BC_FORMAT_SEGMENT ? info_segment(job, &file)
+							      : info_counted(job, &file);
 	bc_file_close(&file);
 	return code;
 }

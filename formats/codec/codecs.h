@@ -32,9 +32,6 @@ extern const struct bc_parser bc_lackey_parser;
 /* Lines that options->layout describes (formats/codec/layout.h). */
 extern const struct bc_parser bc_lines_parser;
 
-/* Prints accesses as messages have them, only for display. */
-extern const struct bc_printer bc_lines_printer;
-
 /* Prints lines in valgrind's form. */
 extern const struct bc_printer bc_lackey_printer;
 
@@ -68,7 +65,11 @@ extern const struct bc_parser bc_csv_parser;
 extern const struct bc_parser bc_ndjson_parser;
 extern const struct bc_printer bc_csv_printer;
 extern const struct bc_printer bc_ndjson_printer;
+extern const struct bc_parser bc_vcd_parser;
 extern const struct bc_printer bc_vcd_printer;
+
+/* True if a value change dump begins as ours do: it needs no description. */
+bool bc_vcd_is_own(const uint8_t *head, size_t bytes);
 extern const struct bc_printer bc_perfetto_printer;
 
 #endif

@@ -102,14 +102,12 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.is_text = true,
 		.can_read = true,
 		.parser = &bc_lines_parser,
-		.printer = &bc_lines_printer,
 		.traits = BC_TRAIT_REFERENCE | (BC_TYPES & ~(bc_traits)BC_TRAIT_INVALID) |
 			  BC_TRAIT_SIZE | BC_TRAIT_PROC | BC_TRAIT_TIME | BC_TRAIT_DATA},
 	[BC_FORMAT_VCD] =
 		{.summary = "value change dump, for GTKWave; for PulseView, vcd:signals=bits",
 			.is_text = true,
-			.can_write = true,
-			.printer = &bc_vcd_printer,
+			BOTH_WAYS(vcd),
 			.traits = BYU_TRAITS | BC_TYPES | BC_TRAIT_EVENT,
 			.lossy_traits = BC_TRAIT_TIME | BC_TRAIT_REFERENCE,
 			.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ |

@@ -395,20 +395,9 @@ static bc_traits get_traits(void *state, const char *at, const char *end, bool *
 	return bc_layout_traits(&((struct bc_lines *)state)->layout);
 }
 
-static int print(void *state, struct bc_print *p)
-{
-	(void)state;
-	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		p->used += bc_entry_text(p->out + p->used, p->entries);
-		p->out[p->used++] = '\n';
-	}
-	return 0;
-}
-
 const struct bc_parser bc_lines_parser = {.state_bytes = sizeof(struct bc_lines),
 	.init = init,
 	.check = check,
 	.traits = get_traits,
 	.parse = bc_lines_parse,
 	.notes = bc_lines_notes};
-const struct bc_printer bc_lines_printer = {.print = print};

@@ -18,6 +18,7 @@
 #include "formats/bus/bcp1.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
+#include "formats/codec/codecs.h"
 #include "formats/codec/format.h"
 #include "formats/codec/lines.h"
 #include "formats/segment/segment.h"
@@ -240,6 +241,7 @@ static unsigned try_formats(struct bc_probe *probe, const char *text, size_t byt
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
 		bool has_head = info->printer != NULL && info->printer->begins != NULL;
 		if (!info->is_text || info->parser == NULL || f == BC_FORMAT_LINES ||
+			f == BC_FORMAT_VCD ||
 			(has_head && !info->printer->begins((const uint8_t *)text, bytes)) ||
 			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
 			continue;
@@ -589,6 +591,19 @@ static bool is_only_written(struct bc_probe *probe, const uint8_t *head, size_t 
 	return false;
 }
 
+/* True if the file is a value change dump; sets probe->format. */
+static bool is_dump(struct bc_probe *probe, const uint8_t *head, size_t bytes)
+{
+	if (!bc_vcd_printer.begins(head, bytes))
+		return false;
+	probe->format = BC_FORMAT_VCD;
+	probe->needs_layout = !bc_vcd_is_own(head, bytes);
+	bc_message(probe->err, sizeof(probe->err),
+		"a value change dump (vcd), whose signals must be described: "
+		"-I vcd:clock=SIGNAL,addr=SIGNAL; buscap info lists them");
+	return true;
+}
+
 static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
 	size_t text = before_padding(head, bytes);
@@ -604,9 +619,10 @@ static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t by
 	else
 		fitting = probe_plain(probe, head, bytes);
 	if (probe->format == BC_FORMAT_UNKNOWN)
-		probe->is_foreign = is_only_written(probe, head, bytes) ||
-				    bc_describe_foreign(probe->err, sizeof(probe->err),
-					    probe->packing, head, bytes, fitting != 0);
+		probe->is_foreign = !is_dump(probe, head, bytes) &&
+				    (is_only_written(probe, head, bytes) ||
+					    bc_describe_foreign(probe->err, sizeof(probe->err),
+						    probe->packing, head, bytes, fitting != 0));
 }
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)

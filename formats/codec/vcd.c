@@ -25,42 +25,13 @@
 #include "formats/base/fast_text.h"
 #include "formats/codec/columns.h"
 #include "formats/codec/timeline.h"
+#include "formats/codec/vcd_ids.h"
 
 /* Current value of a variable; initially unknown (x). */
 struct value {
 	uint64_t number;
 	bool is_known;
 };
-
-enum { SEQ, ADDR, TYPE, SIZE, ATTR, PROC, VARIABLES };
-
-/* The variables as vectors, and as signals of one bit each, with consecutive ids from bit 0 on. */
-static const struct variable {
-	const char *name;
-	uint8_t bits;
-	uint8_t signals;
-	char signal_id;
-} variables[VARIABLES] = {
-	[SEQ] = {"seq", 64, 1, '!'},
-	[ADDR] = {"addr", 64, 32, '"'},
-	[TYPE] = {"type", 9, 9, 'B'},
-	[SIZE] = {"size", 32, 8, 'K'},
-	[ATTR] = {"attr", 8, 8, 'S'},
-	[PROC] = {"proc", 16, 8, '['},
-};
-
-/* Scopes: one for each of the first processors, and one for the others or for all. */
-#define SHARED 4u
-#define SCOPES (SHARED + 1)
-
-/* Ids of vectors: VARIABLES and the name of the type for each scope. */
-#define NAME           VARIABLES
-#define ID(scope, v)   ((char)('!' + (scope) * (VARIABLES + 1) + (v)))
-#define ID_EVENT(kind) ("?x?yz"[kind]) /* toggles with each gap, mark and trigger */
-#define ID_LOST        'w'
-#define ID_TEXT        'v'
-
-_Static_assert('!' + SCOPES * (VARIABLES + 1) <= ID_TEXT && '[' + 8 <= ID_TEXT, "ids are distinct");
 
 struct scope {
 	struct value shown[VARIABLES];
@@ -424,11 +395,25 @@ static bool print_tail(void *state, struct bc_print *p)
 /* Of any program: keywords, of which one declares a scope or a variable. */
 static bool vcd_begins(const uint8_t *head, size_t bytes)
 {
-	while (bytes != 0 && *head <= ' ')
-		head++, bytes--;
+	/* sigrok-cli writes a line with the rate first. */
+	bool is_rate = bytes > 5 && memcmp(head, "META ", 5) == 0;
+	for (; bytes != 0 && (*head <= ' ' || is_rate); head++, bytes--)
+		is_rate &= *head != '\n';
 	return bytes != 0 && *head == '$' && memmem(head, bytes, "$end", 4) != NULL &&
 	       (memmem(head, bytes, "$var ", 5) != NULL ||
 		       memmem(head, bytes, "$scope ", 7) != NULL);
+}
+
+bool bc_vcd_is_own(const uint8_t *head, size_t bytes)
+{
+	static const char *const starts[] = {"$scope module processor0 $end\n$var wire 64 ! seq ",
+		"$scope module bus $end\n$var wire 64 = seq ",
+		"$scope module bus $end\n$var wire 1 ! seq $end"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (memmem(head, bytes, starts[i], strlen(starts[i])) != NULL)
+			return bytes > 10 && memcmp(head, "$comment\n\t", 10) == 0;
+	return false;
 }
 
 const struct bc_printer bc_vcd_printer = {.state_bytes = sizeof(struct vcd),

@@ -49,13 +49,20 @@ enum bc_parse_end {
 #define BC_NOTES_NAMES      8
 #define BC_NOTES_NAME_BYTES 56 /* of a longer one, the end */
 struct bc_parse_notes {
-	uint64_t skipped;    /* lines that belong to the format, but are no entries */
-	uint64_t unread;     /* lines with more than was read */
-	uint64_t long_data;  /* lines with more than 8 bytes of data */
-	uint64_t ignored;    /* csv, ndjson: values that no entry has */
-	uint64_t open_line;  /* csv: a quoted text that begins in this line has no end; 0: none */
-	bool lacks_hex;      /* no address of a layout has a digit above 9 */
-	bool lacks_writes;   /* din: label 3 (miscellaneous) occurred, and 1 (write) didn't */
+	uint64_t skipped;   /* lines that belong to the format, but are no entries */
+	uint64_t unread;    /* lines with more than was read */
+	uint64_t long_data; /* accesses with more than 8 bytes of data, which are left out */
+	uint64_t ignored;   /* csv, ndjson: values that no entry has */
+	uint64_t open_line; /* csv: a quoted text that begins in this line has no end; 0: none */
+	bool lacks_hex;     /* no address of a layout has a digit above 9 */
+	bool lacks_writes;  /* din: label 3 (miscellaneous) occurred, and 1 (write) didn't */
+	/* Of a state capture: accesses left out because their address or type is x or z (or the
+	 * table of types lacks it), and changes within `setup` that were too many. */
+	uint64_t unknown_addresses;
+	uint64_t unknown_types;
+	uint64_t too_many;
+	/* Of one that must be described: lines with its signals, and how to begin. The parser's. */
+	const char *signals;
 	uint64_t unnumbered; /* lines with a processor's name for which there was no number */
 	/* Processors whose number is not in their name, and the first of them. */
 	unsigned names;

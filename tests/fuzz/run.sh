@@ -181,6 +181,13 @@ text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8
 text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\nFORK 0A x\r\n ! 1\n\nF x\n'
 text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\232i\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\007\001\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000'
 
+mkdir -p "$seeds/capture"
+head='$timescale 10 ns $end\n$scope module t $end\n$var wire 1 ! clk $end\n$var wire 16 A a [15:0] $end\n$var wire 1 B d [0] $end\n$var real 1 R r $end\n$enddefinitions $end\n'
+printf "0clock=clk+-d,addr=t.a+d@-clk,data=d,when=-d,type=d:1=write|0x0=fetch,fetch=d,setup=60ns\n$head#0 0!\nb10x A\n1B r1.5 R\n\$dumpoff\n#5.5\n\$dumpon 1! \$end\n" >"$seeds/capture/vcd"
+for signals in vectors bits; do
+	{ printf '0\n'; build/buscap sim --seed 4 --count 40 --loss 0.2 -O bcp1 | build/buscap convert -O vcd:signals=$signals; } >"$seeds/capture/own-$signals"
+done
+
 # Seeds for conversions: whole files after a byte for the source format (0: detect) and one for the target.
 for target in $targets segment; do
 	for seed in "$seeds/$target"/*; do

@@ -82,7 +82,7 @@ def test_what_was_not_read_is_said_once():
     for words in ("1 line without an access skipped", "1 line with more than was read", "no address has a digit above 9: if they are decimal, write {addr:d}"):
         equal(err.count(words), 1, err)
     got, err = rows("R 1f 00112233445566778899\nR 2 7\n", "lines:{type} {addr} {data}")
-    equal(([row["data"] for row in got], err.count("1 line with more than 8 bytes of data, left out")), (["", "0x7"], 1))
+    equal(([row["data"] for row in got], err.count("1 access with more than 8 bytes of data, which are left out")), (["", "0x7"], 1))
 
 
 def test_a_line_that_does_not_fit_names_the_furthest_point_that_was_reached():

@@ -116,10 +116,23 @@ def table(form):
     return run(BUSCAP, "convert", "-I", "ndjson", "-O", form, "-", data=objects.replace(b'"tick":131176846746', b'"tick":')).stdout
 
 
+def vcd():
+    """Our own, without processors' scopes: every type, a gap and a mark."""
+    out = "$comment\n\tunknown clock rate: a tick is shown as 1 ns\n$end\n$timescale 1 ns $end\n$scope module bus $end\n"
+    for bits, ident, name in ((64, "=", "seq"), (64, ">", "addr"), (9, "?", "type"), (32, "@", "size"), (8, "A", "attr"), (16, "B", "proc")):
+        out += f"$var wire {bits} {ident} {name} [{bits - 1}:0] $end\n"
+    out += "$upscope $end\n$enddefinitions $end\n$comment time 0 is tick 7 $end\n#0\n0x\n0y\nb0 w\n"
+    for i in range(200):
+        types = [*TYPES, 0x100, 0x101, 0x102, 0x103, 0x104]
+        out += f"#{i * i}\n" if i % 9 else "x=\nb111 w\n1x\nsbuffer v\n" if i == 99 else "1y\nsa\\040b v\n" if i == 18 else ""
+        out += f"b{i:b} =\nb{0x10000 + 8 * i:b} >\nb{types[i % len(types)]:b} ?\nb{(0, 1, 4, 8, 16, 32)[i % 6]:b} @\nb{i % 8:b} A\nb{i % 6:b} B\n"
+    return (out + f"#{i * i + 1}\n").encode()
+
+
 SOURCES = {"raw6": raw6, "bcp1": bcp1, "byu": byu, "byu16": lambda: byu("<QBBBBI"),
            "byu24": lambda: byu("<QBBBB4xQ"), "byu-be": lambda: byu(">IBBBBI"), "laplace": laplace,
            "laplace-text": laplace_text, "laplace-events": laplace_events, "cis501": cis501, "tarmac": tarmac,
-           "din": din, "xdin": xdin, "lackey": lackey, "lines": lines, "csv": lambda: table("csv"),
+           "din": din, "xdin": xdin, "lackey": lackey, "lines": lines, "vcd": vcd, "csv": lambda: table("csv"),
            "ndjson": lambda: table("ndjson")}
 
 
@@ -139,6 +152,10 @@ def source(directory, form):
         path.write_bytes(next(out.glob("*.byu.lz4")).read_bytes())
     else:
         path.write_bytes(SOURCES[form]())
+    if form == "vcd":  # as buscap writes it
+        raw = path.rename(directory / "raw.vcd")
+        done = run(BUSCAP, "convert", "-O", "vcd", "-o", path, raw)
+        assert done.returncode == 0, done.stderr
     return path
 
 

@@ -498,7 +498,7 @@ static const struct failure wrong_options[] = {
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
 	{"web -", "give files, not a pipe"},
-	{"web hello", "hello: not a segment"},
+	{"web hello", "hello: unknown format"},
 };
 
 TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)

@@ -958,7 +958,7 @@ TEST(a_format_that_can_only_be_written_is_refused)
 	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 				 BC_FORMAT_DIN, BC_WINDOW_LOG, &probe),
 		0);
-	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_VCD, &reader_options), -95);
+	assert_int_equal(bc_reader_open(&reader, input, BC_FORMAT_PERFETTO, &reader_options), -95);
 	bc_reader_close(NULL);
 	bc_input_close(input);
 	close(fd);
