@@ -10,6 +10,7 @@
  * An edge is from 0 to 1 or back, not from x. Edges of several clocks at one time are one access.
  */
 #include "formats/codec/capture.h"
+#include "formats/codec/format.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -152,7 +153,16 @@ bool bc_capture_check(const char *layout, char *err, size_t errlen)
 {
 	struct bc_capture_layout l = {0};
 
-	return read_layout(&l, layout, err, errlen);
+	return layout == NULL || read_layout(&l, layout, err, errlen);
+}
+
+bc_traits bc_capture_traits(const struct bc_capture *c)
+{
+	if (c->layout.roles == 0)
+		return 0;
+	return bc_format_info(BC_FORMAT_VCD)->traits |
+	       ((c->layout.roles >> DATA & 1) != 0 ? BC_TRAIT_DATA : 0) |
+	       ((c->layout.roles >> CONTROL & 1) != 0 ? BC_TRAIT_SAMPLE : 0);
 }
 
 void bc_capture_init(struct bc_capture *c, const struct bc_format_options *options)

@@ -63,6 +63,9 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 /* Read back what buscap wrote. csv takes a layout: columns of other programs (columns_read.c). */
 extern const struct bc_parser bc_csv_parser;
 extern const struct bc_parser bc_ndjson_parser;
+/* A logic analyser's csv, if the layout has "clock=". */
+extern const struct bc_parser bc_csv_capture_parser;
+bool bc_csv_capture_is(const char *layout);
 extern const struct bc_printer bc_csv_printer;
 extern const struct bc_printer bc_ndjson_printer;
 extern const struct bc_parser bc_vcd_parser;

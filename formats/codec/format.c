@@ -141,14 +141,22 @@ const struct bc_format_info *bc_format_info(enum bc_format format)
 	return &formats[format];
 }
 
+const struct bc_parser *bc_format_parser(enum bc_format format, const char *layout)
+{
+	bool is_capture = format == BC_FORMAT_CSV && layout != NULL && bc_csv_capture_is(layout);
+
+	return is_capture ? &bc_csv_capture_parser : formats[format].parser;
+}
+
 bool bc_format_read_options(enum bc_format format, bool is_output,
 	struct bc_format_options *options, const char *text, char *err, size_t errlen)
 {
 	const struct bc_format_info *info = &formats[format];
+	const struct bc_parser *parser = bc_format_parser(format, text);
 
-	if (!is_output && info->parser != NULL && info->parser->check != NULL) {
+	if (!is_output && parser != NULL && parser->check != NULL) {
 		options->layout = text;
-		return info->parser->check(text, err, errlen);
+		return parser->check(text, err, errlen);
 	}
 	return text == NULL ||
 	       bc_format_options_read(options, text,

@@ -30,6 +30,9 @@ struct bc_format_info {
 /* Never NULL. The entry of BC_FORMAT_UNKNOWN can neither be read nor written. */
 const struct bc_format_info *bc_format_info(enum bc_format format);
 
+/* The parser of a format, with the layout that the user gives or NULL; NULL: it has none. */
+const struct bc_parser *bc_format_parser(enum bc_format format, const char *layout);
+
 /* Sets the options that follow the name of a format to be read or written; NULL: none. Returns
  * false with an error message. */
 bool bc_format_read_options(enum bc_format format, bool is_output,

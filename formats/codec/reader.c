@@ -43,6 +43,7 @@ struct bc_reader {
 	struct bc_input *input;
 	enum bc_format format;
 	const struct bc_format_info *info;
+	const struct bc_parser *parser;
 	struct bc_reader_options options;
 	bc_traits traits; /* of the entries */
 	bool has_wall;
@@ -724,7 +725,7 @@ static void read_block(struct bc_reader *r, struct block_state *b)
 /* Fills the first block. Its lines say what the entries may have. */
 static void read_traits(struct bc_reader *r, struct block_state *b)
 {
-	const struct bc_parser *parser = r->info->parser;
+	const struct bc_parser *parser = r->parser;
 
 	while (parser->reads_head && !b->is_over && b->end < BLOCK_BYTES - 1)
 		read_block(r, b);
@@ -740,7 +741,7 @@ static void read_traits(struct bc_reader *r, struct block_state *b)
 
 static int open_blocks(struct bc_reader *r)
 {
-	const struct bc_parser *parser = r->info->parser;
+	const struct bc_parser *parser = r->parser;
 	struct block_state *b = malloc(sizeof(*b));
 
 	if (b == NULL)
@@ -784,7 +785,7 @@ static void set_line_fault(struct bc_reader *r, const struct block_state *b, str
 /* True if the line at `start` exceeds BC_LINE_MAX. */
 static bool has_long_line(const struct bc_reader *r, const struct block_state *b)
 {
-	return b->end - b->start >= BC_LINE_MAX && r->info->parser->record_bytes == 0 &&
+	return b->end - b->start >= BC_LINE_MAX && r->parser->record_bytes == 0 &&
 	       memchr(b->bytes + b->start, '\n', BC_LINE_MAX) == NULL;
 }
 
@@ -808,7 +809,7 @@ static bool skip_long_line(struct bc_reader *r, struct block_state *b, struct bc
 /* Handles an incomplete line or record at the end of the input. Returns true for a fault. */
 static bool finish_blocks(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
-	size_t record = r->info->parser->record_bytes;
+	size_t record = r->parser->record_bytes;
 	size_t rest = b->end - b->start;
 
 	if (rest == 0)
@@ -836,7 +837,7 @@ static bool finish_blocks(struct bc_reader *r, struct block_state *b, struct bc_
  * long. It searches backwards for a newline in steps of BC_LINE_MAX, so few lines are looked at. */
 static void find_whole(const struct bc_reader *r, struct block_state *b)
 {
-	size_t record = r->info->parser->record_bytes;
+	size_t record = r->parser->record_bytes;
 	size_t at = b->start;
 	size_t left;
 
@@ -896,7 +897,7 @@ static void skip_malformed(struct bc_reader *r, struct block_state *b, struct bc
 	const struct bc_parse *p)
 {
 	const char *line = (const char *)b->bytes + b->start;
-	size_t record = r->info->parser->record_bytes;
+	size_t record = r->parser->record_bytes;
 	char what[160];
 
 	if (record != 0) {
@@ -922,7 +923,7 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 		.number = b->number,
 		.entries = r->entries,
 		.capacity = READER_ENTRIES};
-	enum bc_parse_end end = r->info->parser->parse(b->parser, &p);
+	enum bc_parse_end end = r->parser->parse(b->parser, &p);
 
 	b->start = (size_t)(p.at - (const char *)b->bytes);
 	b->number = p.number;
@@ -935,8 +936,8 @@ static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
 {
 	const struct block_state *b = r->state;
 
-	if (r->info->parser->notes != NULL)
-		r->info->parser->notes(b->parser, notes);
+	if (r->parser->notes != NULL)
+		r->parser->notes(b->parser, notes);
 }
 
 static int next_block(struct bc_reader *r, struct bc_batch *batch)
@@ -974,9 +975,9 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 static bool run_in_block(const struct bc_reader *r, uint64_t number, struct bc_reader_run *run)
 {
 	const struct block_state *b = r->state;
-	size_t each = r->info->parser->record_bytes;
+	size_t each = r->parser->record_bytes;
 
-	if (r->info->parser->skip == NULL || number >= b->number)
+	if (r->parser->skip == NULL || number >= b->number)
 		return false;
 	size_t first = b->start - (size_t)(b->number - number) * each;
 	*run = (struct bc_reader_run){.bytes = b->bytes + first,
@@ -991,8 +992,8 @@ static void skip_in_block(struct bc_reader *r, const struct bc_entry *entry, siz
 	struct block_state *b = r->state;
 	size_t more = (size_t)(entry->number + n - b->number);
 
-	r->info->parser->skip(b->parser, b->bytes + b->start, more);
-	b->start += more * r->info->parser->record_bytes;
+	r->parser->skip(b->parser, b->bytes + b->start, more);
+	b->start += more * r->parser->record_bytes;
 	b->number += more;
 }
 
@@ -1037,6 +1038,7 @@ int bc_reader_open(struct bc_reader **reader, struct bc_input *input, enum bc_fo
 	r->options = *options;
 	if (r->options.format.layout == NULL)
 		r->options.format.layout = bc_input_layout(input);
+	r->parser = bc_format_parser(format, r->options.format.layout);
 	int rc = kind->open(r);
 	if (rc != 0) {
 		bc_reader_close(r);

@@ -557,6 +557,16 @@ static enum bc_parse_end parse_vcd(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
+static bc_traits get_traits(void *state, const char *at, const char *end, bool *has_wall)
+{
+	const struct vcd *s = state;
+
+	(void)at;
+	(void)end;
+	*has_wall = false;
+	return bc_capture_traits(&s->capture);
+}
+
 static void get_notes(const void *state, struct bc_parse_notes *notes)
 {
 	const struct vcd *v = state;
@@ -568,5 +578,6 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 const struct bc_parser bc_vcd_parser = {.state_bytes = sizeof(struct vcd),
 	.init = vcd_init,
 	.check = bc_capture_check,
+	.traits = get_traits,
 	.parse = parse_vcd,
 	.notes = get_notes};

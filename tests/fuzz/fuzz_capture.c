@@ -1,5 +1,5 @@
-/* Fuzz target: state captures. After the first byte, the first line is the description; if it is
- * not valid, there is none. */
+/* Fuzz target: state captures. The first byte selects VCD or csv, the rest of the first line is the
+ * description; if it is not valid, there is none. */
 #include "tests/fuzz/fuzz_parser.h"
 
 #include "formats/codec/codecs.h"
@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(layout, data + 1, n < sizeof(layout) ? n : sizeof(layout) - 1);
 	if (bc_vcd_parser.check(layout, err, sizeof(err)))
 		options.layout = layout;
-	fuzz_parse(&bc_vcd_parser, &options, newline + 1, size - n - 2, steps[data[0] & 3], NULL);
+	fuzz_parse((data[0] & 4) != 0 ? &bc_csv_capture_parser : &bc_vcd_parser, &options,
+		newline + 1, size - n - 2, steps[data[0] & 3], NULL);
 	return 0;
 }

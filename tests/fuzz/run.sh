@@ -184,6 +184,8 @@ text laplace 'r\360\336\274\232\170\126\064\022\004\347\370\011\000\155\174\213\
 mkdir -p "$seeds/capture"
 head='$timescale 10 ns $end\n$scope module t $end\n$var wire 1 ! clk $end\n$var wire 16 A a [15:0] $end\n$var wire 1 B d [0] $end\n$var real 1 R r $end\n$enddefinitions $end\n'
 printf "0clock=clk+-d,addr=t.a+d@-clk,data=d,when=-d,type=d:1=write|0x0=fetch,fetch=d,setup=60ns\n$head#0 0!\nb10x A\n1B r1.5 R\n\$dumpoff\n#5.5\n\$dumpon 1! \$end\n" >"$seeds/capture/vcd"
+printf '7clock=c,addr=A,be=B,control=C\n; Channels (3/3): c, A0, B, C\n; Samplerate: 8 MHz\nlogic,logic,logic,logic\n0,1,x,0\n1,0,0xff,3\n' >"$seeds/capture/sigrok"
+printf '4clock=c,addr=A\nTime [s],c,A0,A1\n0.0,0,1,1\n0.000000125,1,0,0\n' >"$seeds/capture/saleae"
 for signals in vectors bits; do
 	{ printf '0\n'; build/buscap sim --seed 4 --count 40 --loss 0.2 -O bcp1 | build/buscap convert -O vcd:signals=$signals; } >"$seeds/capture/own-$signals"
 done
