@@ -50,6 +50,7 @@ bool bc_capture_read_time(bc_fs *fs, const char *text, size_t bytes)
 			return true;
 		scale *= 1000;
 	}
+	*fs = 0;
 	return false;
 }
 
@@ -326,37 +327,34 @@ static bool has_role(const struct bc_capture *c, enum role role)
 bool bc_capture_start(struct bc_capture *c)
 {
 	unsigned widths[ROLES] = {0};
+	unsigned counts[ROLES] = {0};
 
+	for (unsigned i = 1; i < c->layout.terms; i++)
+		counts[c->layout.term[i].role]++;
 	for (unsigned i = 1; i < c->layout.terms; i++) {
-		const struct bc_capture_term *t = &c->layout.term[i];
-		const char *role = roles[t->role];
-		const char *name = t->name.at;
-		int n = (int)t->name.bytes;
-		bool is_one = t->role <= FETCH;
-		unsigned most = is_one                                ? 1
+		struct bc_capture_term *t = &c->layout.term[i];
+		/* A channel of a csv has one bit if others follow. */
+		t->width += t->width == 0 && counts[t->role] > 1;
+		unsigned most = t->role <= FETCH                      ? 1
 				: t->role == BE || t->role == CONTROL ? 8
 				: t->role == DATA                     ? UINT32_MAX
 				: t->role == ADDR && has_role(c, BE)  ? 32
 								      : 64;
-		if (t->fit == NOT)
-			return bc_fail(c->err, sizeof(c->err), "%s: no signal '%.*s'%s%s", role, n,
-				name, t->suggestion.nearest != NULL ? "; did you mean " : "",
-				t->suggestion.nearest != NULL ? t->similar : "");
-		if (t->others > 1)
-			return bc_fail(c->err, sizeof(c->err),
-				"%s: '%.*s' is one of %u signals: %s; give more of the path", role,
-				n, name, t->others, t->similar);
-		if (t->is_number)
-			return bc_fail(c->err, sizeof(c->err),
-				"%s: %.*s is a real or a string, not a signal", role, n, name);
-		widths[t->role] += is_one ? 0 : t->width;
-		if ((is_one ? t->width : widths[t->role]) > most)
-			return bc_fail(c->err, sizeof(c->err), "%s: %.*s has %u bits; at most %u",
-				role, n, name, t->width, most);
+		widths[t->role] = t->width + (t->role <= FETCH ? 0 : widths[t->role]);
+		const char *what = t->fit == NOT && t->suggestion.nearest == NULL
+					   ? "is not the name of a signal"
+				   : t->fit == NOT          ? "is not a signal; did you mean "
+				   : t->others > 1          ? "is one of several signals: "
+				   : t->is_number           ? "is a real or a string"
+				   : widths[t->role] > most ? "has too many bits"
+							    : NULL;
+		if (what != NULL)
+			return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%s", roles[t->role],
+				(int)t->name.bytes, t->name.at, what,
+				what[strlen(what) - 1] == ' ' ? t->similar : "");
 	}
-	if (c->scale == 0 && c->layout.setup != 0)
-		return bc_fail(c->err, sizeof(c->err), "setup: the times have no unit");
-	return true;
+	return c->scale != 0 || c->layout.setup == 0 ||
+	       bc_fail(c->err, sizeof(c->err), "setup: the times have no unit");
 }
 
 /* ---- the values */
@@ -417,10 +415,12 @@ static void put_change(struct bc_capture *c, unsigned term, bool is_stored, stru
 	c->queue[i - 1].value = value;
 }
 
-/* The values of a role's signals, the first one in the highest bits. */
+/* The values of a role's signals, the first one in the highest bits. Those of a part that is not
+ * the last may be numbered from any bit on. */
 static struct bc_signal join(const struct bc_capture *c, enum role role, uint32_t *width)
 {
 	struct bc_signal all = {0, 0};
+	unsigned lowest = 0;
 
 	*width = 0;
 	for (unsigned i = 1; i < c->layout.terms; i++) {
@@ -428,21 +428,12 @@ static struct bc_signal join(const struct bc_capture *c, enum role role, uint32_
 		if (t->role != role)
 			continue;
 		struct bc_signal one = t->is_latched ? t->stored : t->past;
-		uint32_t n = t->width != 0 ? t->width : 64;
-		uint64_t mask = n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-		mask = mask >> t->lowest << t->lowest;
-		all.bits = (n < 64 ? all.bits << n : 0) | (one.bits & mask);
-		all.unknown = (n < 64 ? all.unknown << n : 0) | (one.unknown & mask);
-		*width += t->width;
-		/* The bits of a part that are not the lowest may be numbered from any bit on. */
-		for (unsigned j = i + 1; j < c->layout.terms; j++) {
-			if (c->layout.term[j].role != role)
-				continue;
-			all.bits >>= t->lowest;
-			all.unknown >>= t->lowest;
-			*width -= t->lowest;
-			break;
-		}
+		uint32_t n = t->width != 0 && t->width < 64 ? t->width : 64;
+		uint64_t mask = UINT64_MAX >> (64 - n) >> t->lowest << t->lowest;
+		all.bits = (n < 64 ? all.bits >> lowest << n : 0) | (one.bits & mask);
+		all.unknown = (n < 64 ? all.unknown >> lowest << n : 0) | (one.unknown & mask);
+		*width += t->width - lowest;
+		lowest = t->lowest;
 	}
 	return all;
 }

@@ -189,9 +189,13 @@ static bool read_line(struct capture_csv *s, struct bc_parse *p, const char *at,
 	}
 	bool is_row = s->has_names || read_value(first, &value) ||
 		      bc_capture_read_number(&fs, first, 1);
-	s->has_failed = !s->has_names && is_row && s->columns == 0;
+	bool is_described = c->layout.terms != 0;
+	s->has_failed = !is_described || (!s->has_names && is_row && s->columns == 0);
 	if (s->has_failed)
-		return bc_fail(c->err, sizeof(c->err), "expected a row with names of columns");
+		return bc_fail(c->err, sizeof(c->err),
+			is_described
+				? "expected a row with the names of the columns"
+				: "the columns must be described: -I csv:clock=NAME,addr=NAME");
 	return (s->has_names || read_first(s, at, end)) && (!is_row || read_row(s, p, at, end));
 }
 

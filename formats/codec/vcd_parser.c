@@ -77,7 +77,7 @@ struct vcd {
 	struct bc_text event_text;
 	uint64_t lost;
 	uint64_t lost_before;
-	unsigned toggles; /* known states of events, 1 << kind, and 1 << (kind + 8) if known */
+	struct bc_signal toggles[BC_EVENT_TRIGGER + 1];
 
 	struct bc_capture capture;
 };
@@ -89,6 +89,7 @@ static void vcd_init(void *state, const struct bc_format_options *options)
 	v->is_described = options->layout != NULL;
 	v->has_times = true;
 	memset(v->values, 0xFF, sizeof(v->values)); /* unknown */
+	memset(v->toggles, 0xFF, sizeof(v->toggles));
 	bc_capture_init(&v->capture, options);
 }
 
@@ -164,15 +165,13 @@ static void end_own(struct vcd *v, struct bc_parse *p)
 
 static void change_event(struct vcd *v, struct bc_parse *p, unsigned kind, struct bc_signal value)
 {
-	bool is_known = (v->toggles >> (kind + 8) & 1) != 0;
+	struct bc_signal *old = &v->toggles[kind];
 
-	if (is_known && (v->toggles >> kind & 1) != (value.bits & 1)) {
+	if (old->unknown == 0 && old->bits != value.bits) {
 		end_own(v, p);
 		v->event = kind;
-		v->event_text = (struct bc_text){.at = "", .bytes = 0};
 	}
-	v->toggles &= ~(1u << kind);
-	v->toggles |= (unsigned)(value.bits & 1) << kind | 1u << (kind + 8);
+	*old = value;
 }
 
 static void change_own(struct vcd *v, struct bc_parse *p, char id, struct bc_signal value)

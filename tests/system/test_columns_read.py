@@ -48,7 +48,7 @@ def test_traces_of_all_formats_are_read_back(form):
         through = convert(name, form, data)[0]
         for target in ("csv", "ndjson"):
             equal(convert(None, target, through)[0], convert(name, target, data)[0], f"{name} by {form} to {target}")
-        if name != "lackey":
+        if name not in ("lackey", "vcd"):
             equal(convert(form, name, through)[0], data, f"{name} by {form}")
 
 

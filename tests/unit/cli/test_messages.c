@@ -425,7 +425,7 @@ static const struct failure wrong_options[] = {
 				   "recording"},
 	{"diff - - <x.byu", "standard input (\"-\") can be read only once"},
 	{"diff --frob x.byu x.byu", "unknown option --frob"},
-	{"diff -I vcd x.byu x.byu", "vcd"},
+	{"diff -I rowbinary x.byu x.byu", "rowbinary"},
 	{"diff -I x x.byu x.byu", "x: no such format"},
 	{"diff --only x x.byu x.byu", "unknown name \"x\""},
 	{"diff --only '' x.byu x.byu", "--only"},
