@@ -75,9 +75,7 @@ static bool read_types(struct bc_capture_layout *l, const char **at, char *err, 
 		char name[16] = "";
 		long long value = 0;
 		sscanf(*at, "%lli=%15[a-zA-Z]%n", &value, name, &n);
-		int type = strcasecmp(name, "read") == 0    ? (int)BC_REQ_MEMREAD
-			   : strcasecmp(name, "write") == 0 ? (int)BC_REQ_MEMWRITE
-							    : bc_ref_type_by_name(name);
+		int type = bc_ref_type_by_word((struct bc_text){name, (uint32_t)strlen(name)});
 		if (n == 0 || type < 0 || type == BC_REF_LETTER || l->types == BC_CAPTURE_TYPES)
 			return bc_fail(err, errlen,
 				"'%s': must be VALUE=TYPE, with read, write, fetch, ioread, "

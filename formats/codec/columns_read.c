@@ -152,26 +152,6 @@ static bool read_number(struct bc_text text, bool is_hex, unsigned bytes, uint64
 	       at == text.at + text.bytes && (bytes == 8 || *value >> bytes * 8 == 0);
 }
 
-/* Reads the words that others use for the types, in any case. */
-static bool read_foreign_type(struct bc_text text, uint16_t *type)
-{
-	static const struct {
-		uint16_t type;
-		const char *words;
-	} types[] = {{BC_REQ_MEMREAD, " r rd read l ld load memr "},
-		{BC_REQ_MEMWRITE, " w wr write s st store memw "}, {BC_REQ_FETCH, " f i ifetch "},
-		{BC_REQ_IOREAD, " ior "}, {BC_REQ_IOWRITE, " iow "}, {BC_REF_MODIFY, " m "}};
-	char word[16];
-
-	snprintf(word, sizeof(word), " %.*s ", text.bytes < 12 ? (int)text.bytes : 0, text.at);
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcasestr(types[i].words, word) != NULL) {
-			*type = types[i].type;
-			return true;
-		}
-	return false;
-}
-
 /* Finds the value for which the columns have this text. */
 static bool read_name(struct bc_entry *entry, enum bc_column column, struct bc_text text)
 {
@@ -188,7 +168,9 @@ static bool read_name(struct bc_entry *entry, enum bc_column column, struct bc_t
 		if (is_text(text, name))
 			return true;
 	}
-	return column == BC_COLUMN_TYPE && read_foreign_type(text, &entry->type);
+	int type = column == BC_COLUMN_TYPE ? bc_ref_type_usual(text) : -1;
+	entry->type = type >= 0 ? (uint16_t)type : entry->type;
+	return type >= 0;
 }
 
 /* Reads a time of day, as bc_rfc3339_write() writes it. */

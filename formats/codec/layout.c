@@ -10,19 +10,6 @@
 
 #include "formats/base/text.h"
 
-/* Words of {type} without a table, in lower case; others are accepted in any case. */
-static const struct {
-	const char *words;
-	uint16_t type;
-} usual[] = {
-	{"r rd read l ld load lw memr memread p_mem_rd", BC_REQ_MEMREAD},
-	{"w wr write s st store sw memw memwrite p_mem_wr", BC_REQ_MEMWRITE},
-	{"i f ifetch fetch p_fetch", BC_REQ_FETCH},
-	{"ior", BC_REQ_IOREAD},
-	{"iow", BC_REQ_IOWRITE},
-	{"m", BC_REF_MODIFY},
-};
-
 static const struct {
 	const char *name;
 	uint8_t kind;
@@ -142,22 +129,9 @@ static bool end_alternative(struct compiler *c)
 
 /* ---- fields */
 
-/* The type of references that a name means, or -1. */
 static int type_by_name(const char *at, size_t bytes)
 {
-	static const struct {
-		const char *name;
-		int type;
-	} plain[] = {{"read", BC_REQ_MEMREAD}, {"write", BC_REQ_MEMWRITE}, {"flush", BC_REF_FLUSH}};
-	char name[24];
-
-	if (bytes >= sizeof(name))
-		return -1;
-	snprintf(name, sizeof(name), "%.*s", (int)bytes, at);
-	for (size_t i = 0; i < COUNT(plain); i++)
-		if (strcmp(plain[i].name, name) == 0)
-			return plain[i].type;
-	return bc_ref_type_by_name(name);
+	return bc_ref_type_by_word((struct bc_text){at, (uint32_t)bytes});
 }
 
 static bool add_word(
@@ -177,14 +151,15 @@ static bool add_word(
 /* Adds the words of {type}, in lower case; a line may have them in any case. */
 static bool add_usual_words(struct compiler *c, struct bc_layout_op *op)
 {
-	for (size_t i = 0; i < COUNT(usual); i++) {
-		for (const char *at = usual[i].words; *at != '\0';) {
-			size_t n = strcspn(at, " ");
-			if (!add_word(c, op, at, n, usual[i].type))
+	const char *at;
+	uint16_t type;
+
+	for (unsigned i = 0; (at = bc_ref_type_usual_words(i, &type)) != NULL; i++)
+		for (size_t n; *at != '\0'; at += n + (at[n] == ' ')) {
+			n = strcspn(at, " ");
+			if (!add_word(c, op, at, n, type))
 				return false;
-			at += n + (at[n] == ' ');
 		}
-	}
 	for (unsigned ch = 'A'; ch <= 'Z'; ch++)
 		c->l->single[op->table][ch] = c->l->single[op->table][ch | 0x20];
 	op->any_case = true;

@@ -38,6 +38,52 @@ int bc_ref_type_by_name(const char *name)
 	return -1;
 }
 
+int bc_ref_type_by_word(struct bc_text word)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "%.*s", (int)word.bytes, word.at);
+	return word.bytes >= sizeof(name)       ? -1
+	       : strcasecmp(name, "read") == 0  ? BC_REQ_MEMREAD
+	       : strcasecmp(name, "write") == 0 ? BC_REQ_MEMWRITE
+	       : strcasecmp(name, "flush") == 0 ? BC_REF_FLUSH
+						: bc_ref_type_by_name(name);
+}
+
+const char *bc_ref_type_usual_words(unsigned i, uint16_t *type)
+{
+	static const struct {
+		const char *words;
+		uint16_t type;
+	} usual[] = {
+		{"r rd read l ld load lw memr memread p_mem_rd", BC_REQ_MEMREAD},
+		{"w wr write s st store sw memw memwrite p_mem_wr", BC_REQ_MEMWRITE},
+		{"i f ifetch fetch p_fetch", BC_REQ_FETCH},
+		{"ior", BC_REQ_IOREAD},
+		{"iow", BC_REQ_IOWRITE},
+		{"m", BC_REF_MODIFY},
+	};
+
+	if (i >= sizeof(usual) / sizeof(usual[0]))
+		return NULL;
+	*type = usual[i].type;
+	return usual[i].words;
+}
+
+int bc_ref_type_usual(struct bc_text word)
+{
+	const char *words;
+	uint16_t type;
+
+	for (unsigned i = 0; (words = bc_ref_type_usual_words(i, &type)) != NULL; i++)
+		for (size_t n; *words != '\0'; words += n + (words[n] == ' ')) {
+			n = strcspn(words, " ");
+			if (n == word.bytes && strncasecmp(words, word.at, n) == 0)
+				return type;
+		}
+	return -1;
+}
+
 int bc_ref_type_plain(unsigned type)
 {
 	if (type == BC_REQ_MEMREADINV || type == BC_REF_MODIFY)

@@ -336,6 +336,15 @@ const char *bc_ref_type_name(unsigned type);
 /* The reference type with this name, in any case, or -1. */
 int bc_ref_type_by_name(const char *name);
 
+/* The same for descriptions of traces, where a read, a write and Dinero's flush are called so. */
+int bc_ref_type_by_word(struct bc_text word);
+
+/* The type that a trace of others means by a word such as "LD", in any case; or -1. */
+int bc_ref_type_usual(struct bc_text word);
+
+/* The words of the usual types, in lower case: "r rd read ...". NULL: none is left. */
+const char *bc_ref_type_usual_words(unsigned i, uint16_t *type);
+
 /* The trait of a type; 0 for reads and writes. */
 bc_traits bc_ref_type_trait(unsigned type);
 
