@@ -1,3 +1,5 @@
+/* Converts traces among the operands of web and report to a segment in a file without a name. The
+ * traces are read twice: a survey first tells which axis they have. */
 #include "cli/io/picture.h"
 
 #include <stdio.h>
