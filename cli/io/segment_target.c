@@ -431,7 +431,9 @@ static int add_event(
 static bool is_too_large(const struct bc_entry *entry, char err[160])
 {
 	if (entry->addr > UINT32_MAX)
-		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit in the 32 bits of a record",
+		snprintf(err, 160,
+			"address 0x%" PRIx64 " doesn't fit in the 32 bits of a record; "
+			"with -O bcp1:map=pages, each page gets a number that does",
 			entry->addr);
 	else if (entry->size > UINT8_MAX)
 		snprintf(err, 160,

@@ -139,13 +139,6 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->format = format;
 	t->layout = layout;
 	t->moment.is_known = false;
-	t->traits = bc_format_info(format)->traits;
-	t->has_wall = format == BC_FORMAT_SEGMENT;
-	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
-	if (rc != BC_EXIT_OK) {
-		bc_file_close(&t->file);
-		return rc;
-	}
 	t->options.is_partial = t->file.is_partial;
 	t->options.is_killed = t->file.is_killed;
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
@@ -165,7 +158,13 @@ static enum bc_exit open_next(struct bc_trace *t)
 	struct bc_segment_header header;
 	t->has_wall = t->has_wall && !(bc_trace_header(t, &header) && header.axis[0] != '\0');
 	t->faults = 0;
-	return BC_EXIT_OK;
+	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
+	if (rc != BC_EXIT_OK) {
+		t->is_open = false;
+		bc_reader_close(t->reader);
+		bc_file_close(&t->file);
+	}
+	return rc;
 }
 
 void bc_trace_init(struct bc_trace *trace, const struct bc_console *console, const char **paths,

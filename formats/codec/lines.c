@@ -190,6 +190,12 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 		default:
 			end = match_any(at, &op);
 		}
+		/* A number may be padded, as in "[    12]". */
+		if (end == NULL && op->most != 0 && is_blank(*at)) {
+			at = match_blanks(at);
+			op--;
+			continue;
+		}
 		if (end == NULL) {
 			if (furthest->op == NULL || at > furthest->at)
 				*furthest = (struct failure){at, op};

@@ -203,7 +203,7 @@ def test_each_word_selects_the_same_in_all_commands(tmp):
 def test_records_epochs_and_ports_are_selected_as_by_cut(tmp):
     paths, *_ = recorded_segments()
     trace = tmp / "trace.bcp1"
-    trace.write_bytes(run(need(BUSCAP), "sim", "-O", "bcp1", "-n", "200k").stdout)
+    trace.write_bytes(run(need(BUSCAP), "sim", "-O", "bcp1", "-n", "60k").stdout)
     for source in (paths[0].parent, trace):
         for options in (["--records", "1000-30000"], ["-e", "1-2"], ["--port", "0-ffff"], ["--port", "3f8-3ff", "--records", "9-"]):
             rows = run(BUSCAP, "cut", *options, "-O", "ndjson", source).stdout.splitlines()

@@ -18,7 +18,7 @@ export function hasTimesOfDay() {
 }
 
 export function timeHead(name = "time") {
-	return axis === null ? `${name} (UTC)` : countedAxis() ? axis.replace(/s$/, "") : name;
+	return axis === null ? `${name} (UTC)` : countedAxis() ? { ticks: "tick", records: "record" }[axis] ?? axis : name;
 }
 
 const SECOND = 1e9;
