@@ -277,8 +277,7 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 		t->header = *header;
 	}
 	if (info != NULL)
-		t->moment = (struct bc_moment){
-			.is_known = header == NULL || header->axis[0] == '\0',
+		t->moment = (struct bc_moment){.is_known = t->has_wall,
 			.recording_tag = info->recording_tag,
 			.epoch = info->epoch,
 			.clock = bc_chunk_clock(info, header != NULL ? header->clock_hz : 0)};
@@ -379,7 +378,7 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 	struct bc_console silent;
 	struct bc_peek found = {.unit = BC_UNIT_TICK};
 	struct bc_trace trace;
-	struct bc_batch batch;
+	struct bc_batch batch = {.count = 0};
 	const bc_traits both = BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION;
 	size_t bytes = 0;
 

@@ -324,7 +324,7 @@ static bool compile_alternative(struct compiler *c)
 
 bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, size_t errlen)
 {
-	struct compiler c = {layout, NULL, text, text, err, errlen};
+	struct compiler c = {layout, layout->alternative, text, text, err, errlen};
 	unsigned all = 0;
 
 	memset(layout, 0, sizeof(*layout));
@@ -336,11 +336,12 @@ bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, si
 	} while (*c.at != '\0');
 	for (unsigned i = 0; i + 1 < layout->ops; i++) {
 		const struct bc_layout_op *after = &layout->op[i + 1];
-		layout->op[i].next = after->kind == BC_LAYOUT_BLANKS ? ' '
-				     : after->kind == BC_LAYOUT_END  ? '\n'
-				     : after->kind == BC_LAYOUT_TEXT && after->bytes == 1
-					     ? (uint8_t)*after->text
-					     : -1;
+		int next = after->kind == BC_LAYOUT_BLANKS ? ' '
+			   : after->kind == BC_LAYOUT_END  ? '\n'
+			   : after->kind == BC_LAYOUT_TEXT && after->bytes == 1
+				   ? (uint8_t)*after->text
+				   : -1;
+		layout->op[i].next = (int16_t)next;
 	}
 	layout->is_short = layout->op[0].kind == BC_LAYOUT_TYPE &&
 			   layout->op[1].kind == BC_LAYOUT_BLANKS &&

@@ -329,7 +329,9 @@ static const char *parse_line(struct bc_lines *s, const char *at, struct bc_pars
 			s->skipped++;
 		return next;
 	}
-	describe(s, &furthest);
+	snprintf(s->expected, sizeof(s->expected), "there is no layout");
+	if (furthest.op != NULL)
+		describe(s, &furthest);
 	p->bad = furthest.at;
 	p->expected = s->expected;
 	return NULL;
