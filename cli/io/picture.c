@@ -92,12 +92,16 @@ static enum bc_exit convert_traces(struct bc_convert_args *c)
 	char from[256];
 
 	survey_traces(&s, c);
-	if (s.records > BC_PICTURE_RECORDS)
+	if (s.records > BC_PICTURE_RECORDS) {
+		const char *name = c->from == BC_FORMAT_UNKNOWN      ? ""
+				   : c->reader.format.layout != NULL ? "LAYOUT"
+								     : bc_format_name(c->from);
 		return bc_print_error(c->console, first,
-			"more than %s records; make a segment and draw this: buscap convert%s%s "
+			"more than %s records; make a segment and draw this: buscap convert %s%s%s"
 			"-O segment -o FILE.byu.lz4 %s",
-			BC_GROUPED(BC_PICTURE_RECORDS), c->from != BC_FORMAT_UNKNOWN ? " -I " : "",
-			c->from != BC_FORMAT_UNKNOWN ? bc_format_name(c->from) : "", first);
+			BC_GROUPED(BC_PICTURE_RECORDS), *name != '\0' ? "-I " : "", name,
+			*name != '\0' ? " " : "", first);
+	}
 	c->target.origin.is_numbered = !s.has_ticks || s.falls > FALLS_MAX;
 	if (s.falls > FALLS_MAX)
 		bc_print_error(c->console, first,

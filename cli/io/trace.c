@@ -152,8 +152,17 @@ static enum bc_exit open_next(struct bc_trace *t)
 		bc_file_close(&t->file);
 		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 	}
+	bc_traits before = t->traits;
 	t->traits = bc_reader_traits(t->reader, &t->has_wall);
 	t->is_open = true;
+	if (before != 0 && (t->traits & ~before) != 0 && t->accept == NULL) {
+		bc_print_error(t->console, t->file.name,
+			"has fields that the file before it has not; process each separately");
+		t->is_open = false;
+		bc_reader_close(t->reader);
+		bc_file_close(&t->file);
+		return BC_EXIT_FAILED;
+	}
 	/* A segment with an axis has positions on it, and no times of day. */
 	struct bc_segment_header header;
 	t->has_wall = t->has_wall && !(bc_trace_header(t, &header) && header.axis[0] != '\0');

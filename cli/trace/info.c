@@ -170,6 +170,12 @@ static int add_notes(json_t *object, const struct bc_parse_notes *notes)
 		rc |= add_count(object, "partly_read_lines", notes->unread);
 	if (notes->long_data != 0)
 		rc |= add_count(object, "lines_with_long_data", notes->long_data);
+	if (notes->unknown_addresses != 0)
+		rc |= add_count(object, "unknown_addresses", notes->unknown_addresses);
+	if (notes->unknown_types != 0)
+		rc |= add_count(object, "unknown_types", notes->unknown_types);
+	if (notes->too_many != 0)
+		rc |= add_count(object, "too_many_changes", notes->too_many);
 	if (notes->lacks_hex)
 		rc |= json_object_set_new(object, "lacks_hexadecimal", json_true());
 	if (notes->ignored != 0)

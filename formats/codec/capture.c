@@ -200,7 +200,7 @@ static unsigned fit_of(
 	struct bc_text name, const char *path, uint32_t width, int *bit, size_t *bytes)
 {
 	size_t n = strlen(path);
-	size_t stem = n;
+	size_t stem;
 	uint64_t number = 0;
 	const char *end = path + n;
 
@@ -427,7 +427,8 @@ static struct bc_signal join(const struct bc_capture *c, enum role role, uint32_
 			continue;
 		struct bc_signal one = t->is_latched ? t->stored : t->past;
 		uint32_t n = t->width != 0 && t->width < 64 ? t->width : 64;
-		uint64_t mask = UINT64_MAX >> (64 - n) >> t->lowest << t->lowest;
+		uint64_t mask = t->lowest < n ? UINT64_MAX >> (64 - n) >> t->lowest << t->lowest
+					      : 0;
 		all.bits = (n < 64 ? all.bits >> lowest << n : 0) | (one.bits & mask);
 		all.unknown = (n < 64 ? all.unknown >> lowest << n : 0) | (one.unknown & mask);
 		*width += t->width - lowest;

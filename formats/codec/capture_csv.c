@@ -137,6 +137,10 @@ static bool read_first(struct capture_csv *s, const char *at, const char *end)
 	if (s->columns == 0)
 		declare_columns(s, at, end);
 	s->has_time = s->first != 0 && s->hz == 0 && read_unit(cell, is_time, &unit);
+	if (is_time && s->hz == 0 && !s->has_time) {
+		s->has_failed = true;
+		return bc_fail(c->err, sizeof(c->err), "expected a unit of the times: Time [us]");
+	}
 	c->scale = s->has_time ? unit : s->hz != 0 ? BC_FS_PER_S / s->hz : 0;
 	s->has_names = true;
 	s->has_failed = !bc_capture_start(c);
@@ -148,9 +152,10 @@ static bool read_row(struct capture_csv *s, struct bc_parse *p, const char *at, 
 	struct bc_capture *c = &s->capture;
 	bc_fs time = s->hz != 0 ? (bc_fs)s->row * BC_FS_PER_S / s->hz : s->row;
 	unsigned cells = count_cells(at, end);
-	struct bc_text cell;
+	struct bc_text cell = {at, 0};
 	struct bc_signal value;
 
+	s->row++;
 	if (cells < s->first + s->columns)
 		return bc_fail(c->err, sizeof(c->err), "the row has %u columns instead of %u",
 			cells, s->first + s->columns);
@@ -168,7 +173,6 @@ static bool read_row(struct capture_csv *s, struct bc_parse *p, const char *at, 
 				"column %u: expected 0, 1 or another number", s->first + i + 1);
 		bc_capture_change(c, p, i + 1, value);
 	}
-	s->row++;
 	return true;
 }
 
@@ -180,7 +184,7 @@ static bool read_line(struct capture_csv *s, struct bc_parse *p, const char *at,
 	bc_fs fs;
 
 	(void)read_cell(at, end, &first);
-	if (first.bytes == 0)
+	if (*bc_skip_spaces(at) == '\n')
 		return true;
 	if (*first.at == ';' || *first.at == '#' || strncmp(first.at, "META ", 5) == 0) {
 		if (!s->has_names)

@@ -370,14 +370,17 @@ static bool make_entry(struct cells *c, struct bc_parse *p)
 /* Copies bytes to c->text. What follows them is no part of a number. */
 static void copy_byte(struct cells *c, char byte)
 {
-	c->text[c->used++] = byte;
+	/* Only lines that are too long do not fit. */
+	if (c->used < sizeof(c->text) - 1)
+		c->text[c->used++] = byte;
 }
 
 static struct bc_text end_copy(struct cells *c, size_t from)
 {
 	struct bc_text text = {c->text + from, (uint32_t)(c->used - from)};
 
-	copy_byte(c, '\n');
+	c->text[c->used] = '\n';
+	c->used += c->used < sizeof(c->text) - 1;
 	return text;
 }
 
@@ -437,9 +440,11 @@ static bool read_keys(struct csv *csv, const char *layout, char *err, size_t err
 				(int)bytes, at);
 		*to = (struct key){known[i].column, 0, {at + name, (uint32_t)(bytes - name)}};
 		for (unsigned u = 0; at[key.bytes] == ':' && u < UNITS && i == 0; u++)
-			to->form = is_text(form, units[u].name) ? (char)(u + 1) : to->form;
-		if (at[key.bytes] == ':' && form.bytes == 1 && strchr("xd", *form.at) != NULL)
-			to->form = to->column != BC_COLUMN_TYPE ? *form.at : 0;
+			if (is_text(form, units[u].name))
+				to->form = (char)(u + 1);
+		if (at[key.bytes] == ':' && form.bytes == 1 && strchr("xd", *form.at) != NULL &&
+			to->column != BC_COLUMN_TYPE)
+			to->form = *form.at;
 		if (at[key.bytes] == ':' && to->form == 0)
 			return bc_fail(err, errlen,
 				"%.*s: expected x, d or, for time, one of s, ms, "
@@ -534,9 +539,10 @@ static bool read_header(struct csv *csv, struct bc_parse *p, const char *row)
 		if (!read_csv_cell(c, &at, &name))
 			return fail_header(csv, p, row, "text next to a quoted name");
 		unsigned column = column_of(csv, trim(name));
-		if (column != IGNORED && (c->columns & BC_COLUMN(column)) != 0)
+		uint64_t one = column < BC_COLUMNS ? BC_COLUMN(column) : 0;
+		if ((c->columns & one) != 0)
 			return fail_header(csv, p, row, "a column occurs twice");
-		c->columns |= column != IGNORED ? BC_COLUMN(column) : 0;
+		c->columns |= one;
 		csv->columns[csv->count++] = (uint8_t)column;
 		if (*at == '\n')
 			break;
@@ -544,7 +550,7 @@ static bool read_header(struct csv *csv, struct bc_parse *p, const char *row)
 	for (unsigned i = 0; i < csv->key_count; i++) {
 		struct key *key = &csv->keys[i];
 		snprintf(what, sizeof(what), "no column %.*s", (int)key->name.bytes, key->name.at);
-		if ((c->columns & BC_COLUMN(key->column)) == 0)
+		if (key->column >= BC_COLUMNS || (c->columns & BC_COLUMN(key->column)) == 0)
 			return fail_header(csv, p, row, what);
 	}
 	return (bc_columns_traits(c->columns) & BC_KINDS) != 0 ||
@@ -579,15 +585,22 @@ static bool read_row(struct csv *csv, struct bc_parse *p, const char *row)
 	return false;
 }
 
-static bool has_odd_quotes(const char *at, const char *end)
+/* True if a line ends within quotes, which begin a cell, or, if it `is_open`, before it. */
+static bool ends_in_quotes(const char *at, const char *end, bool is_open)
 {
-	bool is_odd = false;
+	bool is_start = !is_open;
+	const char *closed = NULL;
 
-	while ((at = memchr(at, '"', (size_t)(end - at))) != NULL) {
-		is_odd = !is_odd;
-		at++;
+	for (; at < end; at++) {
+		if (*at == '"' && is_open) {
+			is_open = false;
+			closed = at;
+		} else if (*at == '"') { /* two within quotes are one */
+			is_open = is_start || (closed != NULL && at == closed + 1);
+		}
+		is_start = !is_open && (*at == ',' || (is_start && bc_is_space(*at)));
 	}
-	return is_odd;
+	return is_open;
 }
 
 /* Joins the lines of a row. Returns it when it is whole; else NULL, with p->expected if it never
@@ -595,11 +608,11 @@ static bool has_odd_quotes(const char *at, const char *end)
 static const char *join_lines(struct csv *csv, struct bc_parse *p, const char *newline)
 {
 	size_t bytes = (size_t)(newline - p->at) + 1;
-	bool is_odd = has_odd_quotes(p->at, newline);
 	bool is_open = csv->held_bytes != 0;
+	bool stays_open = ends_in_quotes(p->at, newline, is_open);
 
 	p->expected = NULL;
-	if (!is_odd && !is_open)
+	if (!stays_open && !is_open)
 		return p->at;
 	if (!is_open)
 		csv->held_number = p->number;
@@ -614,7 +627,7 @@ static const char *join_lines(struct csv *csv, struct bc_parse *p, const char *n
 	}
 	memcpy(csv->held + csv->held_bytes, p->at, bytes);
 	csv->held_bytes += bytes;
-	return is_open == is_odd ? csv->held : NULL;
+	return stays_open ? NULL : csv->held;
 }
 
 static enum bc_parse_end parse_csv(void *state, struct bc_parse *p)
@@ -661,7 +674,7 @@ static bc_traits csv_traits(void *state, const char *at, const char *end, bool *
 	struct bc_parse p = {.at = at};
 
 	csv->cells.row_end = memchr(at, '\n', (size_t)(end - at));
-	if (csv->cells.row_end != NULL)
+	if (csv->cells.row_end != NULL && csv->cells.row_end - at < BC_LINE_MAX)
 		(void)read_header(csv, &p, at);
 	csv->count = 0; /* parse() reads it again, and reports what is wrong */
 	csv->is_over = false;
@@ -860,7 +873,8 @@ static bc_traits ndjson_traits(void *state, const char *at, const char *end, boo
 	c->columns = UINT64_MAX;
 	for (; p.at < end; p.at = bc_line_end(p.at) + 1) {
 		c->used = 0;
-		seen |= read_object(c, &p) ? c->has : 0;
+		if (bc_line_end(p.at) - p.at < BC_LINE_MAX)
+			seen |= read_object(c, &p) ? c->has : 0;
 	}
 	bc_traits traits = bc_columns_traits(seen);
 	/* What occurs later in traces that have these. */

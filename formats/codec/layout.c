@@ -33,11 +33,14 @@ static const struct {
 } units[] = {{"s", 9, BC_UNIT_NS}, {"ms", 6, BC_UNIT_NS}, {"us", 3, BC_UNIT_NS},
 	{"ns", 0, BC_UNIT_NS}, {"ps", 0, BC_UNIT_PS}};
 
+#define TIMES (1u << BC_SLOT_TIME | 1u << BC_SLOT_DELTA)
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct compiler {
 	struct bc_layout *l;
 	struct bc_layout_alternative *alternative;
+	const struct bc_layout_op *usual; /* the first {type} without a table */
 	const char *text;
 	const char *at;
 	char *err;
@@ -262,10 +265,18 @@ static bool add_field(struct compiler *c, const char *name, const char *end)
 	a->has_size |= slot == BC_SLOT_SIZE;
 	if (slot != BC_SLOT_TYPE)
 		return name[n] == '}' || set_form(c, op, form, rest);
+	if (name[n] == '}' && c->usual != NULL) { /* one table is for all of them */
+		op->table = c->usual->table;
+		op->first_word = c->usual->first_word;
+		op->words = c->usual->words;
+		op->any_case = true;
+		return true;
+	}
 	if (c->l->tables == BC_LAYOUT_TYPES)
 		return fail(c, name, "more than %u times {type}", BC_LAYOUT_TYPES);
 	op->table = (uint8_t)c->l->tables++;
 	op->first_word = (uint16_t)c->l->words;
+	c->usual = name[n] == '}' ? op : c->usual;
 	return name[n] == '}' ? add_usual_words(c, op) : add_table(c, op, form, rest);
 }
 
@@ -322,9 +333,19 @@ static bool compile_alternative(struct compiler *c)
 	return true;
 }
 
+/* The unit of the first alternative that has times. */
+static unsigned unit_of_times(const struct bc_layout *l)
+{
+	unsigned i = 0;
+
+	while (i + 1 < l->alternatives && (l->alternative[i].fields & TIMES) == 0)
+		i++;
+	return l->alternative[i].unit;
+}
+
 bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, size_t errlen)
 {
-	struct compiler c = {layout, layout->alternative, text, text, err, errlen};
+	struct compiler c = {layout, layout->alternative, NULL, text, text, err, errlen};
 	unsigned all = 0;
 
 	memset(layout, 0, sizeof(*layout));
@@ -348,6 +369,13 @@ bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, si
 			   layout->op[2].kind == BC_LAYOUT_HEX &&
 			   layout->op[2].slot == BC_SLOT_ADDR &&
 			   layout->op[3].kind == BC_LAYOUT_END;
+	unsigned times = all & TIMES;
+	for (unsigned i = 0; i < layout->alternatives; i++)
+		if ((TIMES & layout->alternative[i].fields) != 0 &&
+			layout->alternative[i].unit != unit_of_times(layout))
+			times = 0xFFFF;
+	if ((times & (times - 1)) != 0)
+		return bc_fail(err, errlen, "the alternatives have different kinds of times");
 	return (all >> BC_SLOT_ADDR & 1) != 0 ||
 	       bc_fail(err, errlen, "no alternative of the layout has {addr}");
 }
@@ -367,6 +395,6 @@ bc_traits bc_layout_traits(const struct bc_layout *l)
 	traits |= (all >> BC_SLOT_SIZE & 1) != 0 ? BC_TRAIT_SIZE : 0;
 	traits |= (all >> BC_SLOT_DATA & 1) != 0 ? BC_TRAIT_DATA : 0;
 	traits |= (all >> BC_SLOT_PROC & 1) != 0 ? BC_TRAIT_PROC : 0;
-	traits |= (all & (1u << BC_SLOT_TIME | 1u << BC_SLOT_DELTA)) != 0 ? BC_TRAIT_TIME : 0;
+	traits |= (all & TIMES) != 0 ? BC_TRAIT_TIME : 0;
 	return traits;
 }

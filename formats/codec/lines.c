@@ -127,6 +127,8 @@ static const char *match_any(const char *at, const struct bc_layout_op **op)
 {
 	bool is_word = (*op)->kind == BC_LAYOUT_WORD;
 
+	if (!is_word && (*op)[1].kind == BC_LAYOUT_END)
+		return bc_line_end(at);
 	for (const char *p = at + is_word; !is_word || (*at != '\n' && !is_blank(p[-1])); p++) {
 		const struct bc_layout_op *next = *op + 1;
 		const char *end = p;
@@ -143,6 +145,9 @@ static const char *match_any(const char *at, const struct bc_layout_op **op)
 		}
 		if (*p == '\n')
 			break;
+		/* Blanks that don't fit from the first on fit from none. */
+		while (!is_word && is_blank(p[0]) && is_blank(p[1]))
+			p++;
 	}
 	return NULL;
 }
@@ -157,7 +162,7 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 		switch (op->kind) {
 		case BC_LAYOUT_HEX:
 			if (at[0] == '0' && (at[1] | 0x20) == 'x') {
-				v->has_0x = true;
+				v->has_0x |= op->slot == BC_SLOT_ADDR;
 				end += 2;
 			}
 			n = bc_hex16(end, &v->slot[op->slot]);
@@ -223,8 +228,9 @@ static void describe(struct bc_lines *s, const struct failure *f)
 		[BC_LAYOUT_ANY] = "what follows {...}",
 		[BC_LAYOUT_END] = "the end of the line"};
 	const struct bc_layout_op *op = f->op;
-	int word = (int)strcspn(f->at, " \t\r\n,:;()[]") % 24;
+	int word = (int)strcspn(f->at, " \t\r\n,:;()[]");
 
+	word = word < 24 ? word : 24;
 	if (op->kind == BC_LAYOUT_TYPE && word != 0)
 		snprintf(s->expected, sizeof(s->expected),
 			"type '%.*s' is not in the table: {type:%.*s=read|...}", word, f->at, word,

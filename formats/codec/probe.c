@@ -188,7 +188,11 @@ static struct count try_parser(const struct bc_parser *parser, const char *text,
 		p.at = line;
 		p.end = newline + 1;
 		p.count = 0;
-		if (parser->parse(state, &p) == BC_PARSE_BAD) {
+		if (newline - line >= BC_LINE_MAX) { /* no parser gets such lines */
+			count.bad++;
+			count.lines++;
+			p.number++;
+		} else if (parser->parse(state, &p) == BC_PARSE_BAD) {
 			bool is_last = is_all && p.end == text + bytes;
 			p.number++;
 			if (is_last && is_empty(line, newline))
@@ -262,18 +266,21 @@ static bool fits_layout(struct bc_lines *lines, const char *layout, const char *
 {
 	struct bc_parse p = {.at = text, .number = 1, .entries = entries, .capacity = ENTRIES};
 	struct hex_check hex = {0};
+	uint64_t small = 0; /* addresses of at most two digits: they may be data */
 
 	memset(lines, 0, sizeof(*lines));
 	bc_lines_init(lines, layout, 0);
 	while (p.number <= LAYOUT_LINES && p.at < text + bytes) {
 		p.end = bc_line_end(p.at) + 1;
 		p.count = 0;
-		if (bc_lines_parse(lines, &p) != BC_PARSE_DONE)
+		if (p.end - p.at > BC_LINE_MAX || bc_lines_parse(lines, &p) != BC_PARSE_DONE)
 			return false;
 		if (p.count != 0)
 			check_hex(&hex, entries[0].addr, "");
+		small += p.count != 0 && entries[0].addr <= UINT8_MAX;
 	}
-	return hex.numbers >= 2 && hex.distinct.used >= 2 && hex.numbers >= lines->skipped &&
+	return small * 2 <= hex.numbers && hex.numbers >= 2 && hex.distinct.used >= 2 &&
+	       hex.numbers >= lines->skipped &&
 	       (lines->has_0x || is_hex(&hex) || strstr(layout, "{addr:d}") != NULL);
 }
 

@@ -962,7 +962,7 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	if (error == 0 && notes.open_line != 0 && !b->is_reported) {
 		b->is_reported = true;
 		b->number = notes.open_line;
-		set_line_fault(r, b, batch, 1, "the file ends in the quoted text of this line");
+		set_line_fault(r, b, batch, 1, "the file ends within what begins in this line");
 		return 1;
 	}
 	b->error = 0;

@@ -46,6 +46,7 @@ struct vcd {
 	bool is_described;
 	bool has_head;
 	bool has_failed; /* nothing more is read */
+	uint64_t last_line;
 	enum own own;
 	enum awaited awaited;
 	char directive[16];
@@ -241,6 +242,9 @@ static void guess_role(struct vcd *v, const char *path, uint32_t width)
 	size_t n = strcspn(path, " [");
 	char word[34];
 
+	/* A description can't have such names. */
+	if (strcspn(path, "'+,:@=") < n)
+		return;
 	while (width == 1 && n > 1 && isdigit((uint8_t)path[n - 1]))
 		n--;
 	bool is_vector = width > 1 || path[n] != '\0';
@@ -262,6 +266,8 @@ static void list_signal(struct vcd *v, const char *path, uint32_t width)
 	int n = snprintf(v->list + v->list_bytes, room, "    %s, %" PRIu32 " bit%s\n", path, width,
 		bc_plural(width));
 
+	if (n >= (int)room)
+		v->list[v->list_bytes] = '\0';
 	v->signals++;
 	v->listed += n < (int)room;
 	v->list_bytes += n < (int)room ? (size_t)n : 0;
@@ -447,10 +453,11 @@ static void read_text(struct vcd *v, struct bc_text word)
 
 	v->event_text.at = out;
 	for (uint32_t i = 1; i < word.bytes; i++) {
-		bool is_escape = word.at[i] == '\\' && i + 3 < word.bytes;
-		*out++ = is_escape ? (char)((word.at[i + 1] & 3) << 6 | (word.at[i + 2] & 7) << 3 |
-					     (word.at[i + 3] & 7))
-				   : word.at[i];
+		const char *in = word.at + i;
+		bool is_escape = in[0] == '\\' && i + 3 < word.bytes;
+		unsigned byte = (unsigned)(in[1] & 3) << 6 | (unsigned)(in[2] & 7) << 3 |
+				(unsigned)(in[3] & 7);
+		*out++ = is_escape ? (char)byte : in[0];
 		i += is_escape ? 3 : 0;
 	}
 	v->event_text.bytes = (uint32_t)(out - v->event_text.at);
@@ -501,7 +508,9 @@ static bool read_word(struct vcd *v, struct bc_parse *p, struct bc_text word)
 		v->awaited = ID_OF_TEXT;
 		if (v->event != 0 && v->event_text.bytes == 0)
 			read_text(v, word);
-		return true;
+		return v->event_text.bytes <= BC_CHUNK_TEXT_BYTES ||
+		       bc_fail(v->capture.err, sizeof(v->capture.err),
+			       "expected a text of at most %u bytes", BC_CHUNK_TEXT_BYTES);
 	default:
 		break;
 	}
@@ -547,12 +556,14 @@ static enum bc_parse_end parse_vcd(void *state, struct bc_parse *p)
 			return BC_PARSE_FULL;
 		if (!read_word(v, p, (struct bc_text){.at = at, .bytes = (uint32_t)(end - at)})) {
 			v->awaited = ANY;
+			v->event_text.bytes = 0;
 			p->at = line;
 			return bc_parse_bad(p, at, v->capture.err);
 		}
 		p->at = end;
 	}
 	p->at = p->end;
+	v->last_line = p->number;
 	return BC_PARSE_DONE;
 }
 
@@ -572,6 +583,8 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 
 	*notes = v->capture.notes;
 	notes->signals = v->list;
+	/* Each of ours ends in a time. */
+	notes->open_line = v->own != FOREIGN && (v->is_pending || v->event != 0) ? v->last_line : 0;
 }
 
 const struct bc_parser bc_vcd_parser = {.state_bytes = sizeof(struct vcd),

@@ -150,6 +150,33 @@ def test_a_table_without_our_columns_or_an_end_is_an_error():
         assert got == b"" and f"line 1, column 1: {why}" in err, err
     start = b"type,addr\nFETCH,1\n"
     got, err = convert("csv", "din", start + b'FETCH,"2\n3\n', 3)
-    assert got == b"2 1\n" and "line 3, column 1: the file ends in the quoted text of this line" in err, err
+    assert got == b"2 1\n" and "line 3, column 1: the file ends within what begins in this line" in err, err
     got, err = convert("csv", "din", start + b'FETCH,"2\n' + b"FETCH,3\n" * 2200, 3)
     assert "expected the end of the quoted text that begins in line 3" in err and got.startswith(b"2 1\n2 3\n"), err
+
+
+LONG = {
+    "csv": [b'"' + b"a" * 120000 + b'",type\nfoo,1\n', b"number,type,addr\n1,MEMREAD,0x10\n" + b'"' + b"b" * 64000 + b'",MEMREAD,0x10\n'],
+    "ndjson": [b'{"kind":"mark","text":"' + b"x\\n" * 25000 + b'"}\n', b'{"number":1,"type":"MEMREAD","addr":"0x10"}\n{"text":"' + b"\\n" * 40000 + b'"}\n'],
+}
+
+
+@pytest.mark.parametrize("form", LONG)
+def test_lines_that_are_too_long_are_errors(form):
+    for data in LONG[form]:
+        for command in (("info", "-"), ("stats", "-I", form, "-")):
+            done = run(need(BUSCAP), *command, data=data)
+            assert done.returncode in (1, 3), (command, done)
+
+
+def test_files_with_other_columns_are_not_mixed(tmp):
+    (tmp / "a.csv").write_text("type,addr\nMEMREAD,0x10\n")
+    (tmp / "b.csv").write_text("type,addr,size\nMEMREAD,0x10,4\n")
+    done = run(need(BUSCAP), "convert", "-I", "csv", "-O", "csv", tmp / "a.csv", tmp / "b.csv")
+    assert done.returncode == 1 and b"has fields that the file before it has not" in done.stderr, done.stderr
+
+
+def test_a_quote_inside_a_cell_is_a_character():
+    rows_ = b"".join(b"%d,MEMREAD,0x10\n" % n for n in range(400))
+    out, err = convert("csv", "csv", b"number,type,addr\n" + rows_[:100] + b'\nx,MEMREAD,5"\n' + rows_, code=3)
+    assert out.count(b"\n") > 400, err

@@ -121,3 +121,22 @@ def test_a_named_layout_is_printed_to_be_changed():
     layout = run(need(BUSCAP), "formats", "pin").stdout.decode().rstrip("\n")
     equal(rows("0x1: R 0x2f\n", "pin"), rows("0x1: R 0x2f\n", "lines:" + layout))
     equal([run(BUSCAP, "formats", *words).returncode for words in (["nope"], ["pin", "rw"], ["--json", "pin"])], [2] * 3)
+
+
+def test_a_number_may_be_padded_and_blanks_cost_nothing():
+    got, _ = rows("[    12] R 10\n[123456] W 1f\n", "lines:[{time}] {type} {addr}")
+    equal([row["tick"] for row in got], ["12", "123456"])
+    done = run(need(BUSCAP), "stats", "-I", "din", "-", data=("0 1 x" + " " * 16000 + "y\n").encode() * 200)  # 10 s if it were tried at each blank
+    equal(done.returncode, 0, done.stderr)
+
+
+def test_what_would_be_read_as_something_else_is_refused_or_noted():
+    for text in ("0x7f00: R 1f\n0x7f04: W 2a\n", "100000 R 1f\n100004 W 2a\n100008 R 3c\n"):  # data, not addresses
+        equal(run(need(BUSCAP), "info", "-", data=text.encode()).returncode, 1, text)
+    _, err = rows("0x401000: R 140737488\n0x401004: R 140737489\n", "lines:{pc}: {type} {addr}")
+    assert "no address has a digit above 9" in err, err
+    for layout in ("{time} R {addr}{type=read} | +{delta} W {addr}{type=write}", "{time:ns} {addr}{type=read} | {time} {addr} {size}{type=read}"):
+        done = run(BUSCAP, "stats", "-I", "lines:" + layout, "-", data=b"1 R 10\n")
+        assert done.returncode == 2 and b"different kinds of times" in done.stderr, done.stderr
+    got, _ = rows("R 10\nW 10 4\n5 R 10\n", "lines:{type} {addr} | {type} {addr} {size} | {time} {type} {addr}")
+    equal(len(got), 3)
