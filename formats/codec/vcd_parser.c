@@ -457,7 +457,10 @@ static void read_text(struct vcd *v, struct bc_text word)
 		bool is_escape = in[0] == '\\' && i + 3 < word.bytes;
 		unsigned byte = (unsigned)(in[1] & 3) << 6 | (unsigned)(in[2] & 7) << 3 |
 				(unsigned)(in[3] & 7);
-		*out++ = is_escape ? (char)byte : in[0];
+		*out = in[0];
+		if (is_escape)
+			*(uint8_t *)out = (uint8_t)byte;
+		out++;
 		i += is_escape ? 3 : 0;
 	}
 	v->event_text.bytes = (uint32_t)(out - v->event_text.at);
