@@ -494,10 +494,11 @@ int bc_catalogue_set_dir(struct bc_catalogue *catalogue, int dir_fd)
 
 	if (fd < 0)
 		return -errno;
+	int notify_fd = open_notify(dir_fd);
+	pthread_mutex_lock(&w->lock);
 	if (w->notify_fd >= 0)
 		close(w->notify_fd);
-	w->notify_fd = open_notify(dir_fd);
-	pthread_mutex_lock(&w->lock);
+	w->notify_fd = notify_fd;
 	if (w->next_fd >= 0)
 		close(w->next_fd);
 	w->next_fd = fd;
@@ -538,8 +539,10 @@ bool bc_catalogue_notice(struct bc_catalogue *catalogue, int dir_fd, struct bc_l
 	bool is_late = false;
 	ssize_t n = 0;
 
-	while (w->notify_fd >= 0 && !is_late &&
-		(n = read(w->notify_fd, events, sizeof(events))) > 0) {
+	pthread_mutex_lock(&w->lock);
+	int notify_fd = w->notify_fd;
+	pthread_mutex_unlock(&w->lock);
+	while (notify_fd >= 0 && !is_late && (n = read(notify_fd, events, sizeof(events))) > 0) {
 		look_at_changed(w, dir_fd, events, (size_t)n, limits);
 		is_late = bc_now_ns() - began_ns >= NOTICE_NS;
 	}

@@ -11,6 +11,7 @@
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +70,9 @@ struct bc_retention_check {
 	uint64_t files; /* the maximum number of segments, sealed and open; 0: no limit */
 	/* About to be written, and segments about to be created; added to the usage. */
 	uint64_t coming_bytes;
-	uint64_t coming_files;
+	/* Files to be created. The writer may go on while the check waits for the disk: it sets 0
+	 * when they are there, and the catalogue has them. */
+	atomic_uint_least64_t coming_files;
 	const char *recording;  /* the id of the one in progress; NULL: none */
 	int64_t wall_ns;        /* bc_wall_ns() */
 	uint64_t boot_ns;       /* bc_boot_ns() */

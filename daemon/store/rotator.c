@@ -590,6 +590,8 @@ static int create_in_dir(
 	if (!allocate_complete(r))
 		return -ENOMEM;
 	int rc = bc_segment_create(&r->segment, r->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	if (rc == 0)
+		atomic_store(&r->check.of.coming_files, 0);
 	r->complete->fd = r->segment.file.fd;
 	r->complete->dir_fd = r->dir_fd;
 	memcpy(r->complete->open_name, r->segment.file.open_name, sizeof(r->complete->open_name));

@@ -70,7 +70,7 @@ def test_the_multiples_of_an_interval_follow_a_clock_that_is_set(tmp, interval, 
         wait_until(lambda: len(harness.segments(tmp / "out")) == 1, "the cut")
         equal(daemon.stop(), 0, daemon.err)
     began = info(harness.segments(tmp / "out"))[1]["first_wall_ns"] * 1e-9 - day
-    assert first <= began < first + 20, began
+    assert first - 1 <= began < first + 20, began  # its first record may have come just before
 
 
 def test_a_file_is_cut_by_the_bus_time(tmp):

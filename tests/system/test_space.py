@@ -107,6 +107,18 @@ def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
         assert sum((out / name).stat().st_size for name in ours) > 1_500_000, f"{ours}; {err}"
 
 
+def test_a_slow_deletion_deletes_no_more_than_the_rule_wants(tmp):
+    """The writer goes on after a quarter of a second: the segment that it then creates counts once."""
+    faults = Faults(tmp, tmp / "out", "unlinkat:slow")
+    (tmp / "out").mkdir()
+    with Daemon("--source", "sim:rate=200k,count=900k", "-o", tmp / "out", "-b", "filesize:200K", "-b", "files:3", socket=tmp / "socket",
+                env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["recording"] is None, "the source has ended")
+        equal(daemon.stop(), 0, daemon.err)
+    equal(len(harness.segments(tmp / "out")), 3, daemon.err.decode())
+
+
 # ---- the figures of the file system
 
 
