@@ -280,7 +280,6 @@ static bool read_cell(struct cells *c, struct bc_entry *entry, enum bc_column co
 /* Finds the kind: given, or, as in a trace with only one, by what only entries of a kind have. */
 static bool read_kind(struct cells *c, struct bc_entry *entry)
 {
-	struct bc_text text = trim(c->cell[BC_COLUMN_KIND]);
 	char name[32];
 
 	entry->kind = (c->has & C(STEP)) != 0  ? BC_ENTRY_UOP
@@ -288,6 +287,7 @@ static bool read_kind(struct cells *c, struct bc_entry *entry)
 					       : BC_ENTRY_REFERENCE;
 	if ((c->has & C(KIND)) == 0)
 		return true;
+	const struct bc_text text = trim(c->cell[BC_COLUMN_KIND]);
 	for (unsigned i = 0; i <= BC_ENTRY_KINDS + BC_EVENT_NOTE; i++) {
 		bool is_event = i == BC_ENTRY_EVENT || i >= BC_ENTRY_KINDS;
 		entry->kind = is_event ? BC_ENTRY_EVENT : (uint8_t)i;
@@ -303,7 +303,7 @@ static bool read_kind(struct cells *c, struct bc_entry *entry)
 static bool finish_entry(struct cells *c, struct bc_parse *p, struct bc_entry *entry)
 {
 	uint64_t has = c->has;
-	uint32_t digits = trim(c->cell[BC_COLUMN_OPCODE]).bytes;
+	uint32_t digits = (has & C(OPCODE)) != 0 ? trim(c->cell[BC_COLUMN_OPCODE]).bytes : 0;
 
 	if (entry->kind == BC_ENTRY_REFERENCE) {
 		/* Only BYU has memory types without samples. An unknown delta is BC_TIME_NONE. */

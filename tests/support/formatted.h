@@ -18,7 +18,7 @@
 struct formatted_fault {
 	uint64_t number; /* of the line or record */
 	size_t column;   /* from 1 */
-	const char *expected;
+	char expected[160];
 };
 
 /* The result of a parser. */
@@ -76,8 +76,10 @@ static inline struct parsed parse_bytes(
 		if (end == BC_PARSE_BAD) {
 			assert_true(parsed.fault_count < FORMATTED_FAULTS);
 			assert_true(p.bad >= p.at && p.bad < p.end);
-			parsed.faults[parsed.fault_count++] = (struct formatted_fault){
-				p.number, (size_t)(p.bad - p.at) + 1, p.expected};
+			struct formatted_fault *fault = &parsed.faults[parsed.fault_count++];
+			fault->number = p.number;
+			fault->column = (size_t)(p.bad - p.at) + 1;
+			snprintf(fault->expected, sizeof(fault->expected), "%s", p.expected);
 			p.at = parser->record_bytes != 0 ? p.at + parser->record_bytes
 							 : strchr(p.at, '\n') + 1;
 			p.number++;
