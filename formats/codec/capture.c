@@ -108,7 +108,7 @@ static bool read_terms(
 		if (t->name.bytes == 0 || (**at == '@' && !t->is_latched) ||
 			++l->terms == BC_CAPTURE_TERMS)
 			return bc_fail(err, errlen, "%s: expected the name of a signal; at most %u",
-				roles[next], BC_CAPTURE_TERMS - 1);
+				roles[next], BC_CAPTURE_TERMS - 2);
 		next = t->is_latched ? LATCH : role;
 		if (**at != '+' && !t->is_latched)
 			break;

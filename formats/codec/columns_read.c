@@ -139,7 +139,7 @@ static void store(struct bc_entry *entry, const struct field *field, uint64_t va
 		*(uint64_t *)at = value;
 }
 
-/* Every number may be hexadecimal, with 0x. A byte that is no digit follows the text. */
+/* A number may always be hexadecimal, with 0x. The byte after the text must not be a digit. */
 static bool read_number(struct bc_text text, bool is_hex, unsigned bytes, uint64_t *value)
 {
 	const char *at = text.at;
@@ -367,7 +367,7 @@ static bool make_entry(struct cells *c, struct bc_parse *p)
 	return true;
 }
 
-/* Copies bytes to c->text. What follows them is no part of a number. */
+/* Copies a byte to c->text. end_copy() ends the text in a newline, so that a number ends there. */
 static void copy_byte(struct cells *c, char byte)
 {
 	/* Only lines that are too long do not fit. */

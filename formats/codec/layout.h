@@ -108,7 +108,7 @@ struct bc_named_layout {
 	const char *summary; /* what writes such lines */
 };
 
-/* Of din, which has a parser of its own to say more about its labels. */
+/* The layout of din. Its parser (dinero.c) also looks at which labels occur. */
 #define BC_LAYOUT_DIN                                            \
 	"{type:0=read|1=write|2=fetch|3=misc|4=flush} {addr} | " \
 	"{type:0=read|1=write|2=fetch|3=misc|4=flush} {addr} {...}"

@@ -2,9 +2,9 @@
  *
  * A line must fit an alternative as a whole; the first that fits counts. An alternative without
  * {addr} skips its lines. Blank lines are skipped, too, and blanks at both ends and a '\r' are
- * ignored. In a line that fits none, the error is at the furthest point that an alternative
- * reached. There is no way back: each part of an alternative takes what it can, and {...} ends
- * where the text after it first fits. */
+ * ignored. If a line fits none, the error is at the furthest point that an alternative reached.
+ * Matching never backtracks: each part takes as much as it can, and {...} ends where the text after
+ * it first fits. */
 #include "formats/codec/lines.h"
 
 #include <stdio.h>
@@ -335,7 +335,7 @@ static const char *parse_line(struct bc_lines *s, const char *at, struct bc_pars
 			s->skipped++;
 		return next;
 	}
-	snprintf(s->expected, sizeof(s->expected), "there is no layout");
+	snprintf(s->expected, sizeof(s->expected), "no layout is given");
 	if (furthest.op != NULL)
 		describe(s, &furthest);
 	p->bad = furthest.at;

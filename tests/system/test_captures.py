@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import pathlib
 import random
 import subprocess
 
@@ -14,8 +13,6 @@ import pytest
 from harness import BUSCAP, ROOT, equal, need, run
 
 PUBLIC = ROOT.parent / "shared" / "repro" / "formats-2"
-if not PUBLIC.exists():
-    PUBLIC = pathlib.Path("/work/shared/repro/formats-2")
 
 
 def read(description, data, code=0):

@@ -108,7 +108,7 @@ def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
 
 
 def test_a_slow_deletion_deletes_no_more_than_the_rule_wants(tmp):
-    """The writer goes on after a quarter of a second: the segment that it then creates counts once."""
+    """The writer waits only a quarter of a second for a check. The segment that it creates meanwhile must not count twice."""
     faults = Faults(tmp, tmp / "out", "unlinkat:slow")
     (tmp / "out").mkdir()
     with Daemon("--source", "sim:rate=200k,count=900k", "-o", tmp / "out", "-b", "filesize:200K", "-b", "files:3", socket=tmp / "socket",
