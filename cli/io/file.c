@@ -154,9 +154,12 @@ enum bc_exit bc_file_open_any(struct bc_file *file, const struct bc_console *con
 	else if (rc == -EINVAL)
 		bc_print_error(console, file->name, "unknown format: %s; specify it with -I%s",
 			file->probe.err,
-			file->probe.is_lines ? ", or describe it as in -I 'lines:{type} {addr}': "
-					       "see buscap-formats(5)"
-					     : "");
+			file->probe.is_table
+				? ", or name its columns: -I 'csv:addr=NAME,type=NAME'; "
+				  "see buscap-formats(5)"
+			: file->probe.is_lines ? ", or describe it as in -I 'lines:{type} {addr}': "
+						 "see buscap-formats(5)"
+					       : "");
 	else
 		bc_print_read_error(console, file, rc);
 	bc_file_close(file);

@@ -169,7 +169,10 @@ static bool read_format(const struct bc_console *console, const char *option,
 	}
 	const struct bc_format_info *info = bc_format_info(*format);
 	if (*format == BC_FORMAT_UNKNOWN) {
-		bc_format_unknown(err, sizeof(err), optarg);
+		if (*optarg == '{')
+			bc_message(err, sizeof(err), "a layout begins with \"lines:\"");
+		else
+			bc_format_unknown(err, sizeof(err), optarg);
 		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
 		return false;
 	}

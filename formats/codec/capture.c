@@ -379,7 +379,7 @@ bool bc_capture_time(struct bc_capture *c, bc_fs time)
 		return true;
 	c->in_picoseconds |= c->scale != 0 && time % BC_FS_PER_NS != 0 && !c->has_entry;
 	c->has_time = true;
-	c->has_edge = false;
+	c->edge = 0;
 	c->time = time;
 	apply_before(c, time);
 	return true;
@@ -473,16 +473,21 @@ static int type_of(const struct bc_capture *c)
 					       : (int)BC_REQ_MEMWRITE;
 }
 
-static void sample(struct bc_capture *c, struct bc_parse *p)
+/* Samples at an edge of a clock. Another edge of it at the same time, as in a csv with coarse
+ * times, has no values of its own. */
+static void sample(struct bc_capture *c, struct bc_parse *p, unsigned clock)
 {
 	struct bc_entry *entry = &p->entries[p->count];
 	bool is_sample = has_role(c, BE);
 	uint32_t width;
 	uint8_t unit;
 
-	if (c->has_edge || !is_set(c, WHEN))
+	if (!is_set(c, WHEN))
 		return;
-	c->has_edge = true;
+	c->notes.unread += c->edge == clock;
+	if (c->edge != 0)
+		return;
+	c->edge = clock;
 	struct bc_signal addr = join(c, ADDR, &width);
 	struct bc_signal be = join(c, BE, &width);
 	struct bc_signal control = join(c, CONTROL, &width);
@@ -519,6 +524,15 @@ static void sample(struct bc_capture *c, struct bc_parse *p)
 	p->count++;
 }
 
+bool bc_capture_uses(const struct bc_capture *c, uint64_t id)
+{
+	unsigned i = c->slot[id % BC_CAPTURE_SLOTS];
+
+	while (i != 0 && (c->bit[i].id != id || c->bit[i].term == 0))
+		i = c->bit[i].next;
+	return i != 0;
+}
+
 void bc_capture_change(
 	struct bc_capture *c, struct bc_parse *p, uint64_t id, struct bc_signal value)
 {
@@ -545,7 +559,7 @@ void bc_capture_change(
 			(t->now.bits & 1) == (uint64_t)t->is_negative || c->is_off)
 			continue;
 		if (t->role == CLOCK)
-			sample(c, p);
+			sample(c, p, term);
 		/* The term before a latch is what it stores. */
 		if (t->role == LATCH)
 			put_change(c, term - 1, true, c->layout.term[term - 1].past);

@@ -74,7 +74,7 @@ struct bc_capture {
 	bool has_entry;
 	bool is_off; /* between $dumpoff and $dumpon */
 	bool has_time;
-	bool has_edge; /* at this time */
+	unsigned edge; /* the clock that had one at this time; 0: none */
 	bc_fs time;
 	unsigned queued;
 	struct {
@@ -121,6 +121,9 @@ bool bc_capture_start(struct bc_capture *capture) BC_MUST_CHECK;
 /* What follows happens at this time. Returns false with capture->err set if it goes back. A part of
  * a nanosecond makes all times picoseconds, before the first entry. */
 bool bc_capture_time(struct bc_capture *capture, bc_fs time) BC_MUST_CHECK;
+
+/* True if a signal with this id belongs to the description. */
+bool bc_capture_uses(const struct bc_capture *capture, uint64_t id);
 
 /* A signal has a new value. Adds at most one entry. */
 void bc_capture_change(

@@ -163,17 +163,21 @@ static bool read_row(struct capture_csv *s, struct bc_parse *p, const char *at, 
 		at = read_cell(at, end, &cell);
 	if (s->has_time && !bc_capture_read_number(&time, cell, c->scale))
 		return bc_fail(c->err, sizeof(c->err), "expected a time");
-	s->has_failed = !bc_capture_time(c, time);
-	if (s->has_failed)
-		return false;
-	for (unsigned i = 0; i < s->columns; i++) {
+	const char *first = at;
+	for (unsigned i = 1; i <= s->columns; i++) {
 		at = read_cell(at, end, &cell);
-		if (!read_value(cell, &value))
+		if (bc_capture_uses(c, i) && !read_value(cell, &value))
 			return bc_fail(c->err, sizeof(c->err),
-				"column %u: expected 0, 1 or another number", s->first + i + 1);
-		bc_capture_change(c, p, i + 1, value);
+				"column %u: expected 0, 1 or another number", s->first + i);
 	}
-	return true;
+	s->has_failed = !bc_capture_time(c, time);
+	at = first;
+	for (unsigned i = 1; i <= s->columns && !s->has_failed; i++) {
+		at = read_cell(at, end, &cell);
+		if (bc_capture_uses(c, i) && read_value(cell, &value))
+			bc_capture_change(c, p, i, value);
+	}
+	return !s->has_failed;
 }
 
 static bool read_line(struct capture_csv *s, struct bc_parse *p, const char *at, const char *end)
@@ -193,13 +197,10 @@ static bool read_line(struct capture_csv *s, struct bc_parse *p, const char *at,
 	}
 	bool is_row = s->has_names || read_value(first, &value) ||
 		      bc_capture_read_number(&fs, first, 1);
-	bool is_described = c->layout.terms != 0;
-	s->has_failed = !is_described || (!s->has_names && is_row && s->columns == 0);
+	s->has_failed = !s->has_names && is_row && s->columns == 0;
 	if (s->has_failed)
-		return bc_fail(c->err, sizeof(c->err),
-			is_described
-				? "expected a row with the names of the columns"
-				: "the columns must be described: -I csv:clock=NAME,addr=NAME");
+		return bc_fail(
+			c->err, sizeof(c->err), "expected a row with the names of the columns");
 	return (s->has_names || read_first(s, at, end)) && (!is_row || read_row(s, p, at, end));
 }
 

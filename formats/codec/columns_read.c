@@ -194,27 +194,19 @@ static bool read_wall(struct bc_text text, int64_t *ns)
 	return is_text(text, copy);
 }
 
-/* Units of times that have a fraction. */
-static const struct unit {
-	const char *name;
-	uint8_t unit;
-	double per;
-} units[] = {{"s", BC_UNIT_NS, 1e9}, {"ms", BC_UNIT_NS, 1e6}, {"us", BC_UNIT_NS, 1e3},
-	{"ns", BC_UNIT_NS, 1}, {"ps", BC_UNIT_PS, 1}};
-
-#define UNITS (sizeof(units) / sizeof(units[0]))
-
 /* Reads a time, rounded to ns or ps. A long double holds 64 bits exactly. */
-static bool read_time(struct bc_text text, const struct unit *unit, struct bc_entry *entry)
+static bool read_time(struct bc_text text, const struct bc_time_form *form, struct bc_entry *entry)
 {
 	char copy[64];
 	char *end;
 
 	snprintf(copy, sizeof(copy), "%.*s", (int)text.bytes, text.at);
-	long double value = strtold(copy, &end) * unit->per;
+	long double value = strtold(copy, &end);
+	for (unsigned i = 0; i < form->digits; i++)
+		value *= 10;
 	bool is_good = (uint8_t)(*copy - '0') <= 9 && end == copy + text.bytes && value < 0x1p63L;
 	entry->tick = is_good ? (uint64_t)(value + 0.5L) : 0;
-	entry->unit = unit->unit;
+	entry->unit = form->unit;
 	return is_good;
 }
 
@@ -244,8 +236,8 @@ static bool read_cell(struct cells *c, struct bc_entry *entry, enum bc_column co
 	uint64_t value = 0;
 	int64_t number = 0;
 
-	if (form > 0 && form <= (char)UNITS)
-		return read_time(text, &units[form - 1], entry);
+	if (form > 0 && form <= (char)BC_TIME_FORMS)
+		return read_time(text, &bc_time_forms[form - 1], entry);
 	switch ((enum how)field->how) {
 	case DECIMAL:
 	case HEX:
@@ -341,6 +333,11 @@ static bool finish_entry(struct cells *c, struct bc_parse *p, struct bc_entry *e
 	return true;
 }
 
+static bool has_point(struct bc_text text)
+{
+	return memchr(text.at, '.', text.bytes) != NULL;
+}
+
 /* Makes the next entry from the cells of the line at p->at. */
 static bool make_entry(struct cells *c, struct bc_parse *p)
 {
@@ -358,7 +355,10 @@ static bool make_entry(struct cells *c, struct bc_parse *p)
 	for (; left != 0; left &= left - 1) {
 		enum bc_column column = (enum bc_column)__builtin_ctzll(left);
 		if (!read_cell(c, entry, column))
-			return fail(c, p, column, what_is[fields[column].how]);
+			return fail(c, p, column,
+				column == BC_COLUMN_TICK && has_point(c->cell[column])
+					? "a time with a fraction needs a unit, such as time:us="
+					: what_is[fields[column].how]);
 		entry->traits |= bc_column_field(column);
 	}
 	if (!finish_entry(c, p, entry))
@@ -439,8 +439,8 @@ static bool read_keys(struct csv *csv, const char *layout, char *err, size_t err
 				"proc or data, and =COLUMN",
 				(int)bytes, at);
 		*to = (struct key){known[i].column, 0, {at + name, (uint32_t)(bytes - name)}};
-		for (unsigned u = 0; at[key.bytes] == ':' && u < UNITS && i == 0; u++)
-			if (is_text(form, units[u].name))
+		for (unsigned u = 0; at[key.bytes] == ':' && u < BC_TIME_FORMS && i == 0; u++)
+			if (is_text(form, bc_time_forms[u].name))
 				to->form = (char)(u + 1);
 		if (at[key.bytes] == ':' && form.bytes == 1 && strchr("xd", *form.at) != NULL &&
 			to->column != BC_COLUMN_TYPE)

@@ -25,17 +25,7 @@ static const struct {
 	[BC_SLOT_TYPE] = {"type", BC_LAYOUT_TYPE, 0},
 };
 
-/* Units of {time}: the digits after the point that become a whole number of ns, or of ps. */
-static const struct {
-	const char *name;
-	uint8_t digits;
-	uint8_t unit;
-} units[] = {{"s", 9, BC_UNIT_NS}, {"ms", 6, BC_UNIT_NS}, {"us", 3, BC_UNIT_NS},
-	{"ns", 0, BC_UNIT_NS}, {"ps", 0, BC_UNIT_PS}};
-
 #define TIMES (1u << BC_SLOT_TIME | 1u << BC_SLOT_DELTA)
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct compiler {
 	struct bc_layout *l;
@@ -201,12 +191,13 @@ static bool set_form(struct compiler *c, struct bc_layout_op *op, const char *fo
 		op->kind = *form == 'x' ? BC_LAYOUT_HEX : BC_LAYOUT_DECIMAL;
 		return true;
 	}
-	for (size_t i = 0; is_time && i < COUNT(units); i++) {
-		if (strlen(units[i].name) != n || memcmp(units[i].name, form, n) != 0)
+	for (size_t i = 0; is_time && i < BC_TIME_FORMS; i++) {
+		if (strlen(bc_time_forms[i].name) != n ||
+			memcmp(bc_time_forms[i].name, form, n) != 0)
 			continue;
 		op->kind = BC_LAYOUT_FRACTION;
-		op->digits = units[i].digits;
-		c->alternative->unit = units[i].unit;
+		op->digits = bc_time_forms[i].digits;
+		c->alternative->unit = bc_time_forms[i].unit;
 		return true;
 	}
 	return fail(c, form,

@@ -231,7 +231,13 @@ static void describe(struct bc_lines *s, const struct failure *f)
 	int word = (int)strcspn(f->at, " \t\r\n,:;()[]");
 
 	word = word < 24 ? word : 24;
-	if (op->kind == BC_LAYOUT_TYPE && word != 0)
+	/* Each alternative ends in BC_LAYOUT_END, so a number before this one is of the same. */
+	bool is_fraction = f->at[0] == '.' && is_digit(f->at[1]) && op != s->layout.op &&
+			   op[-1].kind == BC_LAYOUT_DECIMAL && op[-1].slot == BC_SLOT_TIME;
+	if (is_fraction)
+		snprintf(s->expected, sizeof(s->expected),
+			"a time with a fraction needs a unit, such as {time:us}");
+	else if (op->kind == BC_LAYOUT_TYPE && word != 0)
 		snprintf(s->expected, sizeof(s->expected),
 			"type '%.*s' is not in the table: {type:%.*s=read|...}", word, f->at, word,
 			f->at);

@@ -305,6 +305,27 @@ static unsigned try_layouts(
 	return fitting;
 }
 
+static unsigned count_commas(const char *at, const char *end)
+{
+	unsigned n = 0;
+
+	while (at < end)
+		n += *at++ == ',';
+	return n;
+}
+
+/* True for a row of names and another row of as many cells. */
+static bool is_table(const char *text, size_t bytes)
+{
+	const char *names_end = bc_line_end(text);
+	const char *row = names_end + 1;
+	unsigned n = count_commas(text, names_end);
+	bool is_letter = (unsigned)((text[*text == '"'] | 0x20) - 'a') < 26;
+
+	return is_letter && n != 0 && row < text + bytes &&
+	       n == count_commas(row, bc_line_end(row));
+}
+
 static void probe_lines(struct bc_probe *probe, const char *text, size_t bytes, bool is_all,
 	struct bc_entry *entries)
 {
@@ -316,6 +337,7 @@ static void probe_lines(struct bc_probe *probe, const char *text, size_t bytes, 
 		return;
 	probe->format = BC_FORMAT_UNKNOWN;
 	probe->is_lines = fitting == 0;
+	probe->is_table = fitting == 0 && is_table(text, bytes);
 	size_t used = strlen(probe->err);
 	snprintf(probe->err + used, sizeof(probe->err) - used, "%s",
 		fitting != 0 ? ": each matches the lines" : "the lines fit no known format");

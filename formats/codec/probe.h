@@ -24,6 +24,7 @@ struct bc_probe {
 	enum bc_packing packing; /* its compression */
 	const char *layout;      /* BC_FORMAT_LINES: of the lines */
 	bool is_lines;           /* unknown format: lines, which may be described */
+	bool is_table;           /* these are rows of as many cells as the first has names */
 	bool needs_layout;       /* the user must describe it: `err` says so */
 	bool is_foreign;         /* unknown format: `err` says what it is and what to do */
 	char err[200];           /* unknown format: the reason, as a clause */

@@ -370,7 +370,7 @@ static bool end_directive(struct vcd *v)
 	const char *name = v->directive;
 
 	v->awaited = ANY;
-	if (strcmp(name, "$var") == 0)
+	if (strcmp(name, "$var") == 0 && !v->has_head)
 		return declare(v);
 	if (strcmp(name, "$scope") == 0)
 		enter_scope(v);

@@ -56,8 +56,8 @@ const char *bc_ref_type_usual_words(unsigned i, uint16_t *type)
 		const char *words;
 		uint16_t type;
 	} usual[] = {
-		{"r rd read l ld load lw memr memread p_mem_rd", BC_REQ_MEMREAD},
-		{"w wr write s st store sw memw memwrite p_mem_wr", BC_REQ_MEMWRITE},
+		{"r rd read l ld load loads lw memr memread p_mem_rd", BC_REQ_MEMREAD},
+		{"w wr write s st store stores sw memw memwrite p_mem_wr", BC_REQ_MEMWRITE},
 		{"i f ifetch fetch p_fetch", BC_REQ_FETCH},
 		{"ior", BC_REQ_IOREAD},
 		{"iow", BC_REQ_IOWRITE},
@@ -83,6 +83,9 @@ int bc_ref_type_usual(struct bc_text word)
 		}
 	return -1;
 }
+
+const struct bc_time_form bc_time_forms[BC_TIME_FORMS] = {{"s", 9, BC_UNIT_NS},
+	{"ms", 6, BC_UNIT_NS}, {"us", 3, BC_UNIT_NS}, {"ns", 0, BC_UNIT_NS}, {"ps", 0, BC_UNIT_PS}};
 
 int bc_ref_type_plain(unsigned type)
 {

@@ -345,6 +345,15 @@ int bc_ref_type_usual(struct bc_text word);
 /* The words of the usual types, in lower case: "r rd read ...". NULL: none is left. */
 const char *bc_ref_type_usual_words(unsigned i, uint16_t *type);
 
+/* The units in which descriptions of traces give times: "us" has three digits after the point that
+ * become whole ns. */
+#define BC_TIME_FORMS 5u
+extern const struct bc_time_form {
+	const char *name;
+	uint8_t digits;
+	uint8_t unit; /* BC_UNIT_NS or BC_UNIT_PS */
+} bc_time_forms[BC_TIME_FORMS];
+
 /* The trait of a type; 0 for reads and writes. */
 bc_traits bc_ref_type_trait(unsigned type);
 

@@ -386,3 +386,17 @@ def test_random_signals_against_a_reference(seed):
     rows, err = read(description if setup else description.rpartition(",")[0], text)
     equal(accesses(rows), wanted, description)
     equal(f"{unknown} access" in err, unknown != 0, err)
+
+
+def test_a_row_that_is_malformed_changes_nothing():
+    head = "Time [ms],clk,a,text\n"
+    rows = "0,0,1,x y\n1,1,1,\n2,0,2,z\n3,1,huh,\n4,1,3,\n5,0,4,\n6,1,4,\n"
+    got, err = read("csv:clock=clk,addr=a", head + rows, 3)  # the column "text" is not named
+    equal(accesses(got), [(1000000, "MEMREAD", 1, None), (4000000, "MEMREAD", 2, None), (6000000, "MEMREAD", 4, None)], err)
+    assert "line 5, " in err and "column 3: expected 0, 1 or another number" in err, err
+
+
+def test_a_second_edge_of_a_clock_at_one_time_is_counted():
+    got, err = read("csv:clock=clk,addr=a", "Time [s],clk,a\n0,0,1\n0.001,1,1\n0.001,0,2\n0.001,1,2\n0.002,0,3\n0.003,1,3\n")
+    equal([row[2] for row in accesses(got)], [1, 3])
+    assert "1 line with more than was read" in err, err

@@ -138,5 +138,9 @@ def test_what_would_be_read_as_something_else_is_refused_or_noted():
     for layout in ("{time} R {addr}{type=read} | +{delta} W {addr}{type=write}", "{time:ns} {addr}{type=read} | {time} {addr} {size}{type=read}"):
         done = run(BUSCAP, "stats", "-I", "lines:" + layout, "-", data=b"1 R 10\n")
         assert done.returncode == 2 and b"different kinds of times" in done.stderr, done.stderr
+    _, err = rows("R 10 1.5\n", "lines:{type} {addr} {time}", 3)
+    assert "line 1, column 7: a time with a fraction needs a unit, such as {time:us}" in err, err
+    err = run(BUSCAP, "info", "-", data=b"Kernel,Address,Op\nk0,0x10,Read\nk1,0x20,Write\n").stderr
+    assert b"name its columns: -I 'csv:addr=NAME,type=NAME'" in err, err
     got, _ = rows("R 10\nW 10 4\n5 R 10\n", "lines:{type} {addr} | {type} {addr} {size} | {time} {type} {addr}")
     equal(len(got), 3)
