@@ -60,7 +60,7 @@ extern const struct bc_printer bc_tarmac_printer;
  * for a reference that cannot be written. */
 char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t tick);
 
-/* Read back what buscap wrote. csv takes a layout: columns of other programs (columns_read.c). */
+/* Read back what buscap wrote. csv takes a layout: columns of other programs (csv_parser.c). */
 extern const struct bc_parser bc_csv_parser;
 extern const struct bc_parser bc_ndjson_parser;
 /* A logic analyser's csv, if the layout has "clock=". */

@@ -13,7 +13,7 @@
 #include "formats/trace/printer.h"
 
 /* The columns in output order: the enumerator, the name, the kinds of entries that may have a
- * value, traits, and how it is read to which member (columns_read.c). A trace has the column if it
+ * value, traits, and how it is read to which member (cells.c). A trace has the column if it
  * may hold one of these kinds and, unless there are no traits, one of them. Only Tarmac names
  * units, only BYU has deltas, and only captures with events have epochs. Without a time of day, a
  * trace has no column `time` either. */
