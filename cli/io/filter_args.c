@@ -191,7 +191,7 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_consol
 	if (s->filter.has_wall && format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
 	else if (s->filter.has_wall && !trace->has_wall)
-		missing = "time of day, like the trace that it was made of: give @TICK";
+		missing = "time of day: the trace that it was made from had none; give @TICK";
 	else if (s->has_tick && (traits & BC_TRAIT_TIME) == 0)
 		missing = "time: can't select by tick";
 	else if ((s->given >> EPOCH & 1) != 0 && format != BC_FORMAT_SEGMENT &&

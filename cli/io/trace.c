@@ -157,7 +157,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->is_open = true;
 	if (before != 0 && (t->traits & ~before) != 0 && t->accept == NULL) {
 		bc_print_error(t->console, t->file.name,
-			"has fields that the file before it has not; process each separately");
+			"has columns that the file before it lacks; process each separately");
 		t->is_open = false;
 		bc_reader_close(t->reader);
 		bc_file_close(&t->file);

@@ -224,7 +224,7 @@ int bc_overview_json(const struct bc_overview *overview, const struct bc_name_ma
 /* Appends an object with the events from a time to a time, at most `max`. Same results; also
  * -ECANCELED if io->pace() returned false. */
 #define BC_OVERVIEW_AXES_TEXT \
-	"some recordings have times of day and others have not: draw them separately"
+	"some of these have times of day and others do not: draw them separately"
 #define BC_OVERVIEW_EVENTS 10000u /* the usual limit */
 int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	uint32_t max, struct bc_byte_buffer *text) BC_MUST_CHECK;

@@ -34,7 +34,7 @@ static const char *const what_is[] = {[DECIMAL] = "expected a decimal number tha
 	[SIGNED] = "expected a decimal number that fits",
 	[HEX] = "expected a hexadecimal number that fits",
 	[BUS] = "expected a hexadecimal number of at most 32 bits",
-	[NAME] = "expected a word that buscap writes here",
+	[NAME] = "unknown word",
 	[CHARACTER] = "expected one character",
 	[WALL] = "expected a time of day as buscap writes it",
 	[WORD] = "expected a word without blanks",
@@ -330,7 +330,9 @@ bool bc_cells_entry(struct bc_cells *c, struct bc_parse *p)
 		enum bc_column column = (enum bc_column)__builtin_ctzll(left);
 		if (!read_cell(c, entry, column))
 			return fail(c, p, column,
-				column == BC_COLUMN_TICK && has_point(c->cell[column])
+				column == BC_COLUMN_TYPE
+					? "expected a type, such as read, W or MEMREAD"
+				: column == BC_COLUMN_TICK && has_point(c->cell[column])
 					? "a time with a fraction needs a unit, such as time:us="
 					: what_is[fields[column].how]);
 		entry->traits |= bc_column_field(column);

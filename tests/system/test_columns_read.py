@@ -112,7 +112,7 @@ def test_foreign_csv_is_read_by_the_names_of_its_columns():
 # A line after a header or alone, and where and what is wrong with it.
 MALFORMED = {
     "csv": [("MEMREAD,0x10", 13, "expected 3 cells"), ("MEMREAD,1,1,1", 13, "expected 3 cells"), ("MEMREAD,,1", 11, "addr: expected a value"),
-            ("READING,1,1", 1, "type: expected a word"), ("MEMREAD,1\0,1", 9, "addr: expected a hex"), ("MEMREAD,1,4294967296", 11, "size: expected a decimal"),
+            ("READING,1,1", 1, "type: expected a type"), ("MEMREAD,1\0,1", 9, "addr: expected a hex"), ("MEMREAD,1,4294967296", 11, "size: expected a decimal"),
             ("MEMREAD,10000000000000000,1", 9, "addr: expected a hex"), ("MEMREAD,1,-1", 11, "size: expected a decimal"), ("MEMREAD,1,1.5", 11, "size"),
             ('MEMREAD,"1"0,1', 9, "quotes around a whole cell"), ('MEMREAD,1"",1', 9, "addr"), ("OTHER,1,1", 1, "type: expected a letter"),
             ("MEMREAD," + "," * 9990, 11, "expected 3 cells")],
@@ -122,7 +122,7 @@ MALFORMED = {
                ('{"type":"FETCH","addr":1}}', 25, "expected a comma, or }"), ('{"type":"FETCH","addr":"\\ud800"}', 25, "expected a value"),
                ('{"type":"FETCH","addr":"1', 26, "expected a value"), ('{"type":"FETCH","addr":1e3x}', 24, "addr: expected a hex"),
                ('{"kind":"ref","type":"FETCH","addr":1}', 10, "kind: expected a kind"), ('{"kind":"gap","tick":1}', 24, "cause: expected a value"),
-               ('{"kind":"gap","cause":"moon","lost":1}', 24, "cause: expected a word"), ('{"kind":"mark","tick":9223372036854775808}', 23, "tick below 2^63"),
+               ('{"kind":"gap","cause":"moon","lost":1}', 24, "cause: unknown word"), ('{"kind":"mark","tick":9223372036854775808}', 23, "tick below 2^63"),
                ('{"kind":"kernel","tick":1,"tag":"F","rest":"1\\nF 2 3"}', 45, "rest: expected text of one line"),
                ('{"kind":"mark","tick":1,"text":"%s"}' % ("x" * 4097), 33, "text: expected text of at most"),
                ('{"type":"FETCH","addr":1,"bus_addr":1}', 37, "expected the whole sample"), ('{"type":"FETCH","addr":1,"size":1\0}', 34, "expected a comma")],
@@ -173,7 +173,7 @@ def test_files_with_other_columns_are_not_mixed(tmp):
     (tmp / "a.csv").write_text("type,addr\nMEMREAD,0x10\n")
     (tmp / "b.csv").write_text("type,addr,size\nMEMREAD,0x10,4\n")
     done = run(need(BUSCAP), "convert", "-I", "csv", "-O", "csv", tmp / "a.csv", tmp / "b.csv")
-    assert done.returncode == 1 and b"has fields that the file before it has not" in done.stderr, done.stderr
+    assert done.returncode == 1 and b"has columns that the file before it lacks" in done.stderr, done.stderr
 
 
 def test_a_quote_inside_a_cell_is_a_character():
