@@ -346,6 +346,11 @@ bool bc_capture_start(struct bc_capture *c)
 				   : t->is_number           ? "is a real or a string"
 				   : widths[t->role] > most ? "has too many bits"
 							    : NULL;
+		if (what != NULL && t->fit == NOT) /* a name without its range */
+			return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%.*s%s",
+				roles[t->role], (int)t->name.bytes, t->name.at, what,
+				t->suggestion.nearest != NULL ? (int)strcspn(t->similar, " [") : 0,
+				t->similar, t->suggestion.nearest != NULL ? "?" : "");
 		if (what != NULL)
 			return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%s", roles[t->role],
 				(int)t->name.bytes, t->name.at, what,
