@@ -124,6 +124,8 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 	struct writer w = {.printer = bc_format_info(to)->printer};
 	struct bc_reader *reader;
 
+	if (from == BC_FORMAT_LINES) /* the command line refuses them without a layout */
+		options.format.layout = "{type} {addr}";
 	if (w.printer == NULL || bc_reader_open(&reader, input, from, &options) != 0)
 		return;
 	char err[160];
