@@ -1,16 +1,9 @@
-/* Open addressing with linear probing, at most half full, or 3/4 at the memory limit; the top bits
- * of a multiplicative hash choose a block's home, the first slot. A block that is found elsewhere
- * changes places with the one in its home, so that the latest blocks are at home, where the fast
- * path looks for them. Blocks are never removed, so there are no tombstones. Invariant: all slots
- * from a block's home to its own are used.
+/* A line's state is one word: the number of its last touch, and the ways in which it was touched.
+ * The states of 128 neighbours are a block. Programs touch neighbours, so a block is usually in the
+ * cache when its next line is touched. The blocks that a BYU record can reach are found in an array
+ * of pointers; those of larger addresses and of other address spaces in a hash table.
  *
- * A lookup is made for each reference of a trace, and its cost is the cache miss. One slot of 16
- * bytes therefore has all of a block's state, and the homes of a batch of records are prefetched.
- * Large tables are in huge pages, because page faults are slow.
- *
- * A touch is O(1) on average: doubling the table moves every slot once. A block takes 32 to 64
- * bytes, and 96 while the table grows. Blocks are counted by their set of touches, so reading the
- * counts does not scan the table. */
+ * Lines are counted by their set of touches, so reading the counts does not scan the blocks. */
 #include "cli/stats/footprint.h"
 
 #include <errno.h>
@@ -20,129 +13,153 @@
 #include "formats/base/host.h"
 #include "formats/bus/record.h"
 
-#define FIRST_SLOTS 32u
+#define BLOCK_LINES_LOG 7u
+#define BLOCK_LINES     (1u << BLOCK_LINES_LOG)
+#define BLOCK_BYTES     (BLOCK_LINES * sizeof(uint64_t))
 
-/* Larger tables are in huge pages. */
-#define SMALL_TABLE_BYTES ((size_t)1 << 20)
+/* A state's bits from TOUCH_BITS on are the number of the last touch, from 1. 0: never touched. */
+#define TOUCH_BITS 3
+
+/* Blocks are allocated by so many. */
+#define PIECE_BLOCKS 256u
+
+#define FIRST_SLOTS 64u
 
 enum line_touch {
-	LINE_FULL,      /* the block is new and does not fit */
-	LINE_CHANGED,   /* the block is new, or had not been touched in this way */
-	LINE_UNCHANGED, /* the block had been touched in this way before */
+	LINE_FULL,      /* the line is in no block, and there is no room for one */
+	LINE_CHANGED,   /* the line is new, or had not been touched in this way */
+	LINE_UNCHANGED, /* the line had been touched in this way before */
 };
 
-/* The index of a block's first slot. */
-static inline size_t home_of(unsigned shift, uint64_t block, uint64_t space)
+/* ---- the hash table: open addressing with linear probing, at most half full */
+
+struct bc_block_slot {
+	uint64_t number;
+	uint64_t space;
+	uint64_t *value; /* NULL: free */
+};
+
+static struct bc_block_slot *find_slot(
+	const struct bc_block_map *m, uint64_t number, uint64_t space)
 {
-	return (size_t)(((block ^ space << 48) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
+	size_t at = ((number ^ space << 48) * UINT64_C(0x9E3779B97F4A7C15)) >>
+		    (64 - (unsigned)__builtin_ctzll(m->slot_count));
+
+	while (m->slots[at].value != NULL &&
+		(m->slots[at].number != number || m->slots[at].space != space))
+		at = (at + 1) & (m->slot_count - 1);
+	return &m->slots[at];
 }
 
-/* Returns free slots, or NULL if out of memory. */
-static struct bc_line_slot *alloc_slots(size_t count)
+/* Returns the slot of a block, or the free slot for it; NULL if out of memory. */
+static struct bc_block_slot *map_slot(struct bc_block_map *m, uint64_t number, uint64_t space)
 {
-	size_t bytes = count * sizeof(struct bc_line_slot);
-
-	if (bytes <= SMALL_TABLE_BYTES)
-		return calloc(1, bytes);
-	struct bc_line_slot *slots = bc_huge_alloc(bytes);
-	if (slots != NULL)
-		memset(slots, 0, bytes);
-	return slots;
+	if (m->count >= m->slot_count / 2) {
+		size_t count = m->slot_count != 0 ? m->slot_count * 2 : FIRST_SLOTS;
+		struct bc_block_map grown = {calloc(count, sizeof(*m->slots)), count, m->count};
+		if (grown.slots == NULL)
+			return NULL;
+		for (size_t i = 0; i < m->slot_count; i++)
+			if (m->slots[i].value != NULL)
+				*find_slot(&grown, m->slots[i].number,
+					m->slots[i].space) = m->slots[i];
+		free(m->slots);
+		*m = grown;
+	}
+	return find_slot(m, number, space);
 }
 
-/* The table grows up to max_bytes, counting both the old and the new table while it grows. The
- * minimum is about 1 KiB. Returns 0 or -ENOMEM. */
-static int line_table_open(struct bc_line_table *t, uint64_t max_bytes)
+static void map_set(struct bc_block_map *m, struct bc_block_slot *slot, uint64_t number,
+	uint64_t space, uint64_t *value)
 {
-	*t = (struct bc_line_table){.slot_count = FIRST_SLOTS, .slots_max = FIRST_SLOTS};
-	/* Growing needs the old table and one of twice its size at the same time. */
-	while (t->slots_max <= SIZE_MAX / 2 / sizeof(*t->slots) / 2 &&
-		t->slots_max * 2 + t->slots_max <= max_bytes / sizeof(*t->slots))
-		t->slots_max *= 2;
-	t->shift = 64 - (unsigned)__builtin_ctzll(FIRST_SLOTS);
-	t->slots = alloc_slots(FIRST_SLOTS);
-	return t->slots != NULL ? 0 : -ENOMEM;
+	*slot = (struct bc_block_slot){number, space, value};
+	m->count++;
+}
+
+/* ---- lines */
+
+/* Room for at least one block; max_bytes of them otherwise. Returns 0 or -ENOMEM. */
+static int line_table_open(struct bc_line_table *t, unsigned shift, uint64_t max_bytes)
+{
+	*t = (struct bc_line_table){.blocks_left = max_bytes / BLOCK_BYTES};
+	t->blocks_left += t->blocks_left == 0;
+	t->low_count = (UINT64_C(1) << 32 >> shift >> BLOCK_LINES_LOG) + 1;
+	t->low = calloc(
+		t->low_count, sizeof(*t->low)); /* large: pages that are not used cost nothing */
+	return t->low != NULL ? 0 : -ENOMEM;
 }
 
 static void line_table_close(struct bc_line_table *t)
 {
-	free(t->slots);
-	t->slots = NULL;
+	for (size_t i = 0; i < t->piece_count; i++)
+		free(t->pieces[i]);
+	free(t->pieces);
+	free(t->high.slots);
+	free(t->low);
+	*t = (struct bc_line_table){.low = NULL};
 }
 
-static bool is_slot_of(const struct bc_line_slot *slot, uint64_t block, uint64_t space)
+/* Returns a block of lines that are not touched; NULL at the limit, or if out of memory. */
+static uint64_t *new_block(struct bc_line_table *t)
 {
-	return slot->block == block &&
-	       (slot->state >> BC_LINE_TOUCH_BITS & ((1u << BC_LINE_SPACE_BITS) - 1)) == space;
-}
-
-static struct bc_line_slot *find_slot(const struct bc_line_table *t, uint64_t block, uint64_t space)
-{
-	size_t mask = t->slot_count - 1;
-	size_t at = home_of(t->shift, block, space);
-
-	while (t->slots[at].state != 0 && !is_slot_of(&t->slots[at], block, space))
-		at = (at + 1) & mask;
-	return &t->slots[at];
-}
-
-/* Doubles the table. Returns false at the limit or if out of memory; the table is then full. */
-static bool grow_table(struct bc_line_table *t)
-{
-	struct bc_line_table old = *t;
-
-	if (t->slot_count == t->slots_max)
-		return false;
-	t->slots = alloc_slots(old.slot_count * 2);
-	if (t->slots == NULL) {
-		t->slots = old.slots;
-		t->slots_max = t->slot_count;
-		return false;
+	if (t->blocks_left == 0)
+		return NULL;
+	if (t->free_count == 0) {
+		size_t blocks = t->blocks_left < PIECE_BLOCKS ? t->blocks_left : PIECE_BLOCKS;
+		void **pieces = realloc(t->pieces, (t->piece_count + 1) * sizeof(*pieces));
+		if (pieces == NULL)
+			return NULL;
+		t->pieces = pieces;
+		t->free = calloc(blocks, BLOCK_BYTES);
+		if (t->free == NULL)
+			return NULL;
+		t->pieces[t->piece_count++] = t->free;
+		t->free_count = blocks;
 	}
-	t->slot_count = old.slot_count * 2;
-	t->shift--;
-	for (size_t i = 0; i < old.slot_count; i++) {
-		const struct bc_line_slot *slot = &old.slots[i];
-		uint64_t space = slot->state >> BC_LINE_TOUCH_BITS &
-				 ((1u << BC_LINE_SPACE_BITS) - 1);
-		if (slot->state != 0)
-			*find_slot(t, slot->block, space) = *slot;
-	}
-	free(old.slots);
-	return true;
+	t->blocks_left--;
+	t->free_count--;
+	uint64_t *block = t->free;
+	t->free += BLOCK_LINES;
+	return block;
 }
 
-/* Records a touch of a block in the ways `touch` (BC_TOUCH_*, or 0). `number` counts touches, from
- * 1 to below BC_LINE_TOUCHES. Sets *before to the number of the block's previous touch, or 0. */
-static enum line_touch line_table_touch(struct bc_line_table *t, uint64_t block, unsigned space,
+/* Returns the block of a line, or NULL if there is no room. */
+static uint64_t *find_block(struct bc_line_table *t, uint64_t number, unsigned space)
+{
+	if (space == 0 && number < t->low_count) {
+		if (t->low[number] == NULL)
+			t->low[number] = new_block(t);
+		return t->low[number];
+	}
+	struct bc_block_slot *slot = map_slot(&t->high, number, space);
+	if (slot == NULL || slot->value != NULL)
+		return slot != NULL ? slot->value : NULL;
+	uint64_t *block = new_block(t);
+	if (block != NULL)
+		map_set(&t->high, slot, number, space, block);
+	return block;
+}
+
+/* Records a touch of a line in the ways `touch` (BC_TOUCH_*, or 0). `number` counts touches,
+ * from 1. Sets *before to the number of the line's previous touch, or 0. */
+static enum line_touch line_table_touch(struct bc_line_table *t, uint64_t line, unsigned space,
 	unsigned touch, uint64_t number, uint64_t *before)
 {
-	struct bc_line_slot *slot = find_slot(t, block, space);
-	struct bc_line_slot *home = &t->slots[home_of(t->shift, block, space)];
-	unsigned old = (unsigned)slot->state & BC_TOUCH_ALL;
-	bool is_new = slot->state == 0;
+	uint64_t *block = find_block(t, line >> BLOCK_LINES_LOG, space);
 
-	*before = slot->state >> BC_LINE_NUMBER_AT;
-	if (is_new) {
-		if (t->count >= t->slot_count / 2) {
-			if (!grow_table(t) && t->count >= t->slot_count / 4 * 3)
-				return LINE_FULL;
-			slot = find_slot(t, block, space);
-		}
-		slot->block = block;
-		t->count++;
-		t->touched[touch]++;
-	} else {
-		struct bc_line_slot other = *home;
-		*home = *slot;
-		*slot = other;
-		slot = home;
-		t->touched[old]--;
-		t->touched[old | touch]++;
-	}
-	slot->state = number << BC_LINE_NUMBER_AT | (uint64_t)space << BC_LINE_TOUCH_BITS | old |
-		      touch;
-	return is_new || (old | touch) != old ? LINE_CHANGED : LINE_UNCHANGED;
+	if (block == NULL)
+		return LINE_FULL;
+	uint64_t *state = &block[line & (BLOCK_LINES - 1)];
+	unsigned old = (unsigned)*state & BC_TOUCH_ALL;
+	bool is_new = *state == 0;
+	*before = *state >> TOUCH_BITS;
+	*state = number << TOUCH_BITS | old | touch;
+	if (!is_new && (old | touch) == old)
+		return LINE_UNCHANGED;
+	t->count += is_new;
+	t->touched[old] -= !is_new;
+	t->touched[old | touch]++;
+	return LINE_CHANGED;
 }
 
 uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
@@ -156,13 +173,7 @@ uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
 
 /* ---- footprint */
 
-/* Records whose lines are prefetched before they are counted. */
-#define BATCH_RECORDS 64u
-
-#define NO_MEMORY 0xFF
-
-/* Enough for BC_LINE_SPACES blocks. */
-#define SPACES_BYTES (4u << 20)
+#define NO_MEMORY UINT32_MAX
 
 static bool is_power_of_two(uint64_t n)
 {
@@ -178,9 +189,8 @@ int bc_footprint_open(struct bc_footprint *f, const struct bc_footprint_options 
 	f->line_shift = (unsigned)__builtin_ctzll(options->line_bytes);
 	f->page_shift = (unsigned)__builtin_ctzll(options->page_bytes);
 	/* There are at least as many lines as pages, and usually many more. */
-	if (line_table_open(&f->lines, options->memory_bytes / 4 * 3) != 0 ||
-		line_table_open(&f->pages, options->memory_bytes / 4) != 0 ||
-		line_table_open(&f->spaces, SPACES_BYTES) != 0)
+	if (line_table_open(&f->lines, f->line_shift, options->memory_bytes / 16 * 15) != 0 ||
+		line_table_open(&f->pages, f->page_shift, options->memory_bytes / 16) != 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -189,7 +199,8 @@ void bc_footprint_close(struct bc_footprint *f)
 {
 	line_table_close(&f->lines);
 	line_table_close(&f->pages);
-	line_table_close(&f->spaces);
+	free(f->spaces.slots);
+	f->spaces = (struct bc_block_map){.slots = NULL};
 }
 
 /* How a reference of this type touches memory, or NO_MEMORY. */
@@ -250,10 +261,7 @@ static inline void touch_range(
 		last = UINT64_MAX;
 	f->addr_low = addr < f->addr_low ? addr : f->addr_low;
 	f->addr_high = last > f->addr_high ? last : f->addr_high;
-	if (++f->references >= BC_LINE_TOUCHES) {
-		count_untracked(f);
-		return;
-	}
+	f->references++;
 	uint64_t line = addr >> f->line_shift;
 	uint64_t lines = (last >> f->line_shift) - line;
 	if (lines >= BC_FOOTPRINT_LINES_MAX) {
@@ -266,100 +274,88 @@ static inline void touch_range(
 
 /* What the fast path must know of a record's type and size. */
 struct record_kinds {
-	uint64_t needs[256];     /* touch_of() a type; all bits, which no line has, for NO_MEMORY */
+	uint64_t needs[256];     /* touch_of() a type */
 	uint32_t addr_mask[256]; /* of bc_burst_start(), by size */
+	uint32_t reach[256];     /* from the first byte to the last, by size */
 };
 
 static void set_kinds(struct record_kinds *kinds)
 {
 	for (unsigned i = 0; i < 256; i++) {
-		kinds->needs[i] = touch_of(i) != NO_MEMORY ? touch_of(i) : UINT64_MAX;
+		kinds->needs[i] = touch_of(i);
 		kinds->addr_mask[i] = (uint32_t)bc_burst_start(UINT32_MAX, i);
+		kinds->reach[i] = i - (i != 0);
 	}
 }
 
-/* Counts up to BATCH_RECORDS records, and fewer if the table grows. Returns their number.
- *
- * Most records touch one line, which is at home in space 0, and was touched in this way before.
- * They are counted here; the others are left to touch_range(). */
-static size_t count_batch(
+/* Counts records up to the first that does not touch a single line which was touched in this way
+ * before. Nearly all are counted here. Returns their number. */
+static size_t count_plain(
 	struct bc_footprint *f, const struct record_kinds *kinds, const uint8_t *records, size_t n)
 {
-	const uint64_t low_bits = (UINT64_C(1) << BC_LINE_NUMBER_AT) - 1;
-	struct bc_line_slot *homes[BATCH_RECORDS];
-	struct bc_line_slot *slots = f->lines.slots;
-	unsigned table_shift = f->lines.shift;
-	unsigned line_shift = f->line_shift;
+	uint64_t *const *low = f->lines.low;
+	unsigned shift = f->line_shift;
 	uint64_t references = f->references;
-	uint64_t low = f->addr_low;
-	uint64_t high = f->addr_high;
-	uint64_t others = 0;
+	uint64_t addr_low = f->addr_low;
+	uint64_t addr_high = f->addr_high;
 	const uint8_t *p = records;
-	size_t i;
+	const uint8_t *end = records + n * BC_RECORD_BYTES;
 
-	for (i = 0; i < n; i++, p += BC_RECORD_BYTES) {
+	for (; p != end; p += BC_RECORD_BYTES) {
 		uint64_t addr = bc_le32(p) & kinds->addr_mask[p[5]];
-		uint64_t line = addr >> line_shift;
-		homes[i] = &slots[home_of(table_shift, line, 0)];
-		__builtin_prefetch(homes[i], 1);
+		uint64_t last = addr + kinds->reach[p[5]];
+		uint64_t line = addr >> shift;
+		uint64_t *block = low[line >> BLOCK_LINES_LOG];
+		if (__builtin_expect(line != last >> shift || block == NULL, 0))
+			break;
+		uint64_t state = block[line & (BLOCK_LINES - 1)];
+		/* A line that is new has no bit; NO_MEMORY has bits that no line has. */
+		if (__builtin_expect((~state & kinds->needs[p[4]]) != 0, 0))
+			break;
+		addr_low = addr < addr_low ? addr : addr_low;
+		addr_high = last > addr_high ? last : addr_high;
+		references++;
+		block[line & (BLOCK_LINES - 1)] = references << TOUCH_BITS | (state & BC_TOUCH_ALL);
+		f->reuse[log2_up(references - (state >> TOUCH_BITS))]++;
 	}
-	p = records;
-	for (i = 0; i < n && slots == f->lines.slots; i++, p += BC_RECORD_BYTES) {
-		uint64_t need = kinds->needs[p[4]];
-		uint64_t addr = bc_le32(p) & kinds->addr_mask[p[5]];
-		uint64_t last = addr + p[5] - (p[5] != 0);
-		uint64_t line = addr >> line_shift;
-		uint64_t state = homes[i]->state;
-		/* The state of a free slot, and of a block of another space, differs. */
-		if (references < BC_LINE_TOUCHES - 1 && line == last >> line_shift &&
-			line == homes[i]->block &&
-			(state & ((low_bits & ~(uint64_t)BC_TOUCH_ALL) | need)) == need) {
-			low = addr < low ? addr : low;
-			high = last > high ? last : high;
-			references++;
-			homes[i]->state = references << BC_LINE_NUMBER_AT | (state & low_bits);
-			f->reuse[log2_up(references - (state >> BC_LINE_NUMBER_AT))]++;
-			continue;
-		}
-		others++;
-		if (need > BC_TOUCH_ALL) {
-			f->others++;
-			continue;
-		}
-		f->references = references;
-		touch_range(f, addr, p[5], 0, (unsigned)need);
-		references = f->references;
-	}
+	f->touches += references - f->references;
 	f->references = references;
-	f->touches += i - others;
-	f->addr_low = low < f->addr_low ? low : f->addr_low;
-	f->addr_high = high > f->addr_high ? high : f->addr_high;
-	return i;
+	f->addr_low = addr_low;
+	f->addr_high = addr_high;
+	return (size_t)(p - records) / BC_RECORD_BYTES;
 }
 
 void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t n)
 {
 	struct record_kinds kinds;
+	const uint8_t *end = records + n * BC_RECORD_BYTES;
 
 	set_kinds(&kinds);
-	for (size_t done; n != 0; n -= done, records += done * BC_RECORD_BYTES)
-		done = count_batch(f, &kinds, records, n < BATCH_RECORDS ? n : BATCH_RECORDS);
+	for (const uint8_t *p = records;; p += BC_RECORD_BYTES) {
+		p += count_plain(f, &kinds, p, (size_t)(end - p) / BC_RECORD_BYTES) *
+		     BC_RECORD_BYTES;
+		if (p == end)
+			break;
+		if (kinds.needs[p[4]] == NO_MEMORY)
+			f->others++;
+		else
+			touch_range(f, bc_le32(p) & kinds.addr_mask[p[5]], p[5], 0,
+				(unsigned)kinds.needs[p[4]]);
+	}
 }
 
 /* Finds the number of an address space, or assigns one. Returns false if there are too many. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
-	const struct bc_line_slot *slot = find_slot(&f->spaces, space, 0);
-	uint64_t before;
+	static uint64_t numbers[1]; /* a space's value is numbers + its number + 1 */
+	struct bc_block_slot *slot = map_slot(&f->spaces, space, 0);
 
-	if (slot->state == 0) {
-		if (f->spaces.count == BC_LINE_SPACES ||
-			line_table_touch(&f->spaces, space, 0, 0, f->spaces.count + 1, &before) ==
-				LINE_FULL)
-			return false;
-		slot = find_slot(&f->spaces, space, 0);
-	}
-	*number = (unsigned)(slot->state >> BC_LINE_NUMBER_AT) - 1;
+	if (slot == NULL || (slot->value == NULL && f->spaces.count == BC_LINE_SPACES))
+		return false;
+	if (slot->value == NULL)
+		map_set(&f->spaces, slot, space, 0,
+			(uint64_t *)((uintptr_t)numbers + f->spaces.count + 1));
+	*number = (unsigned)((uintptr_t)slot->value - (uintptr_t)numbers - 1);
 	return true;
 }
 

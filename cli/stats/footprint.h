@@ -6,8 +6,8 @@
  * Reuse: for each line touched by a reference, the memory references since it was last touched: a
  * time, not the number of distinct lines used in between (the stack distance).
  *
- * Each touch is one lookup in a hash table of lines. A table that reaches its memory limit stops
- * growing: lines that do not fit are counted as untracked. */
+ * Lines are in blocks of 128. A table that reaches its memory limit gets no more blocks: lines that
+ * are in none are counted as untracked. */
 #ifndef BC_CLI_STATS_FOOTPRINT_H
 #define BC_CLI_STATS_FOOTPRINT_H
 
@@ -18,17 +18,7 @@
 #include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
-/* A hash table of memory lines or pages, with the ways in which each was touched and its last
- * touch. Its memory is bounded.
- *
- * A block is identified by its number (address / size) and its address space. */
-
-/* Bits of a slot's state. */
-#define BC_LINE_TOUCH_BITS 3
-#define BC_LINE_SPACE_BITS 16
-#define BC_LINE_NUMBER_AT  (BC_LINE_TOUCH_BITS + BC_LINE_SPACE_BITS)
-
-/* How a block was touched. */
+/* How a line or page was touched. */
 enum {
 	BC_TOUCH_READ = 1u << 0,
 	BC_TOUCH_WRITE = 1u << 1,
@@ -36,27 +26,32 @@ enum {
 	BC_TOUCH_ALL = 7,
 };
 
-/* Limits: distinct address spaces, and numbered touches. */
-#define BC_LINE_SPACES  (1u << BC_LINE_SPACE_BITS)
-#define BC_LINE_TOUCHES (UINT64_C(1) << 45)
+/* The number of distinct address spaces. */
+#define BC_LINE_SPACES (1u << 16)
 
-struct bc_line_slot {
-	uint64_t block;
-	/* Bits from the top: last touch, from 1; address space; BC_TOUCH_*. 0: free. */
-	uint64_t state;
+/* Finds a block of lines, or the number of an address space. */
+struct bc_block_map {
+	struct bc_block_slot *slots; /* or NULL */
+	size_t slot_count;
+	size_t count;
 };
 
+/* Memory lines, or pages, with the ways in which each was touched and its last touch. */
 struct bc_line_table {
-	struct bc_line_slot *slots;
-	size_t slot_count; /* a power of two */
-	size_t slots_max;
-	unsigned shift; /* of the hash */
+	uint64_t **low; /* the blocks of space 0 that a BYU record can touch, or NULL */
+	uint64_t low_count;
+	struct bc_block_map high; /* all others */
+	uint64_t blocks_left;     /* until the limit */
+	uint64_t *free;           /* blocks that are allocated and not used yet */
+	size_t free_count;
+	void **pieces; /* what was allocated */
+	size_t piece_count;
 	uint64_t count;
-	/* Blocks touched in exactly this set of ways (BC_TOUCH_*). */
+	/* Lines touched in exactly this set of ways (BC_TOUCH_*). */
 	uint64_t touched[BC_TOUCH_ALL + 1];
 };
 
-/* The number of blocks touched in at least one of these ways. table->count: in any way. */
+/* The number of lines touched in at least one of these ways. table->count: in any way. */
 uint64_t bc_line_table_count(const struct bc_line_table *table, unsigned touch);
 
 /* Maximum number of lines counted for one reference. More set `is_cut`. */
@@ -88,8 +83,7 @@ struct bc_footprint {
 	bool pages_full;
 	uint64_t addr_low; /* of memory references; valid if there are any */
 	uint64_t addr_high;
-	struct bc_line_table
-		spaces; /* its blocks are address spaces, touched once, by their number */
+	struct bc_block_map spaces; /* their numbers */
 };
 
 /* Returns 0, -ENOMEM, or -EINVAL for invalid options. Call bc_footprint_close() in any case. */

@@ -1,9 +1,5 @@
 /* `buscap stats`: reads a trace once, and passes each batch to the modules that count.
  *
- * The footprint takes as long as everything else together, so a second thread counts it, batch by
- * batch; the main thread waits for it before it reads the next batch. Without a second core,
- * second_thread_start() does the work itself.
- *
  * Times belong to a clock. It continues across the segments of a recording; a new recording, a new
  * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
  * trace has no rate.
@@ -13,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,85 +20,7 @@
 #include "cli/io/selection.h"
 #include "cli/term/commands.h"
 #include "cli/term/options.h"
-#include "formats/base/host.h"
 #include "formats/bus/record.h"
-
-/* ---- a second thread */
-
-/* A thread for part of the work on each batch. */
-struct second_thread {
-	bool is_started;
-	bool is_over;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	void (*work)(void *context); /* NULL: none */
-	void *context;
-};
-
-static void *run_thread(void *context)
-{
-	struct second_thread *s = context;
-
-	pthread_mutex_lock(&s->mutex);
-	for (;;) {
-		while (s->work == NULL && !s->is_over)
-			pthread_cond_wait(&s->changed, &s->mutex);
-		if (s->work == NULL)
-			break;
-		pthread_mutex_unlock(&s->mutex);
-		s->work(s->context);
-		pthread_mutex_lock(&s->mutex);
-		s->work = NULL;
-		pthread_cond_signal(&s->changed);
-	}
-	pthread_mutex_unlock(&s->mutex);
-	return NULL;
-}
-
-static void second_thread_open(struct second_thread *s)
-{
-	*s = (struct second_thread){.is_started = false};
-	pthread_mutex_init(&s->mutex, NULL);
-	pthread_cond_init(&s->changed, NULL);
-	if (bc_cores() > 1)
-		s->is_started = pthread_create(&s->thread, NULL, run_thread, s) == 0;
-}
-
-static void second_thread_close(struct second_thread *s)
-{
-	if (s->is_started) {
-		pthread_mutex_lock(&s->mutex);
-		s->is_over = true;
-		pthread_cond_signal(&s->changed);
-		pthread_mutex_unlock(&s->mutex);
-		pthread_join(s->thread, NULL);
-	}
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->mutex);
-}
-
-/* Runs work() in the thread. Wait for its end before starting the next. */
-static void second_thread_start(struct second_thread *s, void (*work)(void *context), void *context)
-{
-	if (!s->is_started) {
-		work(context);
-		return;
-	}
-	pthread_mutex_lock(&s->mutex);
-	s->work = work;
-	s->context = context;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->mutex);
-}
-
-static void second_thread_wait(struct second_thread *s)
-{
-	pthread_mutex_lock(&s->mutex);
-	while (s->work != NULL)
-		pthread_cond_wait(&s->changed, &s->mutex);
-	pthread_mutex_unlock(&s->mutex);
-}
 
 /* ---- counting */
 
@@ -131,30 +48,14 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 			batch->run.count);
 }
 
-/* Records whose footprint the second thread counts. */
-struct footprint_work {
-	struct bc_footprint *footprint;
-	const struct bc_batch *batch;
-};
-
-static void count_footprint(void *context)
-{
-	const struct footprint_work *work = context;
-
-	bc_footprint_records(work->footprint, work->batch->run.records, work->batch->run.count);
-}
-
 static void add_records(struct bc_stats *s, const struct bc_batch *batch)
 {
-	struct footprint_work work = {&s->footprint, batch};
-
-	if (!s->options.is_totals && batch->run.count != 0)
-		second_thread_start(s->second, count_footprint, &work);
+	if (batch->run.count != 0 && !s->options.is_totals)
+		bc_footprint_records(&s->footprint, batch->run.records, batch->run.count);
 	if (batch->run.count != 0)
 		add_plain(s, batch);
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
 	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
-	second_thread_wait(s->second);
 }
 
 /* Counts a reference by the name of its address. */
@@ -491,7 +392,6 @@ static enum bc_exit count_and_print(
 	const struct bc_console *console, struct stats_args *w, struct bc_trace *trace)
 {
 	struct bc_selection *selection = &w->selection;
-	struct second_thread second;
 	struct bc_stats *s = calloc(1, sizeof(*s)); /* too large for the stack */
 	enum bc_exit code;
 
@@ -502,16 +402,13 @@ static enum bc_exit count_and_print(
 	s->format_name = bc_trace_format_name(trace);
 	s->files = trace->count;
 	s->file = trace->next;
-	s->second = &second;
 	w->selection.context = s;
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
-	second_thread_open(&second);
 	if (bc_footprint_open(&s->footprint, &w->stats.footprint) == 0 &&
 		count_trace(s, trace, selection) == 0)
 		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
 	else
 		code = bc_print_no_memory(console);
-	second_thread_close(&second);
 	bc_entry_counts_free(&s->counts);
 	bc_string_counter_free(&s->names);
 	bc_footprint_close(&s->footprint);

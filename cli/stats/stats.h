@@ -40,12 +40,11 @@ struct bc_stats {
 	uint64_t clock_hz;  /* ticks per second; 0: unknown or several rates */
 	bool is_hz_mixed;   /* several rates */
 	/* Private to stats.c. */
-	struct second_thread *second; /* counts the footprint of records */
-	bool has_clock;               /* `epoch` and `tag` are set */
-	int file;                     /* the last file read */
-	uint64_t source_hz;           /* the trace's clock rate; 0: unknown */
-	uint64_t tag;                 /* recording tag of the previous chunk */
-	uint32_t epoch;               /* of the previous chunk or entry */
+	bool has_clock;     /* `epoch` and `tag` are set */
+	int file;           /* the last file read */
+	uint64_t source_hz; /* the trace's clock rate; 0: unknown */
+	uint64_t tag;       /* recording tag of the previous chunk */
+	uint32_t epoch;     /* of the previous chunk or entry */
 };
 
 /* Returns the number of entries read: records, samples or lines, but not gaps and marks. */

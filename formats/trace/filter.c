@@ -195,9 +195,8 @@ static uint64_t match_region(const struct bc_filter *f, const uint8_t *records, 
 	return bits;
 }
 
-/* Matches by address only. Most records do not match, so one comparison per record selects the
- * candidates, and only these are examined for bursts and sizes. */
-static uint64_t match_addr(
+/* Which of the records may match by address: most don't, and one comparison tells. */
+static uint64_t match_near(
 	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
 {
 	uint64_t low = f->addr.first > UINT8_MAX ? f->addr.first - UINT8_MAX : 0;
@@ -214,6 +213,12 @@ static uint64_t match_addr(
 		bits |= (uint64_t)(bc_le32(p) - low <= span) << i;
 	}
 	*ticks = sum;
+	return bits;
+}
+
+/* Which of the records in `bits` match by address, with bursts and sizes. */
+static uint64_t match_addr(const struct bc_filter *f, const uint8_t *records, uint64_t bits)
+{
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
@@ -223,27 +228,34 @@ static uint64_t match_addr(
 	return f->ranges_count == 0 ? bits : match_region(f, records, bits);
 }
 
-uint64_t bc_filter_records(
-	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
+/* Which records match by type and processor. */
+static uint64_t match_fields(const struct bc_filter *f, const uint8_t *records, size_t n)
 {
-	uint64_t bits = n < BC_FILTER_RECORDS ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-
-	if (f->has_addr)
-		bits = match_addr(f, records, n, ticks);
-	else
-		*ticks = bc_records_ticks(records, n, 0);
-	if (bits == 0 || (!f->has_types && !f->has_procs))
-		return bits;
 	uint64_t all_types = f->has_types ? 0 : UINT64_MAX;
 	uint64_t all_procs = f->has_procs ? 0 : UINT64_MAX;
 	uint64_t matches = 0;
+
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
 		uint64_t type = (f->types[p[4] / 64] | all_types) >> p[4] % 64;
 		uint64_t proc = (f->procs[p[7] / 64] | all_procs) >> p[7] % 64;
 		matches |= (type & proc & 1) << i;
 	}
-	return bits & matches;
+	return matches;
+}
+
+uint64_t bc_filter_records(
+	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
+{
+	uint64_t bits = n < BC_FILTER_RECORDS ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+
+	if (f->has_addr)
+		bits = match_near(f, records, n, ticks);
+	else
+		*ticks = bc_records_ticks(records, n, 0);
+	if (bits != 0 && (f->has_types || f->has_procs))
+		bits &= match_fields(f, records, n);
+	return f->has_addr ? match_addr(f, records, bits) : bits;
 }
 
 static bool has_reference(const struct bc_filter *f, const struct bc_entry *entry)
