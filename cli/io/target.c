@@ -108,6 +108,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_entry_converter_init(&t->converter, t->format, &format_options);
+	t->options = format_options;
 	t->state = bc_printer_start(info->printer, &format_options);
 	if (t->state == NULL)
 		bc_print_no_memory(console);

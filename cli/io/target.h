@@ -37,10 +37,11 @@ struct bc_target {
 	struct bc_output_file file;        /* the file of `own` */
 	struct bc_output own;
 	struct bc_output *output; /* `own`, or the output of another target */
-	void *state;              /* the printer's */
-	uint64_t kept_lines;      /* lines that buscap does not interpret, written unchanged */
-	uint64_t splits;          /* references that were written as several bus samples */
-	bool is_picture;          /* only types that become others are reported */
+	void *state;              /* the printer's, and its options */
+	struct bc_format_options options;
+	uint64_t kept_lines; /* lines that buscap does not interpret, written unchanged */
+	uint64_t splits;     /* references that were written as several bus samples */
+	bool is_picture;     /* only types that become others are reported */
 	enum bc_exit exit;
 };
 

@@ -286,10 +286,8 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 		t->header = *header;
 	}
 	if (info != NULL)
-		t->moment = (struct bc_moment){.is_known = t->has_wall,
-			.recording_tag = info->recording_tag,
-			.epoch = info->epoch,
-			.clock = bc_chunk_clock(info, header != NULL ? header->clock_hz : 0)};
+		t->moment = bc_chunk_moment(
+			info, t->has_wall, header != NULL ? header->clock_hz : 0);
 }
 
 /* After a file of which nothing was read: prints which segments before it are not here. */

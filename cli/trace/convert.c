@@ -3,6 +3,7 @@
  * its format can't hold. */
 #include "cli/term/commands.h"
 
+#include "cli/io/chunk_text.h"
 #include "cli/io/target.h"
 #include "cli/term/options.h"
 #include "formats/base/format_id.h"
@@ -40,8 +41,13 @@ static bool convert_batch(void *context, const struct bc_batch *batch)
 {
 	struct bc_convert_args *c = context;
 
-	return bc_target_add(&c->output, batch->entries, batch->count) &&
-	       bc_target_add_run(&c->output, batch->run);
+	struct bc_record_run run = batch->run;
+
+	if (!bc_target_add(&c->output, batch->entries, batch->count))
+		return false;
+	if (batch->result != NULL)
+		bc_chunk_text_write(batch->result, &c->output, &run);
+	return bc_target_add_run(&c->output, run);
 }
 
 enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
@@ -62,6 +68,8 @@ enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **a
 			goto out;
 		}
 	}
+	const struct bc_chunk_work work = bc_chunk_text_work(&c.output);
+	c.reader.work = &work;
 	c.reader.as_runs = !c.target.is_strict; /* see bc_target_add_run() */
 	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)

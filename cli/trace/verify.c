@@ -334,6 +334,8 @@ static void on_node(void *context, uint32_t number, const uint8_t *node, size_t 
 static int read_segments(struct check *c, struct bc_segment_reader *reader, struct bc_chunk *chunk)
 {
 	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
+	const uint8_t *records;
+	void *result;
 
 	for (;;) {
 		int found = bc_segment_read(reader, chunk);
@@ -344,6 +346,10 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			start_segment(c, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
+			records = bc_segment_reader_records(reader, &result);
+			if (records != chunk->records)
+				memcpy(chunk->records, records,
+					(size_t)chunk->info.records * BC_RECORD_BYTES);
 			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
 			break;
 		case BC_FOUND_INDEX:
@@ -421,6 +427,8 @@ static enum bc_exit verify_segments(struct check *c)
 		rc = -ENOMEM;
 	if (rc == 0) {
 		bc_segment_reader_on_node(reader, on_node, c);
+		if (c->file->is_regular)
+			bc_segment_reader_decode_ahead(reader, c->file->fd, NULL, NULL, NULL);
 		rc = read_segments(c, reader, chunk);
 	}
 	enum bc_exit code = rc < 0 ? end_unread(c, rc) : end_segments(c);

@@ -529,7 +529,7 @@ static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	uint64_t tick = bc_chunk_tick_before(chunk);
+	uint64_t tick = bc_chunk_tick_before(&chunk->info, chunk->records);
 
 	if (data->missing != NULL)
 		report_missing(d, data, data->missing);

@@ -195,11 +195,11 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	return from;
 }
 
-uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk)
+uint64_t bc_chunk_tick_before(const struct bc_chunk_info *info, const uint8_t *records)
 {
-	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
+	uint32_t time = info->records != 0 ? bc_le32(records + 8) : 0;
 
-	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
+	return info->first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
 /* The index of the first event at or after a position. */
@@ -255,7 +255,7 @@ void bc_chunk_drop_back(struct bc_chunk *chunk, uint32_t keep)
 
 	assert(keep <= info->records);
 	if (keep == 0)
-		info->first_tick = info->last_tick = bc_chunk_tick_before(chunk);
+		info->first_tick = info->last_tick = bc_chunk_tick_before(info, chunk->records);
 	else
 		info->last_tick = bc_chunk_tick(chunk, keep - 1);
 	keep_events(chunk, 0, event_at(chunk, keep), 0);

@@ -167,7 +167,7 @@ uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n);
 
 /* The tick to which the `time` of the chunk's first record is added: the tick of the record before
  * the chunk; first_tick if the chunk does not determine it. */
-uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk);
+uint64_t bc_chunk_tick_before(const struct bc_chunk_info *info, const uint8_t *records);
 
 /* The first record from `from` (< info.records) whose tick is at least `tick`; or info.records. */
 uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t tick);

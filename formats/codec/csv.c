@@ -186,6 +186,7 @@ static int print_csv(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_csv_printer = {.state_bytes = sizeof(struct csv),
+	.is_by_record = true,
 	.init = csv_init,
 	.head = print_head,
 	.print = print_csv,

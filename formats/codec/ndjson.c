@@ -156,6 +156,7 @@ static int print_ndjson(void *state, struct bc_print *p)
 }
 
 const struct bc_printer bc_ndjson_printer = {.state_bytes = sizeof(struct ndjson),
+	.is_by_record = true,
 	.init = ndjson_init,
 	.print = print_ndjson,
 	.begins = bc_columns_begin_ndjson};

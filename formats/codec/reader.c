@@ -266,6 +266,8 @@ struct chunk_state {
 	int place;    /* of the chunk, if one was found: enum bc_sequence_place */
 	bool is_after_hole;
 	struct bc_missing missing;
+	const uint8_t *records; /* of the chunk */
+	void *result;           /* of the work on all of them, or NULL */
 	struct bc_chunk chunk;
 };
 
@@ -445,6 +447,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	const struct bc_missing *missing = &c->missing;
 
 	c->last = *info;
+	c->records = bc_segment_reader_records(c->reader, &c->result);
 	c->has_chunk = is_needed(r, info);
 	c->next = 0;
 	c->event = 0;
@@ -514,7 +517,7 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		/* Only now: needs_chunk() may ask for the header. */
 		if (!c->has_started && r->options.index_fd >= 0 && !r->options.is_one_of_many)
 			bc_segment_reader_decode_ahead(c->reader, r->options.index_fd,
-				r->options.needs_chunk, r->options.context);
+				r->options.needs_chunk, r->options.context, r->options.work);
 		c->has_started = true;
 		c->is_open = is_whole;
 		return rc;
@@ -591,7 +594,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 	}
 	batch->chunk_info = info;
 	while (batch->count < READER_ENTRIES && batch->run.count == 0) {
-		const uint8_t *record = c->chunk.records + (size_t)c->next * BC_RECORD_BYTES;
+		const uint8_t *record = c->records + (size_t)c->next * BC_RECORD_BYTES;
 		const struct bc_event *event = &c->chunk.events[c->event];
 		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
 		bool has_event = c->event < info->events;
@@ -611,11 +614,13 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		struct bc_record_run run = {.records = record,
 			.count = (has_event ? event->position : info->records) - c->next,
 			.number = info->first_record + c->next,
-			.tick = c->next != 0 ? c->tick : bc_chunk_tick_before(&c->chunk),
+			.tick = c->next != 0 ? c->tick : bc_chunk_tick_before(info, record),
 			.epoch = info->epoch,
 			.is_inexact = c->is_inexact};
 		if (r->options.as_runs) {
 			batch->run = run;
+			if (run.count == info->records && !run.is_inexact)
+				batch->result = c->result;
 			c->next += (uint32_t)run.count;
 			/* Without an event, nothing needs the tick. */
 			c->tick = has_event ? bc_records_ticks(record, run.count, run.tick) : 0;
@@ -658,7 +663,7 @@ static bool run_in_chunk(const struct bc_reader *r, uint64_t number, struct bc_r
 		(c->event != 0 && c->chunk.events[c->event - 1].position > first))
 		return false;
 	uint32_t end = c->event < info->events ? c->chunk.events[c->event].position : info->records;
-	*run = (struct bc_reader_run){.bytes = c->chunk.records + first * BC_RECORD_BYTES,
+	*run = (struct bc_reader_run){.bytes = c->records + first * BC_RECORD_BYTES,
 		.count = end - first,
 		.each = BC_RECORD_BYTES,
 		.layout = BC_FORMAT_BYU << 8};
@@ -671,7 +676,7 @@ static void skip_in_chunk(struct bc_reader *r, const struct bc_entry *entry, siz
 	size_t end = (size_t)(entry->number - c->chunk.info.first_record) + n;
 
 	c->tick = bc_records_ticks(
-		c->chunk.records + (size_t)c->next * BC_RECORD_BYTES, end - c->next, c->tick);
+		c->records + (size_t)c->next * BC_RECORD_BYTES, end - c->next, c->tick);
 	c->next = (uint32_t)end;
 }
 

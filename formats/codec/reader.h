@@ -17,6 +17,7 @@
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/codec/input.h"
+#include "formats/segment/decode_ahead.h"
 #include "formats/segment/sequence_check.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
@@ -40,6 +41,7 @@ struct bc_batch {
 
 	/* For segments: the header of the chunk with the entries or the run; otherwise NULL. */
 	const struct bc_chunk_info *chunk_info;
+	void *result; /* what the options' work made of the run, or NULL */
 };
 
 /* Successive entries as they are in the trace: BYU records or bcp1 samples, with nothing between
@@ -62,6 +64,9 @@ struct bc_reader_options {
 	 * with descriptions of missing records, which are reported only if it returns true. */
 	bc_needs_chunk *needs_chunk;
 	void *context;
+	/* For segments: what other threads do with chunks, if they have time. With as_runs, a batch
+	 * has the result if its run is the whole chunk and has exact ticks; NULL: nothing. */
+	const struct bc_chunk_work *work;
 	bool is_partial;     /* a segment that is still open: it has no index yet */
 	bool is_killed;      /* it was abandoned: unless it has the recording's end, a gap of
 				unknown size is added at its end */

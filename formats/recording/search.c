@@ -25,6 +25,7 @@
 #include "formats/bus/tick_time.h"
 #include "formats/recording/lanes.h"
 #include "formats/segment/chunk_table.h"
+#include "formats/segment/decode_ahead.h"
 
 /* A chunk in memory, with the tick of each record. */
 struct chunk_cache {
@@ -68,6 +69,13 @@ struct view {
 	uint32_t hits[BC_CHUNK_RECORDS];
 };
 
+/* The matches in a chunk, wherever they are; other threads have their own. */
+struct scan {
+	struct bc_filter filter;
+	uint32_t hit_count;
+	uint32_t hits[BC_CHUNK_RECORDS];
+};
+
 struct search {
 	const struct bc_search_options *options;
 	struct bc_filter whole;  /* times are absolute */
@@ -80,6 +88,10 @@ struct search {
 	struct part *parts; /* by the lanes' ids */
 	const struct part *part;
 	struct view *view;
+	struct bc_decode_ahead *ahead; /* of the open file, or NULL */
+	const uint8_t *ahead_records;  /* of the chunk in ahead_row, or NULL */
+	uint32_t ahead_row;
+	struct scan scan;
 	bool has_warned; /* about an unknown clock rate */
 	bool has_query;
 	struct bc_page_query query; /* the filter's addresses */
@@ -116,21 +128,87 @@ static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 	return bc_segments_open(&s->files, at, query);
 }
 
+static void end_ahead(struct search *s)
+{
+	bc_decode_ahead_close(s->ahead);
+	s->ahead = NULL;
+	s->ahead_records = NULL;
+}
+
 static bool open_file(struct search *s, int at)
 {
 	return open_if(s, at, NULL);
 }
 
+/* A guess for the threads: if the chunk is another one, they work in vain. */
+static bool may_match(void *context, const struct bc_chunk_info *row)
+{
+	const struct search *s = context;
+	const struct bc_chunk_table *t = &s->files.file.table;
+	struct bc_chunk_info info = *row;
+	struct bc_filter_bounds bounds;
+
+	info.events = 0; /* only records are searched */
+	return info.number < t->count && !t->rows[info.number].is_ruled_out &&
+	       bc_filter_chunk(
+		       &s->filter, &info, bc_segment_file_clock_hz(&s->files.file, 0), &bounds);
+}
+
+static void *open_scan(void *context)
+{
+	const struct search *s = context;
+	struct scan *scan = malloc(sizeof(*scan));
+
+	if (scan != NULL)
+		scan->filter = s->filter;
+	return scan;
+}
+
+static void scan_records(void *result, const struct bc_chunk_info *info, const uint8_t *records)
+{
+	struct scan *scan = result;
+	uint64_t ticks;
+
+	scan->hit_count = 0;
+	for (uint32_t base = 0; base < info->records; base += BC_FILTER_RECORDS) {
+		uint32_t left = info->records - base;
+		uint64_t bits = bc_filter_records(&scan->filter,
+			records + (size_t)base * BC_RECORD_BYTES,
+			left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &ticks);
+		for (; bits != 0; bits &= bits - 1)
+			scan->hits[scan->hit_count++] = base + (uint32_t)__builtin_ctzll(bits);
+	}
+}
+
+/* Lets other threads search the file ahead, unless the page counts leave little to search. With
+ * several recordings at a time, files are opened too often. */
+static void start_ahead(struct search *s)
+{
+	const struct bc_chunk_work work = {open_scan, free, scan_records, s};
+	const struct bc_chunk_table *t = &s->files.file.table;
+	uint32_t left = 0;
+
+	for (uint32_t row = 0; row < t->count; row++)
+		left += !t->rows[row].is_ruled_out;
+	if (left > t->count / 2 && s->lanes.count == 1 && s->options->last == 0)
+		s->ahead = bc_decode_ahead_open(t->fd, may_match, s, &work);
+}
+
 /* Opens a file for the search. Returns false if it has no match, or can't be read. */
 static bool open_to_search(struct search *s, int at)
 {
+	uint64_t bytes;
+
+	end_ahead(s);
 	if (!open_if(s, at, s->has_query ? &s->query : NULL))
 		return false;
-	if (!s->has_query)
-		return true;
-	uint64_t bytes;
-	bc_page_search_rows(&s->files.file.table, &s->query, &bytes);
-	return bc_segment_file_pace(&s->files.file, bytes);
+	if (s->has_query) {
+		bc_page_search_rows(&s->files.file.table, &s->query, &bytes);
+		if (!bc_segment_file_pace(&s->files.file, bytes))
+			return false;
+	}
+	start_ahead(s);
+	return true;
 }
 
 /* Continues with the part of a lane that is searched. */
@@ -143,6 +221,7 @@ static void set_part(struct search *s, const struct bc_lane *lane)
 	if (s->part->to_ns < s->filter.to_ns)
 		s->filter.to_ns = s->part->to_ns;
 	s->filter.has_wall |= s->part->from_ns != INT64_MIN || s->part->to_ns != INT64_MAX;
+	s->scan.filter = s->filter;
 }
 
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
@@ -154,7 +233,13 @@ static const struct chunk_cache *load_chunk(struct search *s, uint32_t row)
 			return &s->view->chunks[i];
 		}
 	struct chunk_cache *l = &s->view->chunks[s->view->next_cache];
-	l->is_full = bc_segment_file_read(&s->files.file, row, &l->chunk);
+	l->is_full = s->ahead_records != NULL && s->ahead_row == row &&
+		     bc_segment_file_read_header(&s->files.file, row, &l->chunk);
+	if (l->is_full)
+		memcpy(l->chunk.records, s->ahead_records,
+			(size_t)l->chunk.info.records * BC_RECORD_BYTES);
+	else
+		l->is_full = bc_segment_file_read(&s->files.file, row, &l->chunk);
 	if (!l->is_full)
 		return NULL;
 	l->row = row;
@@ -206,40 +291,64 @@ static bool is_ruled_out(struct search *s, uint32_t row)
 }
 
 /* Sets s->view->hits to the positions of the matches in a chunk. Returns their number. */
-static uint32_t scan_chunk(
-	struct search *s, const struct chunk_cache *l, const struct bc_filter_bounds *bounds)
+static uint32_t scan_chunk(struct search *s, uint32_t row, const struct bc_filter_bounds *bounds)
 {
-	const struct bc_chunk_info *info = &l->chunk.info;
+	const struct chunk_cache *l = load_chunk(s, row);
 	uint32_t hits = 0;
 
-	for (uint32_t base = 0; base < info->records; base += BC_FILTER_RECORDS) {
-		uint32_t left = info->records - base;
-		uint64_t ticks;
-		uint64_t bits = bc_filter_records(&s->filter,
-			l->chunk.records + (size_t)base * BC_RECORD_BYTES,
-			left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &ticks);
-		for (; bits != 0; bits &= bits - 1) {
-			uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
-			struct record_pos pos = {s->files.at, l->row, i};
-			if (bc_span_has(bounds->numbers, info->first_record + i) &&
-				bc_span_has(bounds->ticks, l->ticks[i]) &&
-				!is_before(pos, s->part->begin) && is_before(pos, s->part->end))
-				s->view->hits[hits++] = i;
-		}
+	if (l == NULL)
+		return 0;
+	scan_records(&s->scan, &l->chunk.info, l->chunk.records);
+	for (uint32_t n = 0; n < s->scan.hit_count; n++) {
+		uint32_t i = s->scan.hits[n];
+		struct record_pos pos = {s->files.at, row, i};
+		if (bc_span_has(bounds->numbers, l->chunk.info.first_record + i) &&
+			bc_span_has(bounds->ticks, l->ticks[i]) &&
+			!is_before(pos, s->part->begin) && is_before(pos, s->part->end))
+			s->view->hits[hits++] = i;
 	}
 	return hits;
+}
+
+/* Takes the matches that other threads found in a chunk, and keeps its records. Returns false if
+ * there are none of the kind, or not all of the chunk is searched. */
+static bool take_hits(
+	struct search *s, uint32_t row, const struct bc_filter_bounds *bounds, uint32_t *hits)
+{
+	const struct bc_chunk_row *r = &s->files.file.table.rows[row];
+	const struct bc_chunk_info *info = &r->info;
+	void *result;
+
+	if (s->ahead == NULL || r->is_bad)
+		return false;
+	s->ahead_row = row;
+	s->ahead_records = bc_decode_ahead_pop(s->ahead, r->offset, info, &result);
+	if (s->ahead_records == NULL || result == NULL ||
+		!bc_span_has(bounds->numbers, info->first_record) ||
+		!bc_span_has(bounds->numbers, info->first_record + info->records - 1) ||
+		!bc_span_has(bounds->ticks, info->first_tick) ||
+		!bc_span_has(bounds->ticks, info->last_tick) ||
+		is_before((struct record_pos){s->files.at, row, 0}, s->part->begin) ||
+		!is_before((struct record_pos){s->files.at, row, info->records - 1}, s->part->end))
+		return false;
+	const struct scan *scan = result;
+	*hits = scan->hit_count;
+	memcpy(s->view->hits, scan->hits, scan->hit_count * sizeof(scan->hits[0]));
+	return true;
 }
 
 /* The matches in a chunk of the open file; none if it can't be read. */
 static uint32_t search_row(struct search *s, uint32_t row)
 {
+	const struct bc_chunk_info *info = &s->files.file.table.rows[row].info;
 	struct bc_filter_bounds bounds;
-	const struct chunk_cache *l = !is_stopped(s) && is_candidate(s, row, &bounds) &&
-						      !is_ruled_out(s, row)
-					      ? load_chunk(s, row)
-					      : NULL;
+	uint32_t hits;
 
-	return l != NULL ? scan_chunk(s, l, &bounds) : 0;
+	if (is_stopped(s) || !is_candidate(s, row, &bounds) || is_ruled_out(s, row))
+		return 0;
+	if (!take_hits(s, row, &bounds, &hits))
+		return scan_chunk(s, row, &bounds);
+	return bc_segment_file_pace(&s->files.file, bc_chunk_encoded_bytes(info)) ? hits : 0;
 }
 
 /* ---- reporting */
@@ -713,6 +822,7 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 		rc = -ENOMEM;
 	*matches = s->matches;
 	bc_lanes_free(&s->lanes);
+	end_ahead(s);
 	bc_segments_free(&s->files);
 	free(s->parts);
 	free(s->last);

@@ -247,16 +247,6 @@ const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_tabl
 		       : NULL;
 }
 
-/* True if a chunk is the one that its row describes. */
-static bool is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b)
-{
-	return a->recording_tag == b->recording_tag && a->segment == b->segment &&
-	       a->number == b->number && a->first_record == b->first_record &&
-	       a->records == b->records && a->epoch == b->epoch && a->first_tick == b->first_tick &&
-	       a->last_tick == b->last_tick && a->frame_bytes == b->frame_bytes &&
-	       a->records_hash == b->records_hash;
-}
-
 int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk *chunk)
 {
 	const struct bc_chunk_row *r = &t->rows[row];
@@ -270,7 +260,7 @@ int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk 
 		return rc;
 	if (bc_chunk_header_bytes(t->encoded) != header_bytes ||
 		!bc_chunk_header_read(chunk, t->encoded, header_bytes) ||
-		!is_same(&chunk->info, &r->info))
+		!bc_chunk_is_same(&chunk->info, &r->info))
 		return -EBADMSG;
 	return bc_chunk_frame_read(chunk, t->encoded + header_bytes);
 }

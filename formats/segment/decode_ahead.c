@@ -3,9 +3,10 @@
  * Needed chunk n uses slot n % slots, which is free, busy (a thread decodes it), good or bad. A
  * thread claims the next chunk if its slot is less than `slots` ahead of `released`, the first
  * chunk that the reader has not passed. Invariant: a slot from `released` on is changed only by the
- * thread that claimed it, so the reader copies a good one without the lock. The reader compares
- * lengths and hash with the header it has read, and decodes a chunk itself if anything differs: the
- * threads can't change the result. */
+ * thread that claimed it, so the reader uses a good one without the lock. The reader compares the
+ * row of the index with the header it has read, and decodes a chunk itself if anything differs: the
+ * threads can't change what it finds. What else they do with the records (struct bc_chunk_work)
+ * depends on nothing but the chunk, so that it can be done in any order. */
 #include "formats/segment/decode_ahead.h"
 
 #include <pthread.h>
@@ -27,10 +28,12 @@ struct slot {
 	enum { IS_FREE, IS_BUSY, IS_BAD, IS_GOOD } state;
 	uint32_t chunk;
 	uint8_t *records; /* of the chunk, if IS_GOOD */
+	void *result;     /* of the work, or NULL */
 };
 
 struct bc_decode_ahead {
 	int fd;
+	struct bc_chunk_work work;
 	struct bc_segment_index index;
 	uint32_t *rows; /* of the chunks that are needed, in the index */
 	uint32_t chunks;
@@ -51,17 +54,20 @@ static uint64_t chunk_info(
 	return bc_segment_index_row(&a->index, a->rows[chunk], info);
 }
 
-static bool decode_ahead(
-	const struct bc_decode_ahead *a, uint32_t chunk, uint8_t *frame, uint8_t *out)
+static bool decode_ahead(const struct bc_decode_ahead *a, struct slot *slot, uint8_t *frame)
 {
 	struct bc_chunk_info info;
-	uint64_t offset = chunk_info(a, chunk, &info);
+	uint64_t offset = chunk_info(a, slot->chunk, &info);
 
 	offset += bc_chunk_encoded_bytes(&info) - info.frame_bytes;
-	return info.records <= BC_CHUNK_RECORDS && info.frame_bytes <= BC_FRAME_MAX &&
-	       pread(a->fd, frame, info.frame_bytes, (off_t)offset) == (ssize_t)info.frame_bytes &&
-	       bc_frame_read_checked(out, (size_t)info.records * BC_RECORD_BYTES, frame,
-		       info.frame_bytes, info.records_hash) == 0;
+	if (info.records > BC_CHUNK_RECORDS || info.frame_bytes > BC_FRAME_MAX ||
+		pread(a->fd, frame, info.frame_bytes, (off_t)offset) != (ssize_t)info.frame_bytes ||
+		bc_frame_read_checked(slot->records, (size_t)info.records * BC_RECORD_BYTES, frame,
+			info.frame_bytes, info.records_hash) != 0)
+		return false;
+	if (slot->result != NULL)
+		a->work.run(slot->result, &info, slot->records);
+	return true;
 }
 
 /* Returns the slot of the next chunk to be decoded, or NULL at the end. */
@@ -88,7 +94,7 @@ static void *decode_chunks(void *context)
 	pthread_mutex_lock(&a->mutex);
 	while ((slot = claim_slot(a)) != NULL) {
 		pthread_mutex_unlock(&a->mutex);
-		bool is_good = frame != NULL && decode_ahead(a, slot->chunk, frame, slot->records);
+		bool is_good = frame != NULL && decode_ahead(a, slot, frame);
 		pthread_mutex_lock(&a->mutex);
 		slot->state = is_good ? IS_GOOD : IS_BAD;
 		pthread_cond_broadcast(&a->changed);
@@ -100,8 +106,11 @@ static void *decode_chunks(void *context)
 
 static void free_ahead(struct bc_decode_ahead *a)
 {
-	for (unsigned i = 0; i < a->slots; i++)
+	for (unsigned i = 0; i < a->slots; i++) {
 		free(a->slot[i].records);
+		if (a->slot[i].result != NULL)
+			a->work.close(a->slot[i].result);
+	}
 	pthread_cond_destroy(&a->changed);
 	pthread_mutex_destroy(&a->mutex);
 	bc_segment_index_free(&a->index);
@@ -115,6 +124,8 @@ static bool make_slots(struct bc_decode_ahead *a)
 		a->slot[i].records = malloc(BC_CHUNK_BYTES);
 		if (a->slot[i].records == NULL)
 			return false;
+		if (a->work.run != NULL)
+			a->slot[i].result = a->work.open(a->work.context);
 	}
 	return true;
 }
@@ -140,11 +151,14 @@ static bool list_rows(struct bc_decode_ahead *a,
 	return a->chunks >= CHUNKS_MIN;
 }
 
-struct bc_decode_ahead *bc_decode_ahead_open(
-	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
+struct bc_decode_ahead *bc_decode_ahead_open(int fd,
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context,
+	const struct bc_chunk_work *work)
 {
-	unsigned spare = bc_cores() - 1; /* one core is left for the reader's thread */
-	unsigned threads = spare < THREADS_MAX ? spare : THREADS_MAX;
+	unsigned cores = bc_cores();
+	unsigned spare = cores -
+			 (work == NULL); /* with work, the reader's thread has little to do */
+	unsigned threads = cores == 1 ? 0 : spare < THREADS_MAX ? spare : THREADS_MAX;
 	struct bc_decode_ahead *a = threads != 0 ? calloc(1, sizeof(*a)) : NULL;
 
 	if (a == NULL)
@@ -157,6 +171,8 @@ struct bc_decode_ahead *bc_decode_ahead_open(
 	pthread_cond_init(&a->changed, NULL);
 	a->fd = fd;
 	a->slots = threads + 2;
+	if (work != NULL)
+		a->work = *work;
 	if (list_rows(a, needs, context) && make_slots(a))
 		while (a->threads < threads &&
 			pthread_create(&a->thread[a->threads], NULL, decode_chunks, a) == 0)
@@ -180,55 +196,40 @@ void bc_decode_ahead_close(struct bc_decode_ahead *a)
 	free_ahead(a);
 }
 
-/* Sets *chunk to the first chunk from `released` on that is at `offset`, and *info to its row.
- * Returns false if no such chunk follows. */
-static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset, uint32_t *chunk,
-	struct bc_chunk_info *info)
+/* Sets *chunk to the one at `offset`. Returns false if none from `released` on is, or it is another
+ * one. */
+static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset,
+	const struct bc_chunk_info *info, uint32_t *chunk)
 {
+	struct bc_chunk_info found;
+
 	for (*chunk = a->released; *chunk < a->chunks; ++*chunk) {
-		uint64_t at = chunk_info(a, *chunk, info);
+		uint64_t at = chunk_info(a, *chunk, &found);
 		if (at >= offset)
-			return at == offset;
+			return at == offset && bc_chunk_is_same(&found, info);
 	}
 	return false;
 }
 
-/* Returns the slot of a chunk when it has been decoded. Earlier chunks are released. */
-static const struct slot *wait_for_chunk(struct bc_decode_ahead *a, uint32_t chunk)
+const uint8_t *bc_decode_ahead_pop(
+	struct bc_decode_ahead *a, uint64_t offset, const struct bc_chunk_info *info, void **result)
 {
-	const struct slot *slot = &a->slot[chunk % a->slots];
+	uint32_t chunk;
 
+	*result = NULL;
+	if (!find_chunk(a, offset, info, &chunk))
+		return NULL;
+	const struct slot *slot = &a->slot[chunk % a->slots];
 	pthread_mutex_lock(&a->mutex);
-	if (a->released != chunk) {
-		a->released = chunk;
-		a->next = a->next < chunk ? chunk : a->next;
-		pthread_cond_broadcast(&a->changed);
-	}
+	a->released = chunk;
+	a->next = a->next < chunk ? chunk : a->next;
+	pthread_cond_broadcast(&a->changed);
 	while (a->next <= chunk || slot->chunk != chunk || slot->state == IS_BUSY)
 		pthread_cond_wait(&a->changed, &a->mutex);
 	pthread_mutex_unlock(&a->mutex);
-	return slot;
-}
-
-bool bc_decode_ahead_pop(struct bc_decode_ahead *a, uint64_t offset,
-	const struct bc_chunk_info *info, uint8_t *records)
-{
-	struct bc_chunk_info found;
-	uint32_t chunk;
-
-	if (!find_chunk(a, offset, &chunk, &found))
-		return false;
-	const struct slot *slot = wait_for_chunk(a, chunk);
 	/* The slot stays as it is until the chunk is released. */
-	bool is_good = slot->state == IS_GOOD && found.records == info->records &&
-		       found.frame_bytes == info->frame_bytes &&
-		       found.event_bytes == info->event_bytes &&
-		       found.records_hash == info->records_hash;
-	if (is_good)
-		memcpy(records, slot->records, (size_t)info->records * BC_RECORD_BYTES);
-	pthread_mutex_lock(&a->mutex);
-	a->released = chunk + 1;
-	pthread_cond_broadcast(&a->changed);
-	pthread_mutex_unlock(&a->mutex);
-	return is_good;
+	if (slot->state != IS_GOOD)
+		return NULL;
+	*result = slot->result;
+	return slot->records;
 }

@@ -13,17 +13,31 @@
 
 struct bc_decode_ahead;
 
-/* Starts a thread for each core except the reader's, for the segment in the regular file `fd`,
- * which stays the caller's and is not moved. Leaves out the chunks that needs() rejects now; NULL
- * rejects none. Returns NULL on failure, and without an index or with too few chunks or cores. */
-struct bc_decode_ahead *bc_decode_ahead_open(
-	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
+/* What the threads do with the records of a chunk once they are decoded. */
+struct bc_chunk_work {
+	/* Returns a place for the result of a chunk, of which there are a few; NULL: none of them
+	 * is worked on. Called, as close(), by the thread that opens and closes. */
+	void *(*open)(void *context);
+	void (*close)(void *result);
+	/* Works on a chunk, in any order. */
+	void (*run)(void *result, const struct bc_chunk_info *info, const uint8_t *records);
+	void *context;
+};
+
+/* Starts a thread for each core, without work except the reader's, for the segment in the regular
+ * file `fd`, which stays the caller's and is not moved. Leaves out the chunks that needs() rejects
+ * now; NULL rejects none. `work` may be NULL. Returns NULL on failure, and without an index or with
+ * too few chunks or cores. */
+struct bc_decode_ahead *bc_decode_ahead_open(int fd,
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context,
+	const struct bc_chunk_work *work);
 void bc_decode_ahead_close(struct bc_decode_ahead *ahead);
 
-/* Copies the records of the chunk at `offset`, as described by its header, and releases it and the
- * chunks before it. Waits for a thread that is decoding it. Returns false if it was not decoded.
+/* Returns the records of the chunk at `offset`, as described by its header, and sets *result to
+ * what was made of them, or NULL. They stay until the next call, which releases this chunk and
+ * those before it. Waits for a thread that is working on it. Returns NULL if it was not decoded.
  * Call it with increasing offsets. */
-bool bc_decode_ahead_pop(struct bc_decode_ahead *ahead, uint64_t offset,
-	const struct bc_chunk_info *info, uint8_t *records);
+const uint8_t *bc_decode_ahead_pop(struct bc_decode_ahead *ahead, uint64_t offset,
+	const struct bc_chunk_info *info, void **result);
 
 #endif

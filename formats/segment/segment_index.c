@@ -105,3 +105,13 @@ uint64_t bc_segment_index_row(
 {
 	return bc_index_row_read(info, index->rows + (size_t)row * BC_INDEX_ROW_BYTES);
 }
+
+bool bc_chunk_is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b)
+{
+	return a->recording_tag == b->recording_tag && a->segment == b->segment &&
+	       a->number == b->number && a->first_record == b->first_record &&
+	       a->records == b->records && a->events == b->events && a->epoch == b->epoch &&
+	       a->first_tick == b->first_tick && a->last_tick == b->last_tick &&
+	       a->wall_ns == b->wall_ns && a->frame_bytes == b->frame_bytes &&
+	       a->records_hash == b->records_hash;
+}

@@ -36,4 +36,7 @@ void bc_segment_index_free(struct bc_segment_index *index);
 uint64_t bc_segment_index_row(
 	const struct bc_segment_index *index, uint32_t row, struct bc_chunk_info *info);
 
+/* True if a chunk is the one that a row describes. */
+bool bc_chunk_is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b);
+
 #endif

@@ -143,6 +143,8 @@ static int buffer_seek_magic(struct read_buffer *b)
 struct bc_segment_reader {
 	struct read_buffer in;
 	struct bc_decode_ahead *ahead; /* or NULL */
+	const uint8_t *records;        /* of the last chunk */
+	void *result;                  /* of the work on them, or NULL */
 	bool skip_records;
 	uint64_t found_at; /* offset of the last result */
 	bool has_header;
@@ -203,11 +205,18 @@ void bc_segment_reader_close(struct bc_segment_reader *r)
 }
 
 void bc_segment_reader_decode_ahead(struct bc_segment_reader *r, int fd,
-	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context,
+	const struct bc_chunk_work *work)
 {
-	r->ahead = bc_decode_ahead_open(fd, needs, context);
+	r->ahead = bc_decode_ahead_open(fd, needs, context, work);
 	if (r->ahead != NULL)
 		r->in.at_once = HEADER_BYTES;
+}
+
+const uint8_t *bc_segment_reader_records(const struct bc_segment_reader *r, void **result)
+{
+	*result = r->result;
+	return r->records;
 }
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
@@ -482,9 +491,13 @@ static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 	uint8_t row[BC_INDEX_ROW_BYTES];
 
 	bc_index_row_write(row, offset - r->segment_at, buffer_data(&r->in));
-	bool is_decoded = r->ahead != NULL &&
-			  bc_decode_ahead_pop(r->ahead, offset, &chunk->info, chunk->records);
-	int rc = is_decoded ? 0 : read_frame(r, header_bytes);
+	r->result = NULL;
+	r->records = r->ahead != NULL
+			     ? bc_decode_ahead_pop(r->ahead, offset, &chunk->info, &r->result)
+			     : NULL;
+	int rc = r->records != NULL ? 0 : read_frame(r, header_bytes);
+	if (r->records == NULL)
+		r->records = chunk->records;
 	if (rc == 0)
 		rc = buffer_skip(&r->in, header_bytes + chunk->info.frame_bytes);
 	if (rc != 0)

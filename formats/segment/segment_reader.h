@@ -16,6 +16,7 @@
 
 #include "formats/base/input_stream.h"
 #include "formats/base/must_check.h"
+#include "formats/segment/decode_ahead.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
@@ -52,12 +53,18 @@ int bc_segment_reader_range(
 /* From now on, skips the data of chunks without checking it, unless what follows is unknown. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
-/* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed
- * segment, which is read from its start. `fd` is a descriptor of the regular file. The results are
- * the same; what can't be decoded ahead is decoded when its turn comes. Frames that
- * were are not read again. Call it at most once, before the first chunk is read. */
+/* Lets other cores decode the chunks that needs() accepts (NULL: all), and do the work (NULL: none)
+ * on them, if `fd` has a single sealed segment, which is read from its start. `fd` is a descriptor
+ * of the regular file. The reader finds the same; what can't be decoded ahead is decoded when its
+ * turn comes. Frames that were are not read again, and their records are not in the caller's chunk:
+ * use bc_segment_reader_records(). Call it at most once, before the first chunk is read. */
 void bc_segment_reader_decode_ahead(struct bc_segment_reader *reader, int fd,
-	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context,
+	const struct bc_chunk_work *work);
+
+/* After BC_FOUND_CHUNK: its records, and the result of the work on them, or NULL. Valid until the
+ * next read. */
+const uint8_t *bc_segment_reader_records(const struct bc_segment_reader *reader, void **result);
 
 /* From now on, reports each node of a page summary, with its hash, which is valid. `number` nodes
  * are before it in the summary. An unknown node has 0 bytes. */

@@ -222,6 +222,16 @@ struct bc_moment {
 	struct bc_clock_point clock;
 };
 
+/* The moment of a chunk's entries, if their trace has times of day. */
+static inline struct bc_moment bc_chunk_moment(
+	const struct bc_chunk_info *info, bool has_wall, uint64_t clock_hz)
+{
+	return (struct bc_moment){.is_known = has_wall,
+		.recording_tag = info->recording_tag,
+		.epoch = info->epoch,
+		.clock = bc_chunk_clock(info, clock_hz)};
+}
+
 /* Sets *ns to the time of day of an entry's tick. Returns false if unknown; moment may be NULL. */
 static inline bool bc_entry_wall(
 	const struct bc_entry *entry, const struct bc_moment *moment, int64_t *ns)

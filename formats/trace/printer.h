@@ -40,6 +40,9 @@ struct bc_print {
 
 struct bc_printer {
 	size_t state_bytes;
+	/* The format holds everything, and what is printed of a record depends on it alone: the
+	 * state only makes it faster. */
+	bool is_by_record;
 	/* Initializes a zeroed state for a new file; NULL if zeroes are enough. */
 	void (*init)(void *state, const struct bc_format_options *options);
 	/* Writes what comes before the first entry; NULL if nothing does. */

@@ -6,6 +6,7 @@ import csv
 import datetime
 import io
 import json
+import os
 import random
 import struct
 
@@ -478,3 +479,20 @@ def test_perfetto_says_that_the_clock_rate_is_unknown(tmp):
     counters = [(packet["timestamp"][0], packet["track_event/track_uuid"][0], packet["track_event/counter_value"][0])
                 for packet in packets if packet.get("track_event/type") == ["TYPE_COUNTER"]]
     equal(counters, [("0", "6", "1"), ("1000000", "6", "0"), ("2000000", "7", "1"), ("3000000", "7", "0")])
+
+
+def test_other_cores_change_nothing(tmp):
+    """Threads print, check and search chunks ahead. With one core there are none."""
+    done = run(need(BUSCAPD), "--once", "--source", "sim:rate=max,count=400K,agents=3,loss=0.1,seed=4", "-o", tmp,
+               "-b", "filesize:1200K")
+    equal(done.returncode, 4, done.stderr)  # samples were lost
+    files = harness.segments(tmp)
+    assert len(files) > 1 and files[0].stat().st_size > 1 << 20
+    core = {min(os.sched_getaffinity(0))}
+    for command in (("convert", "-O", "csv"), ("convert", "-O", "ndjson"), ("verify",),
+                    ("find", "-U", "1", "--type", "write", "--records", "200000-210000", "0-ffffffff"),
+                    ("find", "--count", "--type", "read", "--records", "100000-400000", "0-ffffffff")):
+        one = run(BUSCAP, *command, *files, preexec_fn=lambda: os.sched_setaffinity(0, core))
+        every = run(BUSCAP, *command, *files)
+        equal((every.returncode, every.stderr), (one.returncode, one.stderr), command)
+        assert every.stdout == one.stdout, command
