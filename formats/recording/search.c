@@ -394,7 +394,7 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	hit.is_segment = true;
 	hit.segment = info->segment;
 	hit.has_wall = bc_tick_time(&hit.wall_ns, bc_chunk_clock(info, hz), l->ticks[i]) &&
-		       (s->files.file.io->by_axis || header->axis[0] == '\0');
+		       (s->files.file.io->by_axis || header == NULL || header->axis[0] == '\0');
 	if (!s->on_hit(s->files.file.io->context, &hit)) {
 		s->is_over = true;
 		s->files.file.stop = -ECANCELED;
