@@ -44,8 +44,9 @@ def paste(tmp, block, env):
     try:
         if is_endless(last):
             while process.poll() is None and b"" in (tmp / "out").read_bytes().partition(b"=====\n")[1:]:
-                for verb in ("start", "stop"):  # cause events
-                    run("bash", "-c", f"{block.splitlines()[0]}; buscap record {verb}", env=env)
+                exports = "\n".join(line for line in before if line.startswith("export "))
+                for verb in ("start", "stop"):  # cause events; nothing else of the block is run twice
+                    run("bash", "-c", f"{exports}\nbuscap record {verb}", env=env)
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGINT)
         return process.wait(harness.TIMEOUT_S), (tmp / "err").read_text()
