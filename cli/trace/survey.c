@@ -262,7 +262,8 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 	if (rc == 0 && file->is_regular && bc_segment_index_load(&index, file->fd) == 0) {
 		rc = gather_by_index(info, file, reader, chunk, &index);
 	} else if (rc == 0) {
-		bc_segment_reader_skip_records(reader);
+		if (file->is_regular)
+			bc_segment_reader_skip_records(reader, file->fd, NULL, NULL);
 		rc = read_all(info, reader, chunk);
 		if (!file->is_regular)
 			info->bytes = bc_segment_reader_offset(reader);

@@ -1,8 +1,7 @@
 /* The chunks of a file, listed once, then read in any order; and the search by address.
  *
- * The list comes from the cheapest source: the index of a sealed segment; else the chunk headers,
- * one after the other, as in a segment that is being written; else, where anything but a chunk
- * follows, the file from there on. Rows are in file order, with the number of records before each.
+ * The list comes from the index of a sealed segment, or else from the chunk headers, one after the
+ * other. Rows are in file order, with the number of records before each.
  *
  * The search goes down the tree of page counts: a node without the address rules out all chunks
  * below it, and any other has its children examined. What can't be read rules out nothing, so a
@@ -11,8 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/grow.h"
@@ -103,7 +100,7 @@ static int read_chunks(struct bc_chunk_table *t, struct bc_segment_reader *reade
 	return rc;
 }
 
-/* A file that is read to its end. */
+/* A file that is read by its headers. */
 struct scanned {
 	int fd;
 	const struct bc_chunk_table_io *io;
@@ -118,9 +115,8 @@ static ssize_t read_paced(void *context, void *out, size_t size)
 						       : -ECANCELED;
 }
 
-/* Reads the file from an offset on. */
-static int load_by_scan(
-	struct bc_chunk_table *t, const struct bc_chunk_table_io *io, uint64_t offset)
+/* Goes from one chunk header to the next, and searches where something else follows. */
+static int load_by_headers(struct bc_chunk_table *t, const struct bc_chunk_table_io *io)
 {
 	struct scanned file = {t->fd, io};
 	struct bc_input_stream stream = {
@@ -132,9 +128,9 @@ static int load_by_scan(
 	if (rc == 0)
 		rc = bc_segment_reader_open(&reader, stream, NULL, 0);
 	if (rc == 0)
-		rc = bc_segment_reader_range(reader, offset, UINT64_MAX);
+		rc = bc_segment_reader_range(reader, 0, UINT64_MAX);
 	if (rc == 0) {
-		bc_segment_reader_skip_records(reader);
+		bc_segment_reader_skip_records(reader, t->fd, NULL, NULL);
 		rc = read_chunks(t, reader, chunk, io);
 	}
 	bc_segment_reader_close(reader);
@@ -142,83 +138,16 @@ static int load_by_scan(
 	return rc;
 }
 
-/* Adds the row of the chunk at an offset, and moves the offset past it. Returns 0; -ENODATA if
- * the file ends in it; -EBADMSG if there is something else; or another negative errno. */
-static int add_next(
-	struct bc_chunk_table *t, struct bc_chunk *chunk, uint64_t *offset, uint64_t end)
-{
-	uint8_t start[BC_SKIPPABLE_BYTES];
-	uint64_t left = end - *offset;
-
-	if (left < sizeof(start))
-		return -ENODATA;
-	int rc = bc_segment_read_at(t->fd, start, sizeof(start), *offset);
-	size_t bytes = rc == 0 ? bc_chunk_header_bytes(start) : 0;
-	if (rc == 0 && bytes != 0 && bytes > left)
-		return -ENODATA;
-	if (rc == 0 && bytes != 0)
-		rc = bc_segment_read_at(t->fd, t->encoded, bytes, *offset);
-	if (rc != 0)
-		return rc;
-	if (bytes == 0 || !bc_chunk_header_read(chunk, t->encoded, bytes) ||
-		chunk->info.segment != t->headers[0].segment ||
-		chunk->info.recording_tag != bc_recording_tag(t->headers[0].recording))
-		return -EBADMSG;
-	if (bc_chunk_encoded_bytes(&chunk->info) > left)
-		return -ENODATA;
-	rc = add_row(t, *offset, &chunk->info);
-	*offset += bc_chunk_encoded_bytes(&chunk->info);
-	return rc;
-}
-
-/* Goes from one chunk header to the next, as in a segment that is being written. Returns 0;
- * -ENODATA if it must be read from *offset on, because it is torn there, and another segment may
- * follow; -EBADMSG if it must be read from *offset 0 on, without these rows; or another errno. */
-static int load_by_headers(
-	struct bc_chunk_table *t, const struct bc_chunk_table_io *io, uint64_t *offset)
-{
-	struct bc_segment_header header;
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t start[BC_SKIPPABLE_BYTES];
-	struct stat st = {.st_size = 0};
-	int rc = chunk != NULL ? bc_segment_header_load(&header, t->fd) : -ENOMEM;
-
-	*offset = BC_EMPTY_FRAME_BYTES;
-	if (rc == 0)
-		rc = add_header(t, &header);
-	if (rc == 0)
-		rc = bc_segment_read_at(t->fd, start, sizeof(start), *offset);
-	if (rc == 0 && fstat(t->fd, &st) != 0)
-		rc = -errno;
-	*offset += rc == 0 ? bc_segment_header_bytes(start) : 0;
-	while (rc == 0 && *offset != (uint64_t)st.st_size) {
-		rc = add_next(t, chunk, offset, (uint64_t)st.st_size);
-		if (rc == 0 && !io->pace(io->context, bc_chunk_info_header_bytes(&chunk->info)))
-			rc = -ECANCELED;
-	}
-	if (rc == -EBADMSG)
-		*offset = 0;
-	free(chunk);
-	return rc;
-}
-
 int bc_chunk_table_load(struct bc_chunk_table *t, int fd, const struct bc_chunk_table_io *io)
 {
 	struct bc_segment_index index;
-	uint64_t offset;
 
 	*t = (struct bc_chunk_table){.fd = fd, .encoded = malloc(BC_CHUNK_ENCODED_MAX)};
 	if (t->encoded == NULL)
 		return -ENOMEM;
 	int rc = bc_segment_index_load(&index, fd);
-	if (rc != 0 && rc != -ENOMEM) {
-		rc = load_by_headers(t, io, &offset);
-		if (rc == -EBADMSG)
-			t->count = t->header_count = 0;
-		return rc == -EBADMSG || rc == -ENODATA ? load_by_scan(t, io, offset) : rc;
-	}
 	if (rc != 0)
-		return rc;
+		return rc == -ENOMEM ? rc : load_by_headers(t, io);
 	rc = load_from_index(t, &index, io);
 	bc_segment_index_free(&index);
 	return rc;

@@ -1,6 +1,5 @@
 /* The chunks of a segment file, to read any of them in any order. The list comes from the index of
- * a sealed segment; otherwise from the headers of the chunks, or, if there is anything else in
- * between, the file is read once. */
+ * a sealed segment, otherwise from the headers of the chunks. */
 #ifndef BC_FORMATS_SEGMENT_CHUNK_TABLE_H
 #define BC_FORMATS_SEGMENT_CHUNK_TABLE_H
 

@@ -145,7 +145,9 @@ struct bc_segment_reader {
 	struct bc_decode_ahead *ahead; /* or NULL */
 	const uint8_t *records;        /* of the last chunk */
 	void *result;                  /* of the work on them, or NULL */
-	bool skip_records;
+	int skip_fd;                   /* of the file whose records are skipped; -1: none are */
+	bool (*needs_records)(void *context, const struct bc_chunk *chunk);
+	void *needs_context;
 	uint64_t found_at; /* offset of the last result */
 	bool has_header;
 	struct bc_segment_header header;
@@ -181,6 +183,7 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_st
 		return -ENOMEM;
 	}
 	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
+	r->skip_fd = -1;
 	r->in = (struct read_buffer){.stream = stream,
 		.read_end = UINT64_MAX,
 		.end = head_bytes,
@@ -234,9 +237,13 @@ int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64
 	return 0;
 }
 
-void bc_segment_reader_skip_records(struct bc_segment_reader *r)
+void bc_segment_reader_skip_records(struct bc_segment_reader *r, int fd,
+	bool (*needs)(void *context, const struct bc_chunk *chunk), void *context)
 {
-	r->skip_records = true;
+	r->skip_fd = fd;
+	r->needs_records = needs;
+	r->needs_context = context;
+	r->in.at_once = HEADER_BYTES;
 }
 
 void bc_segment_reader_on_node(struct bc_segment_reader *r,
@@ -440,19 +447,18 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 	return rc;
 }
 
-/* Returns 1 if the buffered bytes are followed by the end of the stream or the magic of an item
- * that may follow a chunk, else 0, or a negative errno. A segment header can't follow directly: an
- * empty frame comes before it. */
-static int has_next(struct bc_segment_reader *r, size_t bytes)
+/* True if these bytes of a file, which are not buffered, are followed by its end or the magic of an
+ * item that may follow a chunk. A segment header can't follow directly: an empty frame comes before
+ * it. */
+static bool has_next(const struct bc_segment_reader *r, size_t bytes)
 {
-	int rc = buffer_fill(&r->in, bytes + 4);
+	uint8_t last[1 + 4];
+	const uint8_t *next = last + 1;
+	ssize_t n = pread(r->skip_fd, last, sizeof(last), (off_t)(r->in.offset + bytes - 1));
 
-	if (rc <= 0)
-		return rc < 0 ? rc : buffer_bytes(&r->in) == bytes;
-	const uint8_t *next = buffer_data(&r->in) + bytes;
-	uint32_t magic = bc_le32(next);
-	return memcmp(next, bc_empty_frame, 4) == 0 ||
-	       (magic != BC_MAGIC_SEGMENT_HEADER && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
+	return n == 1 || (n == sizeof(last) && bc_le32(next) != BC_MAGIC_SEGMENT_HEADER &&
+				 (memcmp(next, bc_empty_frame, 4) == 0 ||
+					 (bc_le32(next) & ~7u) == BC_MAGIC_SEGMENT_HEADER));
 }
 
 /* Buffers and decodes the frame of a chunk. A frame is skipped only if an item follows: before
@@ -461,22 +467,21 @@ static int read_frame(struct bc_segment_reader *r, size_t header_bytes)
 {
 	size_t frame_bytes = r->chunk->info.frame_bytes;
 	uint64_t offset = r->in.offset;
-	int rc = buffer_fill(&r->in, header_bytes + frame_bytes);
 
+	if (r->skip_fd >= 0 &&
+		(r->needs_records == NULL || !r->needs_records(r->needs_context, r->chunk)) &&
+		has_next(r, header_bytes + frame_bytes))
+		return 0;
+	int rc = buffer_fill(&r->in, header_bytes + frame_bytes);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return report_bad_frame(r, offset, header_bytes, frame_bytes, true);
-	rc = r->skip_records ? has_next(r, header_bytes + frame_bytes) : 0;
-	if (rc < 0)
+	rc = bc_chunk_frame_read(r->chunk, buffer_data(&r->in) + header_bytes);
+	if (rc == -ENOMEM)
 		return rc;
-	if (rc == 0) {
-		rc = bc_chunk_frame_read(r->chunk, buffer_data(&r->in) + header_bytes);
-		if (rc == -ENOMEM)
-			return rc;
-		if (rc != 0)
-			return report_bad_frame(r, offset, header_bytes, frame_bytes, false);
-	}
+	if (rc != 0)
+		return report_bad_frame(r, offset, header_bytes, frame_bytes, false);
 	r->encoded_at = r->in.start;
 	r->encoded_header_bytes = header_bytes;
 	return 0;

@@ -50,8 +50,11 @@ void bc_segment_reader_close(struct bc_segment_reader *reader);
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* From now on, skips the data of chunks without checking it, unless what follows is unknown. */
-void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
+/* From now on, passes over the records of the chunks that needs() rejects by their headers (NULL:
+ * all) without reading them, unless what follows is unknown. `fd` is a descriptor of the regular
+ * file that is read, from its start or a range. */
+void bc_segment_reader_skip_records(struct bc_segment_reader *reader, int fd,
+	bool (*needs)(void *context, const struct bc_chunk *chunk), void *context);
 
 /* Lets other cores decode the chunks that needs() accepts (NULL: all), and do the work (NULL: none)
  * on them, if `fd` has a single sealed segment, which is read from its start. `fd` is a descriptor

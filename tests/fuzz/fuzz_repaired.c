@@ -42,8 +42,8 @@ static void read_chunks(int fd, bool skips_records)
 
 	if (bc_input_segments(input, &reader) != 0)
 		abort();
-	if (skips_records)
-		bc_segment_reader_skip_records(reader);
+	if (skips_records && probe.packing == BC_PACKING_NONE)
+		bc_segment_reader_skip_records(reader, fd, NULL, NULL);
 	while ((found = bc_segment_read(reader, &chunk)) > BC_FOUND_END) {
 		size_t bytes = (size_t)chunk.info.records * BC_RECORD_BYTES;
 		if (found == BC_FOUND_SEGMENT)

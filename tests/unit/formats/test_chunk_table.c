@@ -192,7 +192,7 @@ TEST_F(loading_stops_when_it_should)
 	uint64_t end = table.rows[CHUNKS - 1].offset;
 	bc_chunk_table_free(&table);
 	assert_int_equal(ftruncate(f->fd, (off_t)end), 0);
-	for (unsigned reads = 1; reads < CHUNKS; reads++) /* by the headers */
+	for (unsigned reads = 1; reads <= 2; reads++) /* by the headers, of small chunks */
 		check_it_stops(f, reads);
 	assert_int_equal(
 		ftruncate(f->fd, (off_t)1 << 38), 0); /* 256 GiB, in which nothing is found */

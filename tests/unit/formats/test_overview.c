@@ -1295,7 +1295,7 @@ TEST_F(a_file_whose_list_was_not_read_to_its_end_is_read_again)
 			break;
 		assert_int_equal(rc, -ECANCELED);
 	}
-	assert_true(stops > 5);
+	assert_true(stops >= 3);
 	assert_int_equal(only_recording(f)->records, 5 * RECORDS);
 	assert_int_equal(f->damages, 0);
 }

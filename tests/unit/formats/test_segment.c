@@ -441,7 +441,7 @@ TEST_F(only_headers_are_read_when_skipping_records)
 {
 	write_segment(f, NAME, 0, 0, true);
 	struct reading r = start_reading(f, NAME);
-	bc_segment_reader_skip_records(r.reader);
+	bc_segment_reader_skip_records(r.reader, r.fd, NULL, NULL);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
@@ -780,7 +780,7 @@ TEST_F(a_segment_has_at_most_65536_chunks)
 	struct bc_segment_index index = load_index(r.fd);
 	assert_int_equal(index.head.rows, BC_SEGMENT_CHUNKS);
 	bc_segment_index_free(&index);
-	bc_segment_reader_skip_records(r.reader);
+	bc_segment_reader_skip_records(r.reader, r.fd, NULL, NULL);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++) {
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
