@@ -225,26 +225,6 @@ void bc_interval_stats_records(
 	add_records_after(c, records + BC_RECORD_BYTES, n - 1, tick);
 }
 
-void bc_interval_stats_skip(
-	struct bc_interval_stats *c, uint64_t first_tick, uint64_t last_tick, uint64_t n)
-{
-	if (n == 0)
-		return;
-	if (!c->has_clock)
-		start_span(c, first_tick);
-	c->references += n;
-	c->span.references += n;
-	if (first_tick < c->span.last_tick) {
-		c->backward++;
-		c->span.last_tick = first_tick;
-	}
-	if (last_tick >= c->span.last_tick)
-		c->ticks += last_tick - c->span.last_tick;
-	else
-		c->backward++;
-	c->span.last_tick = last_tick;
-}
-
 bool bc_interval_stats_windows(const struct bc_interval_stats *c, struct bc_clock_windows *windows)
 {
 	/* The last window is usually incomplete, except if it ends right here. */

@@ -82,10 +82,6 @@ void bc_interval_stats_tick(struct bc_interval_stats *stats, uint64_t tick);
 void bc_interval_stats_records(
 	struct bc_interval_stats *stats, const uint8_t *records, size_t n, uint64_t tick);
 
-/* Adds n references by their first and last tick only: intervals and windows are not counted. */
-void bc_interval_stats_skip(
-	struct bc_interval_stats *stats, uint64_t first_tick, uint64_t last_tick, uint64_t n);
-
 /* Complete windows: their number, and the number of references in the busiest and in the quietest.
  * bc_interval_stats_windows() returns false if there are fewer than two. */
 struct bc_clock_windows {

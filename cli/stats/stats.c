@@ -4,7 +4,8 @@
  * epoch and each file that is not a segment start a new clock. If rates or units differ, the whole
  * trace has no rate.
  *
- * If options select a part (cli/io/selection.h), the figures are those of a trace of it alone. */
+ * If options select a part (cli/io/selection.h), the figures are those of a trace of it alone. If
+ * no option needs the records of segments, the headers of their chunks are counted. */
 #include "cli/stats/stats.h"
 
 #include <errno.h>
@@ -39,18 +40,12 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 	uint64_t tick = batch->run.tick + (time != BC_TIME_NONE ? time : 0);
 
 	set_hz(s);
-	if (!s->options.is_totals)
-		bc_interval_stats_records(
-			&s->intervals, batch->run.records, batch->run.count, tick);
-	else
-		bc_interval_stats_skip(&s->intervals, tick,
-			bc_records_ticks(batch->run.records, batch->run.count, batch->run.tick),
-			batch->run.count);
+	bc_interval_stats_records(&s->intervals, batch->run.records, batch->run.count, tick);
 }
 
 static void add_records(struct bc_stats *s, const struct bc_batch *batch)
 {
-	if (batch->run.count != 0 && !s->options.is_totals)
+	if (batch->run.count != 0)
 		bc_footprint_records(&s->footprint, batch->run.records, batch->run.count);
 	if (batch->run.count != 0)
 		add_plain(s, batch);
@@ -92,10 +87,7 @@ static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 	s->unit = entry->unit;
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		bc_interval_stats_break(&s->intervals);
-	if (s->options.is_totals)
-		bc_interval_stats_skip(&s->intervals, entry->tick, entry->tick, 1);
-	else
-		bc_interval_stats_tick(&s->intervals, entry->tick);
+	bc_interval_stats_tick(&s->intervals, entry->tick);
 }
 
 static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
@@ -107,8 +99,7 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 		bc_tally_reference(&s->tally, &references[i]);
 		if ((references[i].traits & BC_TRAIT_TIME) != 0)
 			add_time(s, &references[i]);
-		if (!s->options.is_totals)
-			bc_footprint_reference(&s->footprint, &references[i]);
+		bc_footprint_reference(&s->footprint, &references[i]);
 		if (s->options.names != NULL &&
 			add_name(s, references[i].type, references[i].addr) != 0)
 			return -ENOMEM;
@@ -127,7 +118,44 @@ static int add_batch(struct bc_stats *s, const struct bc_batch *batch)
 	return rc;
 }
 
+/* The first and the last record of a chunk have the time of all. */
+static void add_chunk_time(struct bc_stats *s, const struct bc_chunk_info *info)
+{
+	add_time(s, &(struct bc_entry){.epoch = info->epoch, .tick = info->first_tick});
+	if (info->records == 1)
+		return;
+	add_time(s, &(struct bc_entry){.epoch = info->epoch, .tick = info->last_tick});
+	s->intervals.references += info->records - 2;
+	s->intervals.span.references += info->records - 2;
+}
+
+/* Counts a batch of a segment, of which records are read only if they are needed. */
+static int add_headers(struct bc_stats *s, const struct bc_batch *batch)
+{
+	const struct bc_chunk_info *info = batch->chunk_info;
+	const struct bc_record_run *run = &batch->run;
+	int rc = 0;
+
+	if (info != NULL && run->count != 0) {
+		if (run->number == info->first_record)
+			add_chunk_time(s, info);
+		bc_page_stats_add(&s->pages, run);
+	}
+	s->tally.references += run->count;
+	s->counts.kinds[BC_ENTRY_REFERENCE] += run->count;
+	for (size_t i = 0; i < batch->count && rc == 0; i++)
+		rc = bc_entry_counts_add(&s->counts, &batch->entries[i]);
+	return rc;
+}
+
 /* ---- a selection */
+
+static bool needs_records(void *selection, const struct bc_chunk *chunk)
+{
+	struct bc_stats *s = ((struct bc_selection *)selection)->context;
+
+	return bc_page_stats_need_records(&s->pages, chunk);
+}
 
 static bool add_selected(void *context, const struct bc_entry *entries, size_t count)
 {
@@ -157,7 +185,7 @@ static int select_batch(
 		s->has_clock = false;
 		s->tag = info->recording_tag;
 	}
-	if (!bc_selection_add(selection, batch))
+	if (s->options.is_full ? !bc_selection_add(selection, batch) : add_headers(s, batch) != 0)
 		return -ENOMEM;
 	if (info != NULL && run->count != 0 && run->number == info->first_record &&
 		!run->is_inexact)
@@ -186,6 +214,10 @@ static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_sel
 			return rc;
 	}
 	bc_tally_settle(&s->tally);
+	if (!s->options.is_full) {
+		bc_page_stats_finish(&s->pages, &s->footprint);
+		s->footprint.others = s->tally.references - s->footprint.references;
+	}
 	bc_interval_stats_start(&s->intervals);
 	bc_entry_counts_sort(&s->counts);
 	bc_string_counter_sort(&s->names);
@@ -215,7 +247,7 @@ double bc_stats_hz(const struct bc_stats *s)
 
 enum {
 	OPTION_AS = 1000,
-	OPTION_TOTALS,
+	OPTION_FULL,
 	OPTION_LINE,
 	OPTION_PAGE,
 	OPTION_MEMORY,
@@ -231,8 +263,8 @@ static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object"},
 	{OPTION_AS, "as", "cis501", "choice:cis501",
 		"print the same four lines as the CIS 501 course's reader of micro-op traces"},
-	{OPTION_TOTALS, "totals", NULL, NULL,
-		"omit footprint, reuse, intervals, idles and bursts; several times as fast"},
+	{OPTION_FULL, "full", NULL, NULL,
+		"read the records of segments, too; options that need them imply it"},
 	{OPTION_LINE, "line", "SIZE", "size", "bytes per line, a power of two (default 32)"},
 	{OPTION_PAGE, "page", "SIZE", "size", "bytes per page, a power of two (default 4KiB)"},
 	{OPTION_MEMORY, "memory", "SIZE", "size",
@@ -258,9 +290,10 @@ const struct bc_usage bc_stats_usage = {
 	.summary = "print statistics of a trace: totals, mix, footprint, reuse, time",
 	.text = "Prints statistics of one or more files of the same format, taken together: totals "
 		"by type, size, memory type and processor, instruction mix, footprint, reuse, "
-		"time. Without a file, or with \"-\", reads standard input. Options that select a "
-		"part make it the trace, as if cut with them before. docs/stats.md defines all "
-		"figures.",
+		"time. Of segments, it prints what the headers of their chunks contain, at once; "
+		"the rest needs --full. Without a file, or with \"-\", reads standard input. "
+		"Options that select a part make it the trace, as if cut with them before. "
+		"docs/stats.md defines all figures.",
 	.options = options,
 	.more = "Reuse is the share of references to a line that was touched at most N references "
 		"earlier.",
@@ -302,12 +335,13 @@ static bool parse_as(const struct bc_console *console, struct stats_args *w)
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
 		bc_print_error(console, NULL, "--as %s: must be cis501", optarg);
-	w->stats.is_totals = true; /* more than it prints */
 	return w->is_cis501;
 }
 
 static bool parse_stats_option(const struct bc_console *console, int letter, struct stats_args *w)
 {
+	w->stats.is_full |= letter != 'I' && letter != 'j' && letter != OPTION_CLOCK_HZ &&
+			    letter != OPTION_TOP;
 	switch (letter) {
 	case 'I':
 		return bc_option_read_format(console, "-I", &w->from, &w->reader.format);
@@ -316,8 +350,7 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		return true;
 	case OPTION_AS:
 		return parse_as(console, w);
-	case OPTION_TOTALS:
-		w->stats.is_totals = true;
+	case OPTION_FULL:
 		return true;
 	case OPTION_LINE:
 		return parse_block(console, "--line", &w->stats.footprint.line_bytes);
@@ -391,27 +424,29 @@ static enum bc_exit print_stats(
 static enum bc_exit count_and_print(
 	const struct bc_console *console, struct stats_args *w, struct bc_trace *trace)
 {
-	struct bc_selection *selection = &w->selection;
 	struct bc_stats *s = calloc(1, sizeof(*s)); /* too large for the stack */
 	enum bc_exit code;
 
 	if (s == NULL)
 		return bc_print_no_memory(console);
 	s->options = w->stats;
+	s->options.is_full |= trace->format != BC_FORMAT_SEGMENT;
 	s->format = trace->format;
 	s->format_name = bc_trace_format_name(trace);
 	s->files = trace->count;
 	s->file = trace->next;
 	w->selection.context = s;
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
-	if (bc_footprint_open(&s->footprint, &w->stats.footprint) == 0 &&
-		count_trace(s, trace, selection) == 0)
+	int rc = s->options.is_full ? bc_footprint_open(&s->footprint, &w->stats.footprint)
+				    : bc_page_stats_open(&s->pages);
+	if (rc == 0 && count_trace(s, trace, &w->selection) == 0)
 		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
 	else
 		code = bc_print_no_memory(console);
 	bc_entry_counts_free(&s->counts);
 	bc_string_counter_free(&s->names);
 	bc_footprint_close(&s->footprint);
+	bc_page_stats_close(&s->pages);
 	free(s);
 	return code;
 }
@@ -427,6 +462,7 @@ static void prepare_selection(
 	selection->add = add_selected;
 	selection->add_run = add_selected_run;
 	bc_selection_read(selection, &w->reader);
+	w->reader.needs_records = w->stats.is_full ? NULL : needs_records;
 }
 
 static enum bc_exit run_stats(

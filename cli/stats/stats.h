@@ -10,12 +10,13 @@
 #include "cli/stats/counts.h"
 #include "cli/stats/footprint.h"
 #include "cli/stats/interval_stats.h"
+#include "cli/stats/page_stats.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/trace/name_map.h"
 
 struct bc_stats_options {
-	bool is_totals; /* without footprint, reuse, intervals and windows */
+	bool is_full; /* read the records of segments, not only the headers of their chunks */
 	struct bc_footprint_options footprint;
 	uint64_t idle_ticks;
 	uint64_t burst_ticks;
@@ -35,10 +36,11 @@ struct bc_stats {
 	struct bc_interval_stats intervals;
 	struct bc_drift drift;
 	struct bc_footprint footprint;
-	uint8_t unit;       /* of the ticks: enum bc_unit */
-	bool is_unit_mixed; /* several units occur */
-	uint64_t clock_hz;  /* ticks per second; 0: unknown or several rates */
-	bool is_hz_mixed;   /* several rates */
+	struct bc_page_stats pages; /* not options.is_full */
+	uint8_t unit;               /* of the ticks: enum bc_unit */
+	bool is_unit_mixed;         /* several units occur */
+	uint64_t clock_hz;          /* ticks per second; 0: unknown or several rates */
+	bool is_hz_mixed;           /* several rates */
 	/* Private to stats.c. */
 	bool has_clock;     /* `epoch` and `tag` are set */
 	int file;           /* the last file read */

@@ -287,6 +287,21 @@ static void put_types(struct printer *p)
 	print_table(p, "references by type", t->references, NULL, 0, NULL, 0);
 }
 
+/* What chunk headers have of the types. */
+static void put_classes(struct printer *p)
+{
+	static const char *const names[] = {
+		"fetch", "read", "write", "other", NULL, "ioread", "iowrite", NULL};
+	const uint64_t *classes = p->stats->pages.classes[0];
+	json_t *outer = enter_object(p, "classes");
+
+	print_heading(p, "references by class");
+	for (unsigned i = 0; i < 2 * BC_PAGE_CLASSES; i++)
+		if (names[i] != NULL)
+			put_share(p, names[i], names[i], classes[i], p->stats->tally.references);
+	leave_object(p, outer);
+}
+
 static void put_sizes(struct printer *p)
 {
 	const struct bc_tally *t = &p->stats->tally;
@@ -518,7 +533,8 @@ static void print_blocks(const struct printer *p, const char *name, uint64_t lin
 	const struct bc_footprint *f = &p->stats->footprint;
 
 	print_line(p, name, "%9s %12s %9s %12s", f->lines_full || f->is_cut ? "at least" : "",
-		BC_GROUPED(lines), f->pages_full || f->is_cut ? "at least" : "", BC_GROUPED(pages));
+		p->stats->options.is_full ? BC_GROUPED(lines) : "-",
+		f->pages_full || f->is_cut ? "at least" : "", BC_GROUPED(pages));
 }
 
 static void put_footprint(struct printer *p)
@@ -526,16 +542,18 @@ static void put_footprint(struct printer *p)
 	const struct bc_footprint *f = &p->stats->footprint;
 	uint64_t line_bytes = p->stats->options.footprint.line_bytes;
 	uint64_t page_bytes = p->stats->options.footprint.page_bytes;
+	bool is_full = p->stats->options.is_full;
 
 	if (is_json(p)) {
 		json_t *outer = enter_object(p, "footprint");
 		set_u64(p, "references", f->references);
 		set_u64(p, "other_references", f->others);
-		if (f->references != 0) {
+		if (is_full && f->references != 0) {
 			set_hex(p, "addr_low", f->addr_low);
 			set_hex(p, "addr_high", f->addr_high);
 		}
-		set_blocks(p, "lines", &f->lines, line_bytes, f->lines_full || f->is_cut);
+		if (is_full)
+			set_blocks(p, "lines", &f->lines, line_bytes, f->lines_full || f->is_cut);
 		set_blocks(p, "pages", &f->pages, page_bytes, f->pages_full || f->is_cut);
 		leave_object(p, outer);
 		return;
@@ -547,7 +565,24 @@ static void put_footprint(struct printer *p)
 			bc_line_table_count(&f->pages, touches[i].touch));
 	print_blocks(p, "total", f->lines.count, f->pages.count);
 	print_blocks(p, "total bytes", f->lines.count * line_bytes, f->pages.count * page_bytes);
-	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, f->addr_low, f->addr_high);
+	if (is_full)
+		print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, f->addr_low,
+			f->addr_high);
+}
+
+/* The pages of 4,096 bytes, by references that begin in them. */
+static void put_hot_pages(struct printer *p)
+{
+	const uint64_t *pages = p->stats->pages.pages;
+	json_t *array = add_array(p, "hot_pages");
+
+	for (uint32_t i = 0; i < BC_STATS_PAGES; i++)
+		if (pages[i] != 0)
+			put_row(p, array, "addr", (uint64_t)i * BC_PAGE_BYTES,
+				pages[i] >> BC_STATS_WAY_BITS, "0x%08" PRIx64,
+				(uint64_t)i * BC_PAGE_BYTES);
+	sort_rows(p);
+	print_table(p, "hottest pages", p->stats->footprint.references, NULL, 0, NULL, 0);
 }
 
 static void put_reuse(struct printer *p)
@@ -681,7 +716,7 @@ static void set_time(struct printer *p)
 				bc_json_u64(c->spans[i].first_tick), "last_tick",
 				bc_json_u64(c->spans[i].last_tick)));
 	set_u64(p, "epoch_count", c->epochs);
-	if (!s->options.is_totals)
+	if (s->options.is_full)
 		set_intervals(p);
 	if (s->format == BC_FORMAT_SEGMENT)
 		set_drift(p);
@@ -821,7 +856,7 @@ static void print_time(const struct printer *p)
 	print_ticks(p, "", c->ticks, "\n");
 	if (c->ticks != 0)
 		print_rate(p, "rate", c->references, c->ticks);
-	if (!p->stats->options.is_totals)
+	if (p->stats->options.is_full)
 		print_intervals(p);
 	if (c->backward != 0)
 		print_line(p, "backward", "%s reference%s earlier than the previous one",
@@ -837,10 +872,14 @@ static void put_all(struct printer *p)
 	const struct bc_stats *s = p->stats;
 	const struct bc_format_info *info = bc_format_info(s->format);
 
-	put_types(p);
-	put_sizes(p);
-	put_attrs(p);
-	put_procs(p);
+	if (s->options.is_full) {
+		put_types(p);
+		put_sizes(p);
+		put_attrs(p);
+		put_procs(p);
+	} else {
+		put_classes(p);
+	}
 	if (s->options.names != NULL)
 		put_names(p, "names", "references by name", &s->names);
 	put_events(p);
@@ -849,9 +888,9 @@ static void put_all(struct printer *p)
 	if ((info->traits & (BC_TRAIT_INSTRUCTION | BC_TRAIT_KERNEL | BC_TRAIT_LINE |
 				    BC_TRAIT_REGISTER)) != 0)
 		put_instructions(p);
-	if (!s->options.is_totals && (is_json(p) || s->footprint.references != 0)) {
+	if (is_json(p) || s->footprint.references != 0) {
 		put_footprint(p);
-		put_reuse(p);
+		(s->options.is_full ? put_reuse : put_hot_pages)(p);
 	}
 	if (is_json(p))
 		set_time(p);
@@ -867,7 +906,8 @@ json_t *bc_stats_json(const struct bc_stats *s)
 	set_u64(&p, "files", (uint64_t)s->files);
 	set_u64(&p, "entries", bc_stats_entries(s));
 	set_u64(&p, "references", s->tally.references);
-	set_u64(&p, "bytes", s->tally.bytes);
+	if (s->options.is_full)
+		set_u64(&p, "bytes", s->tally.bytes);
 	put_all(&p);
 	if (!p.lacks_memory)
 		return p.object;
@@ -886,10 +926,14 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 		: has_samples                      ? "samples"
 						   : "records");
 	print_line(&p, "references", "%14s", BC_GROUPED(t->references));
-	if (t->without_size != t->references)
+	if (s->options.is_full && t->without_size != t->references)
 		print_line(&p, "bytes moved", "%14s%s", BC_GROUPED(t->bytes),
 			t->without_size != 0 ? ", where the size is known" : "");
 	put_all(&p);
+	if (!s->options.is_full)
+		bc_output_format(o, "\nThese are from the chunk headers. --full adds bytes, types, "
+				    "sizes, memory types, "
+				    "processors,\nlines, reuse and intervals from the records.\n");
 	free(p.rows);
 	return !p.lacks_memory;
 }

@@ -249,7 +249,8 @@ struct chunk_state {
 	bool is_open;                  /* reading from start to end: no index has been found yet */
 	bool has_started;
 	bool is_over;
-	bool has_chunk; /* records [next, info.records) of the chunk are still to be returned */
+	bool lacks_records; /* of the chunk: they were not needed */
+	bool has_chunk;     /* records [next, info.records) of the chunk are still to be returned */
 	uint32_t next;
 	uint32_t event;  /* and events from this one on */
 	uint64_t tick;   /* of the previous record */
@@ -271,6 +272,15 @@ struct chunk_state {
 	struct bc_chunk chunk;
 };
 
+static bool needs_records(void *reader, const struct bc_chunk *chunk)
+{
+	struct bc_reader *r = reader;
+	struct chunk_state *c = r->state;
+
+	c->lacks_records = !r->options.needs_records(r->options.context, chunk);
+	return !c->lacks_records;
+}
+
 static int open_chunks(struct bc_reader *r)
 {
 	struct chunk_state *c = malloc(sizeof(*c));
@@ -285,6 +295,8 @@ static int open_chunks(struct bc_reader *r)
 		c->index.rows = NULL;
 	c->is_open = c->index.rows == NULL;
 	int rc = bc_input_segments(r->input, &c->reader);
+	if (rc == 0 && r->options.needs_records != NULL && r->options.index_fd >= 0)
+		bc_segment_reader_skip_records(c->reader, r->options.index_fd, needs_records, r);
 	if (rc != 0 || c->index.rows == NULL)
 		return rc;
 	/* Read the header first, and nothing after it. */
@@ -515,7 +527,8 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		bc_sequence_check_expect(c->sequence, r->header);
 		rc = c->has_started ? end_segment(r, c, batch) : 0;
 		/* Only now: needs_chunk() may ask for the header. */
-		if (!c->has_started && r->options.index_fd >= 0 && !r->options.is_one_of_many)
+		if (!c->has_started && r->options.index_fd >= 0 && !r->options.is_one_of_many &&
+			r->options.needs_records == NULL)
 			bc_segment_reader_decode_ahead(c->reader, r->options.index_fd,
 				r->options.needs_chunk, r->options.context, r->options.work);
 		c->has_started = true;
@@ -596,7 +609,9 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 	while (batch->count < READER_ENTRIES && batch->run.count == 0) {
 		const uint8_t *record = c->records + (size_t)c->next * BC_RECORD_BYTES;
 		const struct bc_event *event = &c->chunk.events[c->event];
-		uint32_t time = c->next < info->records ? bc_le32(record + 8) : 0;
+		uint32_t time = c->lacks_records          ? BC_TIME_NONE /* of any anchor */
+				: c->next < info->records ? bc_le32(record + 8)
+							  : 0;
 		bool has_event = c->event < info->events;
 		if (has_event && event->position <= c->next) {
 			c->event++;
@@ -611,10 +626,13 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 			c->has_chunk = false;
 			return;
 		}
-		struct bc_record_run run = {.records = record,
+		has_event = has_event && !c->lacks_records; /* or the run is the whole chunk */
+		struct bc_record_run run = {.records = c->lacks_records ? NULL : record,
 			.count = (has_event ? event->position : info->records) - c->next,
 			.number = info->first_record + c->next,
-			.tick = c->next != 0 ? c->tick : bc_chunk_tick_before(info, record),
+			.tick = c->next != 0 || c->lacks_records
+					? c->tick
+					: bc_chunk_tick_before(info, record),
 			.epoch = info->epoch,
 			.is_inexact = c->is_inexact};
 		if (r->options.as_runs) {

@@ -63,6 +63,10 @@ struct bc_reader_options {
 	 * index_fd, chunks that are not needed are skipped without being read. It is also called
 	 * with descriptions of missing records, which are reported only if it returns true. */
 	bc_needs_chunk *needs_chunk;
+	/* For segments, with as_runs: returns whether the records of a chunk are needed, by its
+	 * header; NULL: all are. Those of others are not checked, and are a run that has no bytes:
+	 * its `records` is NULL. It was called for that chunk last. */
+	bool (*needs_records)(void *context, const struct bc_chunk *chunk);
 	void *context;
 	/* For segments: what other threads do with chunks, if they have time. With as_runs, a batch
 	 * has the result if its run is the whole chunk and has exact ticks; NULL: nothing. */

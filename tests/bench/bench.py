@@ -170,8 +170,7 @@ def reading(bcp1, work):
         return ours("convert", "-O", output, "-o", "/dev/null")
 
     commands = {
-        "verify": ours("verify"), "stats --totals": ours("stats", "--totals"),
-        "stats, with footprint, reuse and time": ours("stats"),
+        "verify": ours("verify"), "stats": ours("stats"), "stats --full": ours("stats", "--full"),
         "cut of 64 KiB of addresses": ours("cut", "--addr", "1000000-100ffff", "-O", "xdin"),
         "convert to BYU": convert("byu"), "convert to bcp1": convert("bcp1"),
         "dump": lambda: run([f"{BUILD}/buscap", "dump", segments[0]]),

@@ -65,7 +65,7 @@ WORKLOADS = {
     "read bcp1": lambda f, out: (BUILD / "buscap", "convert", "-O", "byu", "-o", out, f["bcp1"]),
     "read segment": lambda f, out: (BUILD / "buscap", "convert", "-O", "byu", "-o", out, f["segment"]),
     "verify segment": lambda f, out: (BUILD / "buscap", "verify", f["segment"]),
-    "stats segment": lambda f, out: (BUILD / "buscap", "stats", f["segment"]),
+    "stats segment": lambda f, out: (BUILD / "buscap", "stats", "--full", f["segment"]),
     "cut segment": lambda f, out: (BUILD / "buscap", "cut", "--type", "write", "-O", "byu", "-o", out, f["segment"]),
     "dump segment": lambda f, out: (BUILD / "buscap", "dump", f["segment"]),
     "read din": lambda f, out: (BUILD / "buscap", "convert", "-I", "din", "-O", "byu", "-o", out, f["din"]),

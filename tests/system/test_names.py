@@ -157,7 +157,7 @@ def test_stats_count_references_by_name(tmp):
     equal((names["total"], names["without"], names["others"]), (9, 1, 0))
     equal({row["name"]: row["count"] for row in names["names"]},
           {**{name: 1 for name in PC_NAMES if name}, "VGA colour text": 4})
-    text = buscap("stats", "--map", "pc", "--totals", trace)[0].decode()
+    text = buscap("stats", "--map", "pc", trace)[0].decode()
     lines = text[text.index("references by name"):].split("\n\n")[0].splitlines()
     equal(lines[1].split(), ["VGA", "colour", "text", "4", "44.44", "%"])
     equal(lines[-1].split(), ["without", "a", "name", "1", "11.11", "%"])

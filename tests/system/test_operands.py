@@ -16,7 +16,7 @@ from web_harness import Web
 
 COMMANDS = {
     "info": (), "verify": (), "find": ("--count", "0-3ffff"), "find --json": ("--last", "5", "--json", "0-"), "marks": ("--json",),
-    "report": ("--json",), "stats": ("--json", "--totals"), "dump": ("--records", "87300-87400"), "convert": ("-O", "byu"),
+    "report": ("--json",), "stats": ("--json",), "dump": ("--records", "87300-87400"), "convert": ("-O", "byu"),
     "cut": ("--records", "87300-87400", "-O", "ndjson"), "merge": ("-O", "byu"), "diff": ("--json",),
 }
 WITHOUT = ("info", "verify", "find", "find --json", "marks", "report")  # read the daemon's directory without an operand

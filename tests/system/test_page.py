@@ -166,7 +166,7 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
         overview = browser.model("overview")
         check_pixels(browser, random.Random(1))
 
-        stats = json.loads(output("stats", "--json", "--totals", *files))
+        stats = json.loads(output("stats", "--json", "--full", *files))
         wanted = dict.fromkeys(("fetch", "read", "write", "other"), 0)
         for row in stats["types"]:
             wanted[CLASSES.get(row["name"], "other")] += row["references"]

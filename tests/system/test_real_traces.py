@@ -32,6 +32,9 @@ def test_a_pentiums_records_are_counted_recorded_and_read_by_lz4(tmp):
     done = run(need(BUSCAPD), "--once", "--source", f"file:{PENTIUM},format=byu", "-o", tmp / "out")
     equal(done.returncode, 3, done.stderr.decode())
     equal(run("lz4", "-dcm", *segments(tmp / "out")).stdout, PENTIUM.read_bytes()[: 23335 * 12])
+    headers, _ = stats(*segments(tmp / "out"))
+    equal(headers["classes"], {"fetch": 14362, "read": 5756 + 535, "write": 2444, "other": 238, "ioread": 0, "iowrite": 0})
+    equal(headers["footprint"]["pages"], stats("--full", *segments(tmp / "out"))[0]["footprint"]["pages"])
 
 
 def test_the_courses_own_reader_prints_the_same():

@@ -173,7 +173,7 @@ def test_totals_and_events_are_those_of_info_stats_and_marks(large):
         equal(recording[name], sum(info[name] for info in infos), name)
     equal(recording["gaps"], sum(info["gaps"] for info in infos), "gaps")
     equal(recording["lost"], sum(info["lost"] for info in infos), "lost")
-    stats, = lines("stats", "--json", *paths)
+    stats, = lines("stats", "--json", "--full", *paths)
     classes = [0] * 4
     for row in stats["types"]:
         classes[page_reference.class_of(row["type"])] += row["references"]

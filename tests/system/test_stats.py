@@ -172,12 +172,11 @@ def numbers_of(text, title):
 
 def test_an_empty_trace_has_no_statistics():
     for name in ("byu", "din", "raw6"):
-        for argv in ((), ("--totals",)):
-            result, _ = stats("-I", name, *argv, data=b"")
-            equal((result["entries"], result["references"], result["bytes"], result["types"]), (0, 0, 0, []), name)
-            equal(result["time"], None, name)
-            text, _ = buscap("stats", "-I", name, *argv, data=b"")
-            assert text.startswith(f"{name}: 0 "), text
+        result, _ = stats("-I", name, data=b"")
+        equal((result["entries"], result["references"], result["bytes"], result["types"]), (0, 0, 0, []), name)
+        equal(result["time"], None, name)
+        text, _ = buscap("stats", "-I", name, data=b"")
+        assert text.startswith(f"{name}: 0 "), text
 
 
 # ---- the figures
@@ -194,11 +193,6 @@ def test_plain_byu_is_counted(tmp):
         check_memory(result, records)
         check_time(result, plain_epochs(records))
         check_windows(result, plain_epochs(records))
-        totals, _ = stats("-I", "byu", "--totals", path)
-        check_totals(totals, records)
-        for member in ("references", "ticks", "epochs", "backward"):
-            equal(totals["time"][member], result["time"][member], member)
-        assert "footprint" not in totals and "intervals" not in totals["time"], totals
 
 
 def test_options_set_the_length_of_lines_pages_idles_and_bursts():
@@ -256,9 +250,10 @@ def test_a_recording_with_losses_is_counted(tmp):
         records = records_of(recorded.records)
         if not records:
             continue
-        result, _ = stats(*paths)
+        result, _ = stats("--full", *paths)
         check_totals(result, records)
         check_memory(result, records)
+        check_headers(paths, records, result)
         if len(records) > len(recorded_epochs(recorded)):
             check_some_time(result, recorded)
         gaps = result["events"]
@@ -269,11 +264,6 @@ def test_a_recording_with_losses_is_counted(tmp):
         for _, cause, n, _ in recorded.gaps:
             lost[cause] += n
         equal({cause: row["lost"] for cause, row in gaps["causes"].items()}, dict(lost), "causes")
-        totals, _ = stats("--totals", *paths)
-        check_totals(totals, records)
-        equal(totals["events"], result["events"], "events")
-        for member in ("references", "ticks", "epochs"):
-            equal(totals["time"][member], result["time"][member], member)
         seen["gaps"] += gaps["gaps"] != 0
         seen["epochs"] += result["time"]["epoch_count"] > 1
         assert not result["time"]["drift"]["is_known"], result
@@ -286,6 +276,87 @@ def check_some_time(result, recorded):
         check_time(result, epochs)
     if result["time"]["windows"]["windows"] != 0:
         check_windows(result, epochs)
+
+
+# ---- the headers of chunks
+
+
+def expected_headers(records):
+    """The figures of memory that chunk headers give, from the records."""
+    names = {0: "fetch", 1: "read", 2: "read", 3: "write", 16: "ioread", 17: "iowrite"}
+    classes = dict.fromkeys(("fetch", "read", "write", "other", "ioread", "iowrite"), 0)
+    hot = collections.Counter()
+    for addr, reqtype, *_ in records:
+        classes[names.get(reqtype, "other")] += 1
+        if reqtype in MEMORY:
+            hot[addr & ~4095] += 1
+    pages = model_memory(records)[1]
+    footprint = {"references": sum(hot.values()), "other_references": len(records) - sum(hot.values()),
+                 "pages": {"bytes_each": 4096, "touched": len(pages), "at_least": False,
+                           **{how: sum(how in ways for ways in pages.values()) for how in ("read", "written", "fetched")}}}
+    return classes, footprint, [{"addr": addr, "references": n} for addr, n in sorted(hot.items())]
+
+
+def only_known(full, headers):
+    """The members of `full` that `headers` has."""
+    if not isinstance(headers, dict) or not isinstance(full, dict):
+        return full
+    return {name: only_known(full[name], value) for name, value in headers.items() if name not in ("classes", "hot_pages")}
+
+
+def check_headers(paths, records, full):
+    headers, err = stats(*paths)
+    equal((headers.pop("classes"), headers["footprint"], headers.pop("hot_pages")), expected_headers(records), "memory")
+    equal(headers, only_known(full, headers), "with and without records")
+    for name in ("bytes", "types", "sizes", "attrs", "processors", "reuse"):
+        assert name not in headers and name in full, name
+    assert "intervals" not in (headers["time"] or {}) and "lines" not in headers["footprint"]
+    return err
+
+
+def test_chunk_headers_give_the_figures_of_the_records(tmp):
+    rng = random.Random(7)
+    addresses = {"near": lambda: rng.randrange(1 << 15), "wide": lambda: rng.randrange(1 << 32), "last": lambda: 0xFFFFFFFF}
+    for name, address in addresses.items():  # fine; coarse; crossed
+        plain, path = tmp / f"{name}.byu", tmp / f"{name}.byu.lz4"
+        sizes = (1, 8, 32) if name == "near" else (0, 2, 16, 255)
+        plain.write_bytes(b"".join(struct.pack("<I4BI", address() & (~31 if name == "near" else ~0), rng.choice((0, 1, 2, 3, 16, 17, 0x21, 0xF3)),
+                                               rng.choice(sizes), 0, 0, 5) for _ in range(12000)))
+        buscap("convert", "-I", "byu", "-O", "segment", "-o", path, plain)
+        check_headers([path], records_of(plain.read_bytes()), stats("--full", path)[0])
+    # Several recordings, with epochs, marks and other rates.
+    paths = [record_file(tmp, rich_stream(seed), clock_hz=hz) for seed, hz in ((34, 66000000), (35, 66000000), (36, 50000000))]
+    for some in (paths[:1], paths[:2], paths):
+        check_headers(some, [r for path in some for r in records_of(reference.read_segments([path]).records)], stats("--full", *some)[0])
+    equal(stats(data=paths[0].read_bytes())[0], stats(paths[0])[0], "through a pipe")
+
+
+def test_records_are_not_read_if_the_headers_suffice(tmp):
+    path, = make_segments(tmp, simulate("--count", "200000"))
+    wanted, _ = stats(path)
+    data = bytearray(path.read_bytes())
+    for chunk in reference.read_segment(path).chunks:
+        assert chunk.pages[0] == 0, "a single page in each region, and none is crossed"
+        data[data.index(chunk.frame) + 1000] ^= 1
+    path = tmp / "damaged.byu.lz4"
+    path.write_bytes(data)
+    equal(stats(path)[0], wanted)
+    assert "wrong checksum" in stats("--full", path, code=3)[1]
+    # One that was not sealed, and is torn.
+    torn = tmp / "torn.byu.lz4"
+    torn.write_bytes(data[: len(data) // 2])
+    result, err = stats(torn, code=3)
+    assert "torn" in err and 0 < result["references"] < wanted["references"], err
+
+
+def test_the_page_of_the_headers_has_their_figures(tmp):
+    paths = make_segments(tmp, simulate("--count", "20000"))
+    result, _ = stats(*paths)
+    text, _ = buscap("stats", *paths)
+    equal(numbers_of(text, "references by class"), result["classes"], "classes")
+    hot = sorted(result["hot_pages"], key=lambda row: -row["references"])[:20]
+    equal(list(numbers_of(text, "hottest pages").items()), [("0x%08x" % row["addr"], row["references"]) for row in hot], "hot pages")
+    assert text.endswith("--full adds bytes, types, sizes, memory types, processors,\nlines, reuse and intervals from the records.\n"), text
 
 
 # ---- a part of a trace
@@ -304,12 +375,10 @@ def check_part(tmp, path, options, cut_options=("-O", "segment")):
     """Compares the statistics of a part with those of the file that cut writes."""
     out = tmp / "part.byu.lz4"
     buscap("cut", *options, *cut_options, "-o", out, path)
-    wanted, _ = stats(out)
+    wanted, _ = stats("--full", out)
     part, err = stats(*options, path)
     equal("no record matches" in err, part["references"] == 0, err)
     equal(of_a_part(part), of_a_part(wanted), options)
-    totals, _ = stats("--totals", *options, path)
-    equal(of_a_part(totals), of_a_part(stats("--totals", out)[0]), f"totals by {options}")
     out.unlink()
     return part["references"]
 
@@ -345,7 +414,7 @@ def test_a_selection_of_everything_changes_nothing(tmp):
     whole = record_file(tmp, rich_stream(34), clock_hz=66000000)
     recordings = whole.read_bytes() + record_file(tmp, rich_stream(35), clock_hz=66000000).read_bytes()
     for options, data in (([], recordings), (["-I", "byu"], reference.make_byu(random.Random(3), 1000)[0])):
-        equal(stats(*options, "--records", "0-", data=data), stats(*options, data=data), options)
+        equal(stats(*options, "--records", "0-", data=data), stats(*options, "--full", data=data), options)
 
 
 def test_an_empty_part_says_what_the_input_has(tmp):

@@ -333,7 +333,7 @@ static const struct failure wrong_options[] = {
 	{"stats --frob x.byu", "unknown option --frob"},
 	{"stats -I tarball x.byu", "tarball: no such format"},
 	{"stats -I byu:x=1 x.byu", "byu:x=1"},
-	{"stats --totals=yes x.byu", "option --totals takes no value"},
+	{"stats --full=yes x.byu", "option --full takes no value"},
 	{"stats -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
 	/* find, marks */
 	{"find", "give an address, --region or --port"},

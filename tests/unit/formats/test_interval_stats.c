@@ -109,19 +109,6 @@ TEST(a_clock_that_goes_back_goes_on_from_there)
 	}
 }
 
-TEST(a_step_back_between_skipped_references_is_counted_once)
-{
-	struct bc_interval_stats c;
-
-	bc_interval_stats_init(&c, IDLE, BURST);
-	bc_interval_stats_skip(&c, 100, 200, 10);
-	bc_interval_stats_skip(&c, 5, 50, 10);
-	bc_interval_stats_skip(&c, 60, 90, 10);
-	bc_interval_stats_start(&c);
-	assert_int_equal(c.backward, 1);
-	assert_int_equal(c.ticks, 100 + 45 + 40);
-}
-
 /* Compares with windows that are calculated after the end. */
 TEST(windows_double_until_all_time_fits)
 {
@@ -224,23 +211,6 @@ TEST(records_and_ticks_count_the_same)
 		bc_interval_stats_start(&b);
 		assert_memory_equal(&a, &b, sizeof(a));
 	}
-}
-
-TEST(skipping_gives_the_same_duration)
-{
-	struct bc_interval_stats c;
-
-	bc_interval_stats_init(&c, IDLE, BURST);
-	bc_interval_stats_skip(&c, 100, 200, 10);
-	bc_interval_stats_skip(&c, 205, 300, 10);
-	bc_interval_stats_skip(&c, 0, 0, 0);
-	bc_interval_stats_start(&c);
-	bc_interval_stats_skip(&c, 7, 8, 2);
-	bc_interval_stats_start(&c);
-	assert_int_equal(c.references, 22);
-	assert_int_equal(c.ticks, 201);
-	assert_int_equal(c.epochs, 2);
-	assert_int_equal(c.spans[0].references, 20);
 }
 
 #define HZ 66000000u
