@@ -331,12 +331,16 @@ static void name_by_file(struct key *key, const char *path)
 	}
 }
 
+/* Copies of a segment are equal, whatever their frames. */
 static struct key key_of_name(const struct bc_segment_name *name)
 {
-	return (struct key){.is_segment = true,
+	struct key key = {.is_segment = true,
 		.is_known = true,
 		.tag = bc_recording_tag(name->recording),
 		.name = *name};
+
+	key.name.frames = BC_FRAMES_LZ4;
+	return key;
 }
 
 /* Reads the key of a regular file, under any name, from its header or, if that is damaged, its

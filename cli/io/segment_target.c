@@ -36,6 +36,7 @@ struct bc_segment_target {
 	const char *path;
 	const char *name; /* path without directories */
 	uint64_t clock_hz;
+	struct bc_compressor compressor;
 	struct bc_origin origin;
 	int dir_fd;
 	bool is_created;
@@ -105,6 +106,7 @@ static void free_target(struct bc_segment_target *t)
 		bc_interrupt_note_clear();
 	if (t->dir_fd >= 0)
 		close(t->dir_fd);
+	bc_compressor_close(&t->compressor);
 	free(t->encoded);
 	free(t);
 }
@@ -116,17 +118,18 @@ static void start_chunk(struct bc_segment_target *t)
 }
 
 enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
-	const struct bc_console *console, const char *path, uint64_t clock_hz,
+	const struct bc_console *console, const char *path, uint64_t clock_hz, enum bc_level level,
 	const struct bc_origin *origin)
 {
 	struct bc_segment_target *t = malloc(sizeof(*t));
 
-	if (t != NULL) {
-		memset(t, 0, offsetof(struct bc_segment_target, chunk));
-		t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	}
-	if (t == NULL || t->encoded == NULL) {
-		free(t);
+	if (t == NULL)
+		return bc_print_no_memory(console);
+	memset(t, 0, offsetof(struct bc_segment_target, chunk));
+	t->dir_fd = -1;
+	t->encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	if (bc_compressor_open(&t->compressor, level) != 0 || t->encoded == NULL) {
+		free_target(t);
 		return bc_print_no_memory(console);
 	}
 	t->console = console;
@@ -281,7 +284,7 @@ static int create_file(struct bc_segment_target *t)
 	/* Only recordings made by buscapd have these; clear them. */
 	h->sequence = 0;
 	h->boot_id[0] = '\0';
-	snprintf(h->compression, sizeof(h->compression), "%s", bc_level_names[BC_LEVEL_DEFAULT]);
+	bc_level_write(h->compression, t->compressor.level);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = (uint32_t)t->now_ns ^ (uint32_t)getpid();
 	int64_t made_ns = h->axis[0] != '\0' ? t->now_ns : h->wall_ns;
@@ -313,7 +316,7 @@ static int finish_chunk(struct bc_segment_target *t)
 			bc_totals_add(&t->totals, &t->chunk);
 			t->chunk.info.totals = t->totals;
 			bc_chunk_encode(
-				t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &t->pages, &header_bytes);
+				t->encoded, &t->chunk, &t->compressor, &t->pages, &header_bytes);
 			rc = bc_segment_append(&t->writer, t->encoded, header_bytes, &t->chunk.info,
 				&loss, &t->pages.counts);
 		}

@@ -37,7 +37,7 @@ struct bc_origin {
  * `clock_hz` 0: the source's. Returns BC_EXIT_OK, or prints an error and returns another code with
  * nothing to close. */
 enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
-	const struct bc_console *console, const char *path, uint64_t clock_hz,
+	const struct bc_console *console, const char *path, uint64_t clock_hz, enum bc_level level,
 	const struct bc_origin *origin) BC_MUST_CHECK;
 
 /* Adds entries, which must be references or events. `source` is their trace; `moment` relates their

@@ -51,16 +51,25 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 {
 	struct bc_format_options format_options = options->options;
 	struct bc_origin origin = options->origin;
+	enum bc_frame_format frames = BC_FRAMES_LZ4;
+	bool is_named = t->path != NULL && bc_frames_by_name(&frames, t->path, strlen(t->path));
+	enum bc_level level = format_options.has_compression ? format_options.compression
+							     : bc_frames_info[frames].level;
 
 	if (t->path == NULL && origin.fd == NULL)
 		return bc_print_usage_error(
 			t->console, "a segment can't be written to standard output; use -o");
+	if (is_named && bc_level_frames(level) != frames) {
+		bc_print_error(t->console, t->path, "the name must end in %s for this compression",
+			bc_frames_info[bc_level_frames(level)].suffix);
+		return BC_EXIT_USAGE;
+	}
 	if (origin.key == NULL)
 		origin.key = "converted_from";
 	t->is_picture = origin.fd != NULL;
 	bc_entry_converter_init(&t->converter, t->format, &format_options);
 	return bc_segment_target_open(
-		&t->segment, t->console, t->path, format_options.clock_hz, &origin);
+		&t->segment, t->console, t->path, format_options.clock_hz, level, &origin);
 }
 
 static enum bc_exit open_own(struct bc_target *t)

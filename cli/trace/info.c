@@ -66,7 +66,7 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 	enum bc_packing packing = file->probe.packing;
 
 	if (file->probe.format == BC_FORMAT_SEGMENT && packing == BC_PACKING_NONE)
-		packing = BC_PACKING_LZ4; /* its own */
+		packing = file->probe.frames;
 	json_t *object = BC_JSON_OBJECT({"file", bc_json_text(file->name)},
 		{"format", json_string(format_name(job, file))},
 		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},

@@ -1,4 +1,4 @@
-/* Compresses each chunk into one independent LZ4 frame. So workers share no state, and throughput
+/* Compresses each chunk into one independent frame. So workers share no state, and throughput
  * grows with their number. The ratio is slightly lower than with one long frame, because matches
  * cannot reach back into the previous chunk.
  *
@@ -13,21 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/segment/segment.h"
+
 struct worker {
 	struct bc_encoder *encoder;
 	pthread_t thread;
 	struct bc_thread_health health;
+	struct bc_compressor compressor;
 };
 
 struct bc_encoder {
 	struct bc_encoder_queues queues;
-	enum bc_level level;
 	unsigned count;
 	unsigned started;
 	struct worker workers[];
 };
 
-static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_level level)
+static void encode_slot(
+	struct bc_encoded *out, struct bc_slot *slot, const struct bc_compressor *compressor)
 {
 	out->sequence = slot->sequence;
 	out->recording = slot->recording;
@@ -40,7 +43,7 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_le
 	bc_losses_add_chunk(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(
-			out->data, &slot->chunk, level, &out->pages, &out->header_bytes);
+			out->data, &slot->chunk, compressor, &out->pages, &out->header_bytes);
 	out->info = slot->chunk.info;
 }
 
@@ -58,7 +61,7 @@ static void *encoder_thread(void *context)
 			break;
 		}
 		bc_thread_health_start(&worker->health, "encoding a chunk", "");
-		encode_slot(out, slot, worker->encoder->level);
+		encode_slot(out, slot, &worker->compressor);
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
@@ -76,8 +79,10 @@ static void join_workers(struct bc_encoder *encoder)
 
 static void free_encoder(struct bc_encoder *encoder)
 {
-	for (unsigned i = 0; i < encoder->count; i++)
+	for (unsigned i = 0; i < encoder->count; i++) {
 		bc_thread_health_destroy(&encoder->workers[i].health);
+		bc_compressor_close(&encoder->workers[i].compressor);
+	}
 	free(encoder);
 }
 
@@ -89,20 +94,22 @@ int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_leve
 	if (e == NULL)
 		return -ENOMEM;
 	e->queues = *queues;
-	e->level = level;
 	e->count = workers;
 	e->started = 0;
 	for (unsigned i = 0; i < workers; i++) {
 		e->workers[i].encoder = e;
 		bc_thread_health_init(&e->workers[i].health);
+		e->workers[i].compressor.zstd = NULL;
 	}
 	for (; e->started < workers; e->started++) {
 		struct worker *worker = &e->workers[e->started];
-		int rc = pthread_create(&worker->thread, NULL, encoder_thread, worker);
+		int rc = bc_compressor_open(&worker->compressor, level);
+		if (rc == 0)
+			rc = -pthread_create(&worker->thread, NULL, encoder_thread, worker);
 		if (rc != 0) {
 			join_workers(e);
 			free_encoder(e);
-			return -rc;
+			return rc;
 		}
 	}
 	*encoder = e;

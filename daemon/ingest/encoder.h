@@ -1,4 +1,4 @@
-/* The encoder: worker threads that compress chunks into LZ4 frames. Each chunk becomes one
+/* The encoder: worker threads that compress chunks into frames. Each chunk becomes one
  * independent frame. Chunks are finished in any order: the writer must sort them by sequence
  * number, and return each output after writing it. */
 #ifndef BC_DAEMON_INGEST_ENCODER_H
@@ -8,8 +8,8 @@
 #include "daemon/base/thread_health.h"
 #include "daemon/ingest/slot.h"
 #include "daemon/store/encoded.h"
+#include "formats/base/compression.h"
 #include "formats/base/must_check.h"
-#include "formats/segment/record_encoder.h"
 
 struct bc_encoder;
 

@@ -20,8 +20,8 @@
 #include "daemon/base/rules.h"
 #include "daemon/ingest/counts.h"
 #include "daemon/store/writer_report.h"
+#include "formats/base/compression.h"
 #include "formats/base/must_check.h"
-#include "formats/segment/record_encoder.h"
 
 struct bc_catalogue;
 struct bc_pipeline;

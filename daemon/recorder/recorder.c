@@ -353,8 +353,7 @@ static struct bc_recording *add_recording(
 		return NULL;
 	struct bc_segment_header *header = &recording->info.header;
 	header->sequence = next_sequence(r);
-	snprintf(header->compression, sizeof(header->compression), "%s",
-		bc_level_names[config->compression]);
+	bc_level_write(header->compression, config->compression);
 	if (r->options.boot_id != NULL)
 		memcpy(header->boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
 	recording->before = moment_of(r);

@@ -34,7 +34,8 @@
 #define SEQUENCE_END (UINT64_C(1) << 63)
 
 struct file {
-	uint64_t bytes : 59;
+	uint64_t bytes : 58;
+	uint64_t frames : 1;     /* enum bc_frame_format */
 	uint64_t is_assumed : 1; /* to be ours: its header was not read */
 	uint64_t is_partial : 1;
 	uint64_t has_links : 1;
@@ -62,8 +63,10 @@ struct bc_catalogue_recording {
 static struct bc_segment_name name_of(
 	const struct bc_catalogue_recording *r, const struct file *file)
 {
-	struct bc_segment_name name = {
-		.segment = file->number, .is_partial = file->is_partial, .damaged = file->damaged};
+	struct bc_segment_name name = {.segment = file->number,
+		.is_partial = file->is_partial,
+		.frames = file->frames,
+		.damaged = file->damaged};
 
 	memcpy(name.recording, r->id, strlen(r->id) + 1);
 	return name;
@@ -85,6 +88,8 @@ static int compare_file(const void *item, const void *key)
 		order = (int64_t)file->damaged - (int64_t)name->damaged;
 	if (order == 0)
 		order = (int64_t)file->is_partial - (int64_t)name->is_partial;
+	if (order == 0)
+		order = (int64_t)file->frames - (int64_t)name->frames;
 	return order < 0 ? -1 : order > 0;
 }
 
@@ -325,7 +330,8 @@ static int put_file(
 	bool is_changed = e.file == NULL || file->error != answer->error;
 	count_file(c, r, file, false);
 	*file = (struct file){
-		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 5),
+		.bytes = (uint64_t)answer->status.st_size & (UINT64_MAX >> 6),
+		.frames = name->frames & 1,
 		.is_assumed = answer->is_assumed,
 		.changed_ns = changed_ns_of(&answer->status),
 		.number = name->segment,
@@ -693,6 +699,7 @@ static void copy_readable(struct bc_recording_list *list, const struct bc_catalo
 			continue;
 		to[copy->count++] = (struct bc_recording_file){
 			.number = file->number,
+			.frames = file->frames,
 			.is_partial = file->is_partial,
 			.state = file->is_partial ? BC_FILE_UNSEALED : BC_FILE_SEALED,
 		};

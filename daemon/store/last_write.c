@@ -77,9 +77,11 @@ static void must_fit(bool is_added)
 /* Replaces a chunk with the note. */
 static void encode_note(struct bc_last_write *l, struct bc_encoded *e)
 {
+	struct bc_compressor compressor = {.level = bc_segment_header_level(&e->recording->header)};
+
 	bc_totals_add(&l->note->info.totals, l->note);
 	e->loss = bc_chunk_loss(l->note);
-	e->bytes = bc_chunk_encode(e->data, l->note, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
+	e->bytes = bc_chunk_encode(e->data, l->note, &compressor, &e->pages, &e->header_bytes);
 	e->info = l->note->info;
 	e->state = BC_ENCODED_END;
 }

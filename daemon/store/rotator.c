@@ -601,7 +601,8 @@ static int create_in_dir(
 /* Creates the file. Returns 0 or a negative errno. */
 static int create_file(struct bc_rotator *r, const struct bc_segment_header *header)
 {
-	struct bc_segment_name name = {.segment = header->segment};
+	struct bc_segment_name name = {.segment = header->segment,
+		.frames = bc_level_frames(bc_segment_header_level(header))};
 	char file[BC_SEGMENT_NAME_MAX];
 
 	memcpy(name.recording, header->recording, sizeof(name.recording));

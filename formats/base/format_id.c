@@ -32,11 +32,10 @@ enum bc_format bc_format_by_name(const char *name)
 
 enum bc_format bc_format_by_path(const char *path)
 {
-	static const char segment[] = ".byu.lz4";
-	size_t n = strlen(path);
 	const char *end = strrchr(path, '.');
+	enum bc_frame_format frames;
 
-	if (n >= sizeof(segment) - 1 && strcmp(path + n - (sizeof(segment) - 1), segment) == 0)
+	if (bc_frames_by_name(&frames, path, strlen(path)))
 		return BC_FORMAT_SEGMENT;
 	return end == NULL               ? BC_FORMAT_UNKNOWN
 	       : strcmp(end, ".tr") == 0 ? BC_FORMAT_BYU
@@ -52,6 +51,7 @@ static const struct {
 	{"json", BC_FORMAT_NDJSON},
 	{"jsonl", BC_FORMAT_NDJSON},
 	{"lz4", BC_FORMAT_SEGMENT},
+	{"zstd", BC_FORMAT_SEGMENT},
 	{"clickhouse", BC_FORMAT_ROWBINARY},
 	{"valgrind", BC_FORMAT_LACKEY},
 	{"gtkwave", BC_FORMAT_VCD},
@@ -83,8 +83,8 @@ struct bc_format_options bc_format_options_default(void)
 	return (struct bc_format_options){.seed = 1, .interval_ns = 1000000};
 }
 
-static const char *const option_names[] = {
-	"endian", "invalid", "map", "seed", "clock_hz", "session", "size", "signals", "interval"};
+static const char *const option_names[] = {"endian", "invalid", "map", "seed", "clock_hz",
+	"session", "size", "signals", "interval", "compression"};
 
 #define KEYS (sizeof(option_names) / sizeof(option_names[0]))
 
@@ -147,6 +147,10 @@ static const char *set_option(struct bc_format_options *o, unsigned key, const c
 				       o->interval_ns != 0
 			       ? NULL
 			       : "a time up to 1000s, such as 10ms";
+	case BC_OPTION_COMPRESSION:
+		o->has_compression = bc_level_read(&o->compression, value);
+		return o->has_compression ? NULL
+					  : "lz4, fast, default, dense, zstd or zstd-2 to zstd-19";
 	case BC_OPTION_SIZE:
 		if (!parse_number(&number, value, 255))
 			return "a decimal number from 0 to 255";

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/compression.h"
+
 /* Each format with its name. Where the format is described: segments in docs/segment-format.md,
  * bcp1, raw6 and BYU in formats/bus, the others at the top of their modules in formats/codec. The
  * bus formats are first, and the BYU dialects together. */
@@ -49,7 +51,7 @@ const char *bc_format_name(enum bc_format format);
 /* The format with this name, or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_name(const char *name);
 
-/* The format that a file's name ends in: "x.csv", "x.byu.lz4" (a segment); or BC_FORMAT_UNKNOWN. */
+/* The format that a file's name ends in: "x.csv", "x.byu.zst" (a segment); or BC_FORMAT_UNKNOWN. */
 enum bc_format bc_format_by_path(const char *path);
 
 /* Writes that no format has a name ("byuu", "byuu:endian=big"), and which one may be meant. */
@@ -68,15 +70,16 @@ static inline bool bc_format_is_bus(enum bc_format format)
  * formats/codec/format.h has the keys that each format accepts for reading and for writing. */
 
 enum bc_option_key {
-	BC_OPTION_ENDIAN = 1u << 0,   /* endian=little|big */
-	BC_OPTION_INVALID = 1u << 1,  /* invalid=drop|keep: invalid bus cycles */
-	BC_OPTION_MAP = 1u << 2,      /* map=none|pages */
-	BC_OPTION_SEED = 1u << 3,     /* seed=N, for map=pages */
-	BC_OPTION_CLOCK_HZ = 1u << 4, /* clock_hz=N: ticks per second */
-	BC_OPTION_SESSION = 1u << 5,  /* session=N */
-	BC_OPTION_SIZE = 1u << 6,     /* size=N: access size in bytes, if the format has none */
-	BC_OPTION_SIGNALS = 1u << 7,  /* signals=vectors|bits */
-	BC_OPTION_INTERVAL = 1u << 8, /* interval=TIME: of the values of a counter */
+	BC_OPTION_ENDIAN = 1u << 0,      /* endian=little|big */
+	BC_OPTION_INVALID = 1u << 1,     /* invalid=drop|keep: invalid bus cycles */
+	BC_OPTION_MAP = 1u << 2,         /* map=none|pages */
+	BC_OPTION_SEED = 1u << 3,        /* seed=N, for map=pages */
+	BC_OPTION_CLOCK_HZ = 1u << 4,    /* clock_hz=N: ticks per second */
+	BC_OPTION_SESSION = 1u << 5,     /* session=N */
+	BC_OPTION_SIZE = 1u << 6,        /* size=N: access size in bytes, if the format has none */
+	BC_OPTION_SIGNALS = 1u << 7,     /* signals=vectors|bits */
+	BC_OPTION_INTERVAL = 1u << 8,    /* interval=TIME: of the values of a counter */
+	BC_OPTION_COMPRESSION = 1u << 9, /* compression=LEVEL: of a segment's records */
 };
 
 struct bc_format_options {
@@ -92,6 +95,8 @@ struct bc_format_options {
 	const char *layout;
 	bool has_bit_signals;
 	uint64_t interval_ns;
+	bool has_compression; /* else the file's name says it */
+	enum bc_level compression;
 	/* Not for users. Reads times in ns and us as ps, to compare traces of different units. */
 	bool in_picoseconds;
 	/* Whoever opens a printer sets the traits it will print (formats/trace/entry.h). */

@@ -86,7 +86,7 @@ struct bc_chunk_info {
 	uint64_t procs[4];     /* bitmap of the processors that occur */
 	uint64_t records_hash; /* XXH3-64 of the records' bytes */
 	struct bc_totals totals;
-	uint32_t frame_bytes; /* length of the LZ4 frame of the records */
+	uint32_t frame_bytes; /* length of the frame of the records */
 	uint32_t event_bytes; /* length of the encoded events */
 	uint32_t page_bytes;  /* length of the encoded page counts; 0: none */
 };

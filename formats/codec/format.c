@@ -31,11 +31,12 @@
 static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_UNKNOWN] = {.summary = "unknown"},
 	[BC_FORMAT_SEGMENT] =
-		{.summary = "buscapd's own files: BYU records in lz4, with gaps and times",
+		{.summary = "buscapd's own files: BYU records in lz4 or zstd, with gaps and times",
 			.can_read = true,
 			.can_write = true,
 			.traits = BYU_TRAITS | BC_TRAIT_EVENT,
-			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
+			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID |
+					 BC_OPTION_COMPRESSION},
 	[BC_FORMAT_BCP1] = {.summary = "the stream of a capture board: bus samples in frames",
 		.can_read = true,
 		.can_write = true,

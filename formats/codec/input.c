@@ -64,9 +64,9 @@ static int use_given(const struct bc_input *in, struct bc_probe *probe, enum bc_
 			return -EINVAL;
 		}
 		/* It is to be read as one of the plain formats: its decompressed bytes. */
-		probe->packing = BC_PACKING_LZ4;
-	} else if (!is_segment && given == BC_FORMAT_SEGMENT && probe->packing == BC_PACKING_LZ4) {
-		/* No intact header was found, but its LZ4 frames. */
+		probe->packing = probe->frames;
+	} else if (!is_segment && given == BC_FORMAT_SEGMENT && probe->packing == probe->frames) {
+		/* No intact header was found, but its frames. */
 		probe->packing = BC_PACKING_NONE;
 	}
 	probe->format = given;
@@ -90,7 +90,7 @@ static int read_head(
 		bool is_known = bc_probe(probe, in->packed, in->end, n == 0, window_log);
 		if (given != BC_FORMAT_UNKNOWN) {
 			/* The format is given, so a few bytes show whether the input is compressed.
-			 * But whether LZ4 is around a segment must be known. */
+			 * But whether LZ4 or zstd is around a segment must be known. */
 			if (n != 0 && !is_known &&
 				(given == BC_FORMAT_SEGMENT ||
 					!bc_packing_is_certain(in->packed, in->end)))
@@ -131,8 +131,7 @@ int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum b
 	in->window_log = window_log;
 	int rc = read_head(in, given, window_log, probe);
 	if (rc == -EINVAL && given == BC_FORMAT_UNKNOWN && ends_as_segment(stream.fd)) {
-		memset(probe, 0, sizeof(*probe));
-		probe->format = BC_FORMAT_SEGMENT;
+		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT, .frames = probe->frames};
 		rc = 0;
 	}
 	in->layout = probe->layout;
@@ -255,7 +254,7 @@ struct bc_input_stream bc_input_stream(struct bc_input *in)
 	return stream;
 }
 
-/* The LZ4 frames of a segment belong to its format; compression around it is undone first. */
+/* The frames of a segment belong to its format; compression around it is undone first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	if (in->unpacker != NULL)

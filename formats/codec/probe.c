@@ -542,7 +542,7 @@ static bool has_segment_item(const uint8_t *head, size_t bytes)
 /* True if the bytes are an empty frame and a segment header, or the start of one. */
 static bool starts_as_segment(const uint8_t *head, size_t bytes)
 {
-	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
+	if (bytes < BC_EMPTY_FRAME_BYTES || !bc_is_empty_frame(head, bytes))
 		return false;
 	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
 	uint8_t magic[4];
@@ -692,7 +692,7 @@ bool bc_probe(
 	enum bc_packing packing = bc_packing_of(head, bytes);
 	bool is_plain = packing == BC_PACKING_NONE || starts_as_segment(head, bytes);
 
-	memset(probe, 0, sizeof(*probe));
+	*probe = (struct bc_probe){.frames = packing == BC_PACKING_ZSTD ? packing : BC_PACKING_LZ4};
 	if (is_plain)
 		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
 			is_all && bytes <= PLAIN_BYTES);
@@ -714,9 +714,9 @@ bool bc_probe(
 	free(inner);
 	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT)
 		return is_certain;
-	/* The LZ4 frames may belong to a segment whose start is damaged. This is examined last,
+	/* The frames may belong to a segment whose start is damaged. This is examined last,
 	 * because compression may also store the bytes of a whole one as they are. */
 	if (has_segment_item(head, bytes))
-		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT};
+		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT, .frames = probe->frames};
 	return true;
 }

@@ -4,7 +4,7 @@
  * marks. Each of them is checked against the bytes, and the user must name the format unless
  * exactly one fits. The detection never guesses.
  *
- * The LZ4 frames of a segment belong to its format: its compression is what is around it. */
+ * The frames of a segment belong to its format: its compression is what is around it. */
 #ifndef BC_FORMATS_CODEC_PROBE_H
 #define BC_FORMATS_CODEC_PROBE_H
 
@@ -22,6 +22,7 @@
 struct bc_probe {
 	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `err` */
 	enum bc_packing packing; /* its compression */
+	enum bc_packing frames;  /* of a segment: of its own frames */
 	const char *layout;      /* BC_FORMAT_LINES: of the lines */
 	bool is_lines;           /* unknown format: lines, which may be described */
 	bool is_table;           /* these are rows of as many cells as the first has names */

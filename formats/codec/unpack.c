@@ -17,14 +17,13 @@
 #include <zstd_errors.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/compression.h"
 #include "formats/segment/segment.h"
 
 /* Length of the size field before each block of an LZ4 frame. */
 #define LENGTH_BYTES 4u
 
-#define MAGIC_LZ4  0x184D2204u
-#define MAGIC_ZSTD 0xFD2FB528u
-#define MAGIC_XZ   0x587A37FDu
+#define MAGIC_XZ 0x587A37FDu
 
 /* Of the frames that decoders of LZ4 and of zstd skip; the last four bits may have any value. */
 #define MAGIC_SKIPPABLE      0x184D2A50u
@@ -76,11 +75,11 @@ enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes)
 	size_t skipped = count_skippable(head, bytes);
 	uint32_t magic = bytes - skipped >= 4 ? bc_le32(head + skipped) : 0;
 
-	if (magic == MAGIC_ZSTD)
+	if (magic == bc_frames_info[BC_FRAMES_ZSTD].magic)
 		return BC_PACKING_ZSTD;
 	if (magic == MAGIC_XZ && skipped == 0)
 		return BC_PACKING_XZ;
-	if (skipped != 0 || magic == MAGIC_LZ4)
+	if (skipped != 0 || magic == bc_frames_info[BC_FRAMES_LZ4].magic)
 		return BC_PACKING_LZ4;
 	if (bytes >= 3 && head[0] == 0x1F && head[1] == 0x8B && head[2] == 8)
 		return BC_PACKING_GZIP;

@@ -190,8 +190,9 @@ static int group_rows(struct bc_recording_list *list, const struct rows *rows)
 		list->files[list->file_count++] = (struct bc_recording_file){
 			.number = name->segment,
 			.dir = rows->rows[i].dir,
-			.damaged = (uint16_t)(name->damaged & 0x7FFF),
+			.damaged = (uint16_t)(name->damaged & 0x3FFF),
 			.is_partial = name->is_partial,
+			.frames = name->frames & 1,
 			.state = state_of(name, is_new),
 		};
 		list->recordings[list->count - 1].count++;
@@ -266,8 +267,10 @@ uint32_t bc_recording_find_all(
 struct bc_segment_name bc_recording_file_name(
 	const struct bc_recording *recording, const struct bc_recording_file *file)
 {
-	struct bc_segment_name name = {
-		.segment = file->number, .is_partial = file->is_partial, .damaged = file->damaged};
+	struct bc_segment_name name = {.segment = file->number,
+		.is_partial = file->is_partial,
+		.frames = file->frames,
+		.damaged = file->damaged};
 
 	memcpy(name.recording, recording->id, sizeof(name.recording));
 	return name;

@@ -28,8 +28,9 @@ enum bc_file_state {
 struct bc_recording_file {
 	uint32_t number; /* of the segment */
 	uint16_t dir;    /* index */
-	uint16_t damaged : 15;
+	uint16_t damaged : 14;
 	uint16_t is_partial : 1;
+	uint16_t frames : 1; /* enum bc_frame_format */
 	enum bc_file_state state;
 };
 

@@ -29,8 +29,6 @@
 #include "formats/base/bytes.h"
 #include "formats/bus/record.h"
 
-const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense"};
-
 /* ---- an LZ4 block, written sequence by sequence: literals, then a match. lz4_Block_format.md in
  * the LZ4 project has the format. */
 

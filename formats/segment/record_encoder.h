@@ -11,20 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bc_level {
-	BC_LEVEL_LZ4, /* LZ4's own default encoder */
-	BC_LEVEL_FAST,
-	BC_LEVEL_DEFAULT,
-	BC_LEVEL_DENSE,
-	BC_LEVELS,
-};
-
-/* "lz4", "fast", ... */
-extern const char *const bc_level_names[BC_LEVELS];
+#include "formats/base/compression.h"
 
 /* Compresses `bytes` (up to BC_CHUNK_BYTES) of records to an LZ4 block of at most `room` bytes at
- * `out`. `bytes` need not be whole records. Returns the length of the block, or 0 if it does not
- * fit. Keeps no state between calls. */
+ * `out`, with a level below BC_LEVELS. `bytes` need not be whole records. Returns the length of the
+ * block, or 0 if it does not fit. Keeps no state between calls. */
 size_t bc_record_compress(
 	uint8_t *out, size_t room, const uint8_t *records, size_t bytes, enum bc_level level);
 

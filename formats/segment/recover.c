@@ -227,7 +227,7 @@ static bool has_content(int fd, uint64_t size)
 	if (n <= 0)
 		return size != 0;
 	size_t same = (size_t)n < BC_EMPTY_FRAME_BYTES ? (size_t)n : BC_EMPTY_FRAME_BYTES;
-	if (memcmp(head, bc_empty_frame, same) != 0)
+	if (!bc_is_empty_frame(head, same))
 		return true;
 	if ((size_t)n < sizeof(head))
 		return false;
@@ -298,8 +298,12 @@ static void make_header(struct recovery *r, const struct bc_recover_options *opt
 	struct bc_segment_header *header = &r->header;
 	const struct bc_segment_name *fallback = options->fallback;
 	const struct bc_chunk_info *first = &r->chunk->info;
+	size_t at;
+	const uint8_t *encoded = bc_segment_reader_encoded(r->reader, &at);
 
 	memset(header, 0, sizeof(*header));
+	if (bc_frame_is_zstd(encoded + at, first->frame_bytes))
+		bc_level_write(header->compression, BC_LEVEL_ZSTD);
 	header->sequence = options->sequence;
 	header->segment = r->segment;
 	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag)
@@ -345,11 +349,12 @@ static void start_chunk(
 static int append_without_records(
 	struct recovery *r, struct bc_segment_writer *writer, struct bc_chunk *empty)
 {
+	struct bc_compressor compressor = {.level = bc_segment_header_level(&r->header)};
 	size_t header_bytes;
 
 	empty->info.totals = r->totals;
 	bc_totals_add(&empty->info.totals, empty);
-	bc_chunk_encode(r->encoded, empty, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
+	bc_chunk_encode(r->encoded, empty, &compressor, r->pages, &header_bytes);
 	return append_encoded(r, writer, empty, header_bytes);
 }
 

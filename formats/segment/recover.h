@@ -4,8 +4,9 @@
  * Chunks keep their record numbers. If chunks are missing, the next one gets a gap (cause
  * "damaged"), exact if the record numbers show how many records are missing.
  *
- * The LZ4 frames are copied without recompression. The header is copied, including the user's
- * metadata. A damaged header is replaced by one with the data of the chunks and the file name. */
+ * The frames of records are copied without recompression. The header is copied, including the
+ * user's metadata. A damaged header is replaced by one with the data of the chunks and the file
+ * name. */
 #ifndef BC_FORMATS_SEGMENT_RECOVER_H
 #define BC_FORMATS_SEGMENT_RECOVER_H
 

@@ -11,27 +11,24 @@
 #include <lz4.h>
 #include <lz4frame.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include <zstd.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/hash.h"
-
-#define LZ4_MAGIC 0x184D2204u
+#include "formats/segment/record_encoder.h"
 
 enum {
 	FLG_VERSION_1 = 0x40,
 	FLG_INDEPENDENT = 0x20,
 	FLG_CONTENT_SIZE = 0x08,
-	BD_64_KIB = 4 << 4,
 	BD_1_MIB = 6 << 4,
 };
 
 #define BLOCK_STORED 0x80000000u
 #define BLOCK_MAX    (1u << 20)
-
-const uint8_t bc_empty_frame[BC_EMPTY_FRAME_BYTES] = {
-	0x04, 0x22, 0x4D, 0x18, FLG_VERSION_1 | FLG_INDEPENDENT, BD_64_KIB, 0x82, 0, 0, 0, 0};
 
 size_t bc_skippable_bytes(
 	const uint8_t in[BC_SKIPPABLE_BYTES], uint32_t magic, size_t min, size_t max)
@@ -51,11 +48,11 @@ bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start)
 	return bc_le64(end) == XXH3_64bits(start, (size_t)(end - start));
 }
 
-size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level)
+static size_t write_lz4_frame(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level)
 {
 	uint8_t *p = out;
 
-	bc_write_le32(p, LZ4_MAGIC);
+	bc_write_le32(p, bc_frames_info[BC_FRAMES_LZ4].magic);
 	p[4] = FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE;
 	p[5] = BD_1_MIB;
 	bc_write_le64(p + 6, bytes);
@@ -76,16 +73,100 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_l
 	return (size_t)(p + 4 - out);
 }
 
+/* ---- zstd frames */
+
+/* Of the frame header: the content size has four bytes, and no window is needed. */
+#define ZSTD_CONTENT_SIZE_4 0xA0
+
+#define ZSTD_RAW_BLOCK_MAX (1u << 17)
+
+/* Writes a zstd frame that is not compressed. */
+static size_t store_zstd_frame(uint8_t *out, const uint8_t *data, size_t bytes)
+{
+	uint8_t *p = out;
+
+	bc_write_le32(p, bc_frames_info[BC_FRAMES_ZSTD].magic);
+	p[4] = ZSTD_CONTENT_SIZE_4;
+	bc_write_le32(p + 5, (uint32_t)bytes);
+	p += 9;
+	for (;;) {
+		size_t n = bytes < ZSTD_RAW_BLOCK_MAX ? bytes : ZSTD_RAW_BLOCK_MAX;
+		bool is_last = n == bytes;
+		bc_write_le16(p, (uint16_t)(n << 3 | is_last));
+		p[2] = (uint8_t)(n >> 13);
+		memcpy(p + 3, data, n);
+		p += 3 + n;
+		if (is_last)
+			return (size_t)(p - out);
+		data += n;
+		bytes -= n;
+	}
+}
+
+static size_t compress_zstd(
+	const struct bc_compressor *c, uint8_t *out, const uint8_t *data, size_t bytes)
+{
+	int level = (int)(c->level - BC_LEVEL_ZSTD) + 1;
+	size_t n = ZSTD_compressCCtx(c->zstd, out, bytes, data, bytes, level);
+
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+/* Compressing a whole chunk makes zstd allocate all that it needs. */
+int bc_compressor_open(struct bc_compressor *c, enum bc_level level)
+{
+	*c = (struct bc_compressor){.level = level};
+	if (bc_level_frames(level) != BC_FRAMES_ZSTD)
+		return 0;
+	uint8_t *zeros = calloc(2, BC_CHUNK_BYTES);
+	c->zstd = ZSTD_createCCtx();
+	bool ok = zeros != NULL && c->zstd != NULL &&
+		  compress_zstd(c, zeros + BC_CHUNK_BYTES, zeros, BC_CHUNK_BYTES) != 0;
+	free(zeros);
+	return ok ? 0 : -ENOMEM;
+}
+
+void bc_compressor_close(struct bc_compressor *c)
+{
+	ZSTD_freeCCtx(c->zstd);
+}
+
+/* After many short chunks zstd gives memory back. If it then gets none, the chunk is stored. */
+size_t bc_frame_write(
+	uint8_t *out, const uint8_t *data, size_t bytes, const struct bc_compressor *c)
+{
+	if (bc_level_frames(c->level) == BC_FRAMES_LZ4)
+		return write_lz4_frame(out, data, bytes, c->level);
+	size_t n = c->zstd != NULL ? compress_zstd(c, out, data, bytes) : 0;
+	return n != 0 ? n : store_zstd_frame(out, data, bytes);
+}
+
+/* Decodes exactly one frame. zstd allocates only the context, because it has the whole output. */
+static int read_zstd_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+{
+	if (ZSTD_findFrameCompressedSize(frame, frame_bytes) != frame_bytes)
+		return -EBADMSG;
+	ZSTD_DCtx *context = ZSTD_createDCtx();
+	if (context == NULL)
+		return -ENOMEM;
+	size_t n = ZSTD_decompressDCtx(context, out, bytes, frame, frame_bytes);
+	ZSTD_freeDCtx(context);
+	return n == bytes ? 0 : -EBADMSG;
+}
+
+/* ---- reading LZ4 frames, and any */
+
 #define HEAD_BYTES 15
 #define END_BYTES  4
 
 #define NOT_OWN 1
 
-/* Decodes a frame of the form that bc_frame_write() gives it: at most one block. Faster than LZ4F,
+/* Decodes a frame of the form that write_lz4_frame() gives it: at most one block. Faster than LZ4F,
  * which allocates buffers for each frame. Returns 0, -EBADMSG or NOT_OWN. */
 static int read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
-	if (frame_bytes < HEAD_BYTES + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
+	if (frame_bytes < HEAD_BYTES + END_BYTES ||
+		bc_le32(frame) != bc_frames_info[BC_FRAMES_LZ4].magic ||
 		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||
 		frame[5] != BD_1_MIB || bc_le64(frame + 6) != bytes ||
 		frame[14] != (uint8_t)(XXH32(frame + 4, 10, 0) >> 8))
@@ -115,7 +196,7 @@ int bc_lz4_error(size_t code)
 	return strcmp(LZ4F_getErrorName(code), "ERROR_allocation_failed") == 0 ? -ENOMEM : -EBADMSG;
 }
 
-/* Decodes any frame. */
+/* Decodes any LZ4 frame. */
 static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	LZ4F_dctx *dctx = NULL;
@@ -143,6 +224,8 @@ static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size
 
 int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
+	if (bc_frame_is_zstd(frame, frame_bytes))
+		return read_zstd_frame(out, bytes, frame, frame_bytes);
 	int rc = read_own_frame(out, bytes, frame, frame_bytes);
 
 	return rc == NOT_OWN ? read_any_frame(out, bytes, frame, frame_bytes) : rc;
@@ -277,7 +360,7 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 
 /* The frame comes after the page counts, whose limit depends on its length. It is written there if
  * they keep that limit, and moved if they must be shorter, which is when it is short. */
-size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, const struct bc_compressor *compressor,
 	struct bc_chunk_pages *pages, size_t *header_bytes)
 {
 	struct bc_chunk_info *info = &chunk->info;
@@ -289,7 +372,7 @@ size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level
 					      : 0;
 	uint8_t *frame = out + bc_chunk_info_header_bytes(info);
 	info->frame_bytes = (uint32_t)bc_frame_write(
-		frame, chunk->records, (size_t)info->records * BC_RECORD_BYTES, level);
+		frame, chunk->records, (size_t)info->records * BC_RECORD_BYTES, compressor);
 
 	size_t room = bc_page_counts_room(
 		BC_CHUNK_HEADER_MIN + info->event_bytes + info->frame_bytes, BC_CHUNK_PAGE_SHARE,

@@ -1,11 +1,11 @@
-/* The structures in a segment file, REC-00000.byu.lz4: LZ4 frames with records, and skippable
- * frames between them. docs/segment-format.md specifies the format.
+/* The structures in a segment file, REC-00000.byu.lz4 or .byu.zst: LZ4 or zstd frames with records,
+ * and skippable frames between them. docs/segment-format.md specifies the format.
  *
- *   empty LZ4 frame
+ *   empty frame
  *   skippable 0x184D2A50: segment header, JSON        (formats/segment/segment_header.h)
  *   for each chunk:
  *     skippable 0x184D2A51: chunk header
- *     the LZ4 frame of its records
+ *     the frame of its records
  *   once the segment is sealed:
  *     skippable 0x184D2A56: page summary              (formats/segment/page_summary.h)
  *     skippable 0x184D2A52: index and trailer
@@ -19,34 +19,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/base/compression.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/describe.h"
 #include "formats/bus/loss.h"
-#include "formats/segment/record_encoder.h"
 
 /* ---- frames
  *
- * The frames that segments consist of: LZ4 frames with data, skippable frames with everything else,
- * and XXH3-64 checksums. docs/segment-format.md specifies them.
+ * The frames that segments consist of: LZ4 or zstd frames with data, skippable frames with
+ * everything else, and XXH3-64 checksums. docs/segment-format.md specifies them.
  *
- * A data frame has one independent block and the content size, but no LZ4 checksums, because the
- * chunk header has a better one. Any LZ4 program can decode it. Block checksums would require a
- * content checksum as well: without it, lz4 1.9.4 reads four bytes too many after a large block and
- * misses the next frame. */
+ * A data frame has the content size, but no checksum, because the chunk header has one. Any LZ4 or
+ * zstd program can decode it. An LZ4 frame has one independent block. Block checksums would require
+ * a content checksum as well: without it, lz4 1.9.4 reads four bytes too many after a large block
+ * and misses the next frame. */
 
 /* A skippable frame starts with its magic and the length of the rest. */
 #define BC_SKIPPABLE_BYTES 8
 
 #define BC_HASH_BYTES 8
 
-/* Maximum length of a data frame. Data that does not shrink is stored uncompressed. */
-#define BC_FRAME_OVERHEAD 23
+/* Maximum length of a data frame. Data that does not shrink is stored uncompressed, with 23 bytes
+ * in an LZ4 frame, and more in a zstd frame. */
+#define BC_FRAME_OVERHEAD 33
 #define BC_FRAME_MAX      (BC_CHUNK_BYTES + BC_FRAME_OVERHEAD)
-
-/* A frame without data: the start of each file. */
-#define BC_EMPTY_FRAME_BYTES 11
-extern const uint8_t bc_empty_frame[BC_EMPTY_FRAME_BYTES];
 
 /* The length of the skippable frame whose first 8 bytes are at `in`, or 0 if it has another magic
  * or its length is not in min .. max. */
@@ -57,12 +54,24 @@ size_t bc_skippable_bytes(
 void bc_checksum_write(uint8_t *end, const uint8_t *start);
 bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start);
 
+/* Compresses in one thread. Only zstd needs it opened; for other frames it is enough to set
+ * `level`. */
+struct bc_compressor {
+	enum bc_level level;
+	struct ZSTD_CCtx_s *zstd; /* NULL: data is stored uncompressed in zstd frames */
+};
+
+/* Allocates the memory for a chunk. Returns 0 or -ENOMEM. Close it in both cases. */
+int bc_compressor_open(struct bc_compressor *compressor, enum bc_level level) BC_MUST_CHECK;
+void bc_compressor_close(struct bc_compressor *compressor);
+
 /* Writes a frame with `bytes` (0 .. BC_CHUNK_BYTES) of data at `out`, which has room for
- * BC_FRAME_MAX. Levels above BC_LEVEL_LZ4 are for records. Returns the frame's length. */
-size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level);
+ * BC_FRAME_MAX. The levels fast, default and dense are for records. Returns its length. */
+size_t bc_frame_write(
+	uint8_t *out, const uint8_t *data, size_t bytes, const struct bc_compressor *compressor);
 
 /* Decodes a frame of exactly frame_bytes with exactly `bytes` of data. Returns 0, -EBADMSG if it is
- * not such a frame, or -ENOMEM. */
+ * not such a frame, or -ENOMEM. Needs less than 256 KiB of memory, whatever the frame says. */
 int bc_frame_read(
 	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes) BC_MUST_CHECK;
 
@@ -107,7 +116,7 @@ int bc_lz4_error(size_t code);
 /* Writes a chunk's header and frame at `out`, which has room for BC_CHUNK_ENCODED_MAX. Computes the
  * fields of bc_chunk_describe(), the lengths, and the chunk's page counts; `pages` gets the same
  * counts in full detail. Returns the length and sets *header_bytes to the header's. */
-size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, const struct bc_compressor *compressor,
 	struct bc_chunk_pages *pages, size_t *header_bytes);
 
 /* Sets the segment and chunk number in an encoded header and updates its hash. Workers encode

@@ -101,7 +101,7 @@ static char *header_text(const struct bc_segment_header *h, json_t *metadata)
 }
 
 /* Takes ownership of `text`, which is NULL if out of memory. */
-static int write_text(uint8_t **out, size_t *bytes, char *text)
+static int write_text(uint8_t **out, size_t *bytes, enum bc_level level, char *text)
 {
 	int rc = -ENOMEM;
 
@@ -118,7 +118,7 @@ static int write_text(uint8_t **out, size_t *bytes, char *text)
 	if (p == NULL)
 		goto out;
 	*out = p;
-	memcpy(p, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	memcpy(p, bc_frames_info[bc_level_frames(level)].empty, BC_EMPTY_FRAME_BYTES);
 	p += BC_EMPTY_FRAME_BYTES;
 	bc_write_le32(p, BC_MAGIC_SEGMENT_HEADER);
 	bc_write_le32(p + 4, (uint32_t)(length + BC_HASH_BYTES));
@@ -140,7 +140,7 @@ int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segmen
 		json_decref(metadata);
 		return rc;
 	}
-	return write_text(out, bytes, header_text(h, metadata));
+	return write_text(out, bytes, bc_segment_header_level(h), header_text(h, metadata));
 }
 
 json_t *bc_segment_header_json(const uint8_t *in, size_t bytes)
@@ -149,9 +149,10 @@ json_t *bc_segment_header_json(const uint8_t *in, size_t bytes)
 		bytes - BC_SKIPPABLE_BYTES - BC_HASH_BYTES, 0, NULL);
 }
 
-int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json)
+int bc_segment_header_write_json(
+	uint8_t **out, size_t *bytes, enum bc_level level, const json_t *json)
 {
-	return write_text(out, bytes, bc_json_print_exact(json));
+	return write_text(out, bytes, level, bc_json_print_exact(json));
 }
 
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
@@ -259,6 +260,14 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 		rc = -errno;
 	free(frame);
 	return rc;
+}
+
+enum bc_level bc_segment_header_level(const struct bc_segment_header *h)
+{
+	enum bc_level level;
+
+	(void)bc_level_read(&level, h->compression);
+	return level;
 }
 
 uint64_t bc_segment_header_axis_hz(const struct bc_segment_header *h)

@@ -85,7 +85,7 @@ struct bc_segment_header {
 	char metadata[BC_METADATA_MAX]; /* the user's, a JSON object; empty: {} */
 };
 
-/* Writes everything before the first chunk: the empty LZ4 frame and the header. Sets *out to a new
+/* Writes everything before the first chunk: the empty frame and the header. Sets *out to a new
  * buffer, which the caller frees. Returns 0, -ENOMEM, or -EINVAL if metadata is not a JSON object
  * or the result is longer than BC_SEGMENT_HEADER_MAX. */
 int bc_segment_header_write(
@@ -99,7 +99,11 @@ json_t *bc_segment_origin_json(const struct bc_segment_header *header) BC_MUST_C
 json_t *bc_segment_header_json(const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 
 /* Writes such an object, which may be changed. Returns the same as bc_segment_header_write(). */
-int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json) BC_MUST_CHECK;
+int bc_segment_header_write_json(
+	uint8_t **out, size_t *bytes, enum bc_level level, const json_t *json) BC_MUST_CHECK;
+
+/* The header's compression; the default one if it is not known. */
+enum bc_level bc_segment_header_level(const struct bc_segment_header *header);
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);

@@ -41,7 +41,7 @@ void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segmen
 
 	number[0] = letter_of((size_t)digits);
 	int n = snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%s%s%s", name->recording,
-		number + (digits == 5), BC_SEGMENT_SUFFIX,
+		number + (digits == 5), bc_frames_info[name->frames].suffix,
 		name->is_partial     ? BC_PARTIAL_SUFFIX
 		: name->damaged != 0 ? BC_DAMAGED_SUFFIX
 				     : "");
@@ -88,8 +88,9 @@ bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
 
 	name->is_partial = strip_suffix(file, &n, BC_PARTIAL_SUFFIX);
 	name->damaged = name->is_partial ? 0 : strip_damaged(file, &n);
-	if (!strip_suffix(file, &n, BC_SEGMENT_SUFFIX))
+	if (!bc_frames_by_name(&name->frames, file, n))
 		return false;
+	n -= strlen(bc_frames_info[name->frames].suffix);
 	size_t digits = 0;
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
 		digits++;
@@ -125,7 +126,8 @@ int bc_segment_name_compare(const void *a, const void *b)
 		return order;
 	if (x->segment != y->segment)
 		return x->segment < y->segment ? -1 : 1;
-	return (int)rank_of(x) - (int)rank_of(y);
+	order = (int)rank_of(x) - (int)rank_of(y);
+	return order != 0 ? order : (int)x->frames - (int)y->frames;
 }
 
 bool bc_recording_id_start(int64_t *ns, const char *id)

@@ -2,7 +2,8 @@
  *
  *   20261120T091500Z-3f9a2c            a recording: UTC start time and six hex digits
  *   20261120T091500Z-3f9a2c-boot       a recording with a label
- *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed
+ *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed; .byu.zst if its
+ *                                                    frames are zstd's
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    the segment while it is open, or torn
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.damaged    what recovery could not read completely; more
  *                                                    such files are named .damaged.2, ...
@@ -15,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/base/compression.h"
+
 /* True if a word is 1 .. BC_WORD_MAX letters, digits, '.', '_' and '-', as keys and labels are. */
 #define BC_WORD_MAX 64
 bool bc_word_is_valid(const char *word);
@@ -23,7 +26,6 @@ bool bc_word_is_valid(const char *word);
 #define BC_LABEL_MAX        BC_WORD_MAX /* characters; checked with bc_word_is_valid() */
 #define BC_SEGMENT_NAME_MAX (BC_RECORDING_ID_MAX + 32)
 
-#define BC_SEGMENT_SUFFIX ".byu.lz4"
 #define BC_PARTIAL_SUFFIX ".partial"
 #define BC_DAMAGED_SUFFIX ".damaged"
 
@@ -31,6 +33,7 @@ struct bc_segment_name {
 	char recording[BC_RECORDING_ID_MAX];
 	uint32_t segment;
 	bool is_partial;
+	enum bc_frame_format frames;
 	unsigned damaged; /* 0: not damaged; 1: .damaged, 2: .damaged.2, ... */
 };
 
@@ -46,7 +49,7 @@ void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segmen
 /* Parses a file name without directories. Returns false if it is not a segment's name. */
 bool bc_segment_name_read(struct bc_segment_name *name, const char *file);
 
-/* For qsort(): orders by recording, then segment, then sealed, partial, damaged. */
+/* For qsort(): orders by recording, then segment, then sealed, partial, damaged, then frames. */
 int bc_segment_name_compare(const void *a, const void *b);
 
 /* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s.

@@ -293,7 +293,7 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 	const uint8_t *here = buffer_data(&r->in);
 
 	*err = "bytes outside any chunk";
-	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
+	if (bc_is_empty_frame(here, BC_SKIPPABLE_BYTES)) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
 		return ITEM_EMPTY_FRAME;
 	}
@@ -330,7 +330,7 @@ static bool check_item(
 
 	switch (item) {
 	case ITEM_EMPTY_FRAME:
-		return memcmp(here, bc_empty_frame, bytes) == 0;
+		return bc_is_empty_frame(here, bytes);
 	case ITEM_FILE:
 		if (!bc_segment_header_read(&header, here, bytes))
 			return false;
@@ -457,7 +457,7 @@ static bool has_next(const struct bc_segment_reader *r, size_t bytes)
 	ssize_t n = pread(r->skip_fd, last, sizeof(last), (off_t)(r->in.offset + bytes - 1));
 
 	return n == 1 || (n == sizeof(last) && bc_le32(next) != BC_MAGIC_SEGMENT_HEADER &&
-				 (memcmp(next, bc_empty_frame, 4) == 0 ||
+				 (bc_is_empty_frame(next, 4) ||
 					 (bc_le32(next) & ~7u) == BC_MAGIC_SEGMENT_HEADER));
 }
 

@@ -30,7 +30,8 @@ int bc_segment_create_copy(struct bc_segment_writer *w, int dir_fd, const char *
 	w->segment = header->segment;
 	w->first_record = header->first_record;
 	w->wall_ns = header->wall_ns;
-	int rc = json != NULL ? bc_segment_header_write_json(&head, &bytes, json)
+	int rc = json != NULL ? bc_segment_header_write_json(
+					&head, &bytes, bc_segment_header_level(header), json)
 			      : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)
 		return rc;

@@ -62,7 +62,7 @@ static inline struct trace pack_stored(const struct trace *plain, enum bc_packin
 	assert_non_null(packed.bytes);
 	assert_true(plain->n < 65536);
 	if (packing == BC_PACKING_LZ4) {
-		memcpy(packed.bytes, bc_empty_frame, 7);
+		memcpy(packed.bytes, bc_frames_info[BC_FRAMES_LZ4].empty, 7);
 		bc_write_le32(packed.bytes + 7, 0x80000000 | (uint32_t)plain->n);
 		packed.n = 11 + plain->n + 4; /* the end mark is 0 */
 		memcpy(packed.bytes + 11, plain->bytes, plain->n);

@@ -6,6 +6,7 @@
 #include "formats/bus/chunk.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
+#include "tests/support/compressor.h"
 #include "tests/support/test.h"
 
 /* Encodes a chunk and appends it. Its gaps lost `lost` samples. Returns the bytes of its header. */
@@ -19,7 +20,7 @@ static inline size_t segment_append(
 
 	loss.gaps = gaps;
 	loss.lost = lost;
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &pages, &header_bytes);
+	bc_chunk_encode(encoded, chunk, &test_compressor, &pages, &header_bytes);
 	assert_int_equal(bc_segment_append(
 				 writer, encoded, header_bytes, &chunk->info, &loss, &pages.counts),
 		0);

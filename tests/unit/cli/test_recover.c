@@ -1,5 +1,6 @@
 /* Recovers a small segment, damaged in every way. The copy must verify and contain the records of
  * all intact chunks in order, with gaps for what is missing. */
+#include "tests/support/compressor.h"
 #include "tests/support/segments.h"
 #include "tests/support/small_segment.h"
 
@@ -516,7 +517,7 @@ static struct bc_recording_end recover_killed(struct fixture *f, const struct bc
 	bc_chunk_reset(f->chunk, 0, 0);
 	f->chunk->info = *info;
 	f->chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
-	bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	bc_chunk_encode(encoded, f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 	size_t bytes = header_bytes + f->chunk->info.frame_bytes;
 	uint8_t *all = malloc(chunks * bytes);
 	for (uint32_t i = 0; i < chunks; i++) {

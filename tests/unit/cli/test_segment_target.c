@@ -40,7 +40,9 @@ static void open_target(struct fixture *f)
 {
 	struct bc_origin origin = {.key = "converted_from"};
 
-	assert_int_equal(bc_segment_target_open(&f->target, &f->console, f->path, 0, &origin), 0);
+	assert_int_equal(bc_segment_target_open(
+				 &f->target, &f->console, f->path, 0, BC_LEVEL_DEFAULT, &origin),
+		0);
 }
 
 static void add_entry(struct fixture *f, const struct bc_entry *entry)

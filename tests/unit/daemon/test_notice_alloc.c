@@ -8,6 +8,7 @@
 #include "daemon/store/catalogue_listing.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/rotator.h"
+#include "tests/support/compressor.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -45,7 +46,7 @@ static struct bc_encoded *encode_chunk(const struct bc_recording_info *recording
 	chunk->info.recording_tag = recording->tag;
 	chunk->info.records = 10;
 	e->recording = recording;
-	e->bytes = bc_chunk_encode(e->data, chunk, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
+	e->bytes = bc_chunk_encode(e->data, chunk, &test_compressor, &e->pages, &e->header_bytes);
 	e->info = chunk->info;
 	free(chunk);
 	return e;

@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/store/catalogue_listing.h"
 #include "daemon/store/rotator.h"
+#include "tests/support/compressor.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -98,7 +99,7 @@ static void set_up(struct fixture *f)
 	chunk->info.records = RECORDS;
 	f->e->recording = &f->recording;
 	f->e->bytes = bc_chunk_encode(
-		f->e->data, chunk, BC_LEVEL_DEFAULT, &f->e->pages, &f->e->header_bytes);
+		f->e->data, chunk, &test_compressor, &f->e->pages, &f->e->header_bytes);
 	f->e->info = chunk->info;
 	free(chunk);
 }

@@ -18,6 +18,7 @@
 #include "daemon/store/writer.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/compressor.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
@@ -133,7 +134,7 @@ static struct bc_encoded *encode_chunk(
 	e->loss = bc_chunk_loss(chunk);
 	bc_losses_add_chunk(&e->losses, chunk);
 	e->bytes = bc_chunk_encode(
-		e->data, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &e->header_bytes);
+		e->data, chunk, &test_compressor, &chunk_pages, &e->header_bytes);
 	if ((flags & EMPTY) != 0)
 		e->bytes = 0;
 	e->info = chunk->info;

@@ -21,9 +21,13 @@ struct content {
 
 #define CONTENTS 9
 
+/* Contents 0 .. CONTENTS are written as LZ4 frames, those after them as zstd frames. */
+#define FRAMES (CONTENTS * BC_FRAMES_COUNT)
+
 struct fixture {
 	struct temp_dir dir;
 	struct content contents[CONTENTS];
+	struct bc_compressor compressors[BC_FRAMES_COUNT];
 	uint8_t frame[BC_FRAME_MAX];
 };
 
@@ -59,23 +63,31 @@ static void set_up(struct fixture *f)
 	}
 	trace_free(&bus);
 	trace_free(&bcp1);
+	for (unsigned i = 0; i < BC_FRAMES_COUNT; i++)
+		assert_int_equal(
+			bc_compressor_open(&f->compressors[i], bc_frames_info[i].level), 0);
 }
 
 static void tear_down(struct fixture *f)
 {
 	for (size_t i = 0; i < CONTENTS; i++)
 		free(f->contents[i].records);
+	for (unsigned i = 0; i < BC_FRAMES_COUNT; i++)
+		bc_compressor_close(&f->compressors[i]);
 	temp_dir_remove(&f->dir);
 }
 
 TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
-static size_t write_frame(struct fixture *f, const struct content *c)
+/* Writes frame `i` and sets *content to its content. */
+static size_t write_frame(struct fixture *f, size_t i, const struct content **content)
 {
-	size_t n = bc_frame_write(f->frame, c->records, c->bytes, BC_LEVEL_DEFAULT);
+	const struct content *c = &f->contents[i % CONTENTS];
+	size_t n = bc_frame_write(f->frame, c->records, c->bytes, &f->compressors[i / CONTENTS]);
 
 	assert_true(n <= BC_FRAME_MAX);
 	assert_true(n <= c->bytes + BC_FRAME_OVERHEAD);
+	*content = c;
 	return n;
 }
 
@@ -99,9 +111,9 @@ static int read_frame(const uint8_t *frame, size_t n, size_t bytes, const uint8_
 
 TEST_F(every_content_is_decoded)
 {
-	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+	for (size_t i = 0; i < FRAMES; i++) {
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		assert_int_equal(read_frame(f->frame, n, c->bytes, c->records), 0);
 	}
 }
@@ -114,14 +126,14 @@ static bool can_shrink(const struct content *c)
 TEST_F(incompressible_records_are_stored)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		if (c->bytes == 0)
 			continue;
 		bool is_stored = (bc_le32(f->frame + 15) & 0x80000000) != 0;
 		assert_int_equal(is_stored, !can_shrink(c));
 		if (is_stored) {
-			assert_int_equal(n, c->bytes + BC_FRAME_OVERHEAD);
+			assert_int_equal(n, c->bytes + 23);
 			assert_memory_equal(f->frame + 19, c->records, c->bytes);
 		} else if (c->bytes > 1000) {
 			assert_true(n < c->bytes / 4 * 3);
@@ -132,8 +144,8 @@ TEST_F(incompressible_records_are_stored)
 TEST_F(a_frame_has_its_content_size_one_block_and_no_checksums)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		assert_int_equal(bc_le32(f->frame), 0x184D2204);
 		assert_int_equal(f->frame[4], 0x68); /* version 1, independent, content size */
 		assert_int_equal(f->frame[5], 0x60); /* blocks of up to 1 MiB */
@@ -144,17 +156,47 @@ TEST_F(a_frame_has_its_content_size_one_block_and_no_checksums)
 	}
 }
 
-/* The lz4 program */
+/* Without its memory, zstd stores the data. */
+TEST_F(a_zstd_frame_is_stored_without_memory)
+{
+	const struct bc_compressor none = {.level = BC_LEVEL_ZSTD};
 
-static void assert_lz4_decodes(
-	struct fixture *f, const char *name, const uint8_t *expected, size_t bytes)
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c = &f->contents[i];
+		size_t n = bc_frame_write(f->frame, c->records, c->bytes, &none);
+		size_t blocks = c->bytes == 0 ? 1 : (c->bytes + 131071) / 131072;
+		assert_int_equal(n, 9 + 3 * blocks + c->bytes);
+		assert_true(n <= BC_FRAME_MAX);
+		assert_int_equal(read_frame(f->frame, n, c->bytes, c->records), 0);
+	}
+}
+
+TEST_F(a_zstd_frame_shrinks_what_can)
+{
+	for (size_t i = 0; i < CONTENTS; i++) {
+		const struct content *c;
+		size_t n = write_frame(f, CONTENTS + i, &c);
+		assert_int_equal(bc_le32(f->frame), 0xFD2FB528);
+		if (c->bytes > 1000)
+			assert_int_equal(n < c->bytes / 2, can_shrink(c));
+	}
+}
+
+/* The lz4 and zstd programs */
+
+static const char *const programs[BC_FRAMES_COUNT] = {"lz4", "zstd"};
+
+static void assert_program_decodes(struct fixture *f, unsigned frames, const uint8_t *in, size_t n,
+	const uint8_t *expected, size_t bytes)
 {
 	char path[TEMP_PATH_BYTES];
 	char command[TEMP_PATH_BYTES + 32];
+	const char *name = programs[frames];
 	uint8_t *out = malloc(bytes + 1);
 
 	assert_non_null(out);
-	snprintf(command, sizeof(command), "lz4 -dc %s", temp_path(&f->dir, name, path));
+	temp_write(&f->dir, name, in, n);
+	snprintf(command, sizeof(command), "%s -dc <%s", name, temp_path(&f->dir, name, path));
 	FILE *pipe = popen(command, "r");
 	assert_non_null(pipe);
 	assert_int_equal(fread(out, 1, bytes + 1, pipe), bytes);
@@ -163,37 +205,74 @@ static void assert_lz4_decodes(
 	free(out);
 }
 
-TEST_F(the_lz4_program_decodes_concatenated_frames)
+TEST_F(the_program_of_the_frames_decodes_them_concatenated)
 {
 	enum { ROUNDS = 2 };
 	size_t room = ROUNDS * CONTENTS * (BC_FRAME_MAX + BC_EMPTY_FRAME_BYTES);
 	uint8_t *frames = malloc(room);
 	uint8_t *expected = malloc(room);
-	size_t n = 0;
-	size_t bytes = 0;
 
 	assert_non_null(frames);
 	assert_non_null(expected);
-	for (size_t i = 0; i < ROUNDS * CONTENTS; i++) {
-		const struct content *c = &f->contents[i * 4 % CONTENTS]; /* in another order */
-		memcpy(frames + n, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
-		n += BC_EMPTY_FRAME_BYTES;
-		n += bc_frame_write(frames + n, c->records, c->bytes, BC_LEVEL_DEFAULT);
-		memcpy(expected + bytes, c->records, c->bytes);
-		bytes += c->bytes;
+	for (unsigned kind = 0; kind < BC_FRAMES_COUNT; kind++) {
+		size_t n = 0;
+		size_t bytes = 0;
+		for (size_t i = 0; i < ROUNDS * CONTENTS; i++) {
+			/* in another order */
+			const struct content *c = &f->contents[i * 4 % CONTENTS];
+			memcpy(frames + n, bc_frames_info[kind].empty, BC_EMPTY_FRAME_BYTES);
+			n += BC_EMPTY_FRAME_BYTES;
+			n += bc_frame_write(
+				frames + n, c->records, c->bytes, &f->compressors[kind]);
+			memcpy(expected + bytes, c->records, c->bytes);
+			bytes += c->bytes;
+		}
+		assert_program_decodes(f, kind, frames, n, expected, bytes);
 	}
-	temp_write(&f->dir, "frames.lz4", frames, n);
-	assert_lz4_decodes(f, "frames.lz4", expected, bytes);
 	free(expected);
 	free(frames);
 }
 
 TEST_F(the_empty_frame_is_empty)
 {
-	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 0, NULL), 0);
-	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 1, NULL), -EBADMSG);
-	temp_write(&f->dir, "empty.lz4", bc_empty_frame, BC_EMPTY_FRAME_BYTES);
-	assert_lz4_decodes(f, "empty.lz4", (const uint8_t *)"", 0);
+	for (unsigned kind = 0; kind < BC_FRAMES_COUNT; kind++) {
+		const uint8_t *empty = bc_frames_info[kind].empty;
+		for (size_t n = 1; n <= BC_EMPTY_FRAME_BYTES; n++)
+			assert_true(bc_is_empty_frame(empty, n));
+		assert_int_equal(read_frame(empty, BC_EMPTY_FRAME_BYTES, 0, NULL), 0);
+		assert_int_equal(read_frame(empty, BC_EMPTY_FRAME_BYTES, 1, NULL), -EBADMSG);
+		assert_program_decodes(
+			f, kind, empty, BC_EMPTY_FRAME_BYTES, (const uint8_t *)"", 0);
+	}
+}
+
+/* An empty chunk is not the start of a file. */
+TEST_F(a_data_frame_is_not_the_empty_frame)
+{
+	for (size_t i = 0; i < FRAMES; i++) {
+		const struct content *c;
+		write_frame(f, i, &c);
+		assert_false(bc_is_empty_frame(f->frame, BC_SKIPPABLE_BYTES));
+	}
+}
+
+TEST(names_of_compressions_are_read_back)
+{
+	char name[BC_LEVEL_NAME_MAX];
+	enum bc_level level;
+
+	for (unsigned i = 0; i <= BC_LEVEL_ZSTD_19; i++) {
+		bc_level_write(name, i);
+		assert_true(bc_level_read(&level, name));
+		assert_int_equal(level, i);
+	}
+	assert_string_equal(name, "zstd-19");
+	for (const char *const *bad = (const char *const[]){"", "zst", "zstd-1", "zstd-20",
+		     "zstd-02", "LZ4", NULL};
+		*bad != NULL; bad++) {
+		assert_false(bc_level_read(&level, *bad));
+		assert_int_equal(level, BC_LEVEL_DEFAULT);
+	}
 }
 
 /* Damage */
@@ -228,9 +307,9 @@ TEST(frames_of_other_encoders_are_read)
 
 TEST_F(every_prefix_of_a_frame_is_refused)
 {
-	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+	for (size_t i = 0; i < FRAMES; i++) {
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		size_t step = n < 20000 ? test_stride(25) : n / 50 * test_stride(5);
 		for (size_t part = 0; part < n; part += part < 64 ? 1 : step)
 			assert_int_equal(read_frame(f->frame, part, c->bytes, NULL), -EBADMSG);
@@ -241,13 +320,13 @@ TEST_F(every_prefix_of_a_frame_is_refused)
 
 TEST_F(bytes_after_a_frame_are_refused)
 {
-	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+	for (size_t i = 0; i < FRAMES; i++) {
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		uint8_t *longer = calloc(1, n + 32);
 		assert_non_null(longer);
 		memcpy(longer, f->frame, n);
-		memcpy(longer + n, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+		memcpy(longer + n, bc_frames_info[i / CONTENTS].empty, BC_EMPTY_FRAME_BYTES);
 		for (size_t more = 1; more <= 32; more++)
 			assert_int_equal(read_frame(longer, n + more, c->bytes, NULL), -EBADMSG);
 		free(longer);
@@ -256,9 +335,9 @@ TEST_F(bytes_after_a_frame_are_refused)
 
 TEST_F(a_frame_with_another_length_is_refused)
 {
-	for (size_t i = 0; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		size_t n = write_frame(f, c);
+	for (size_t i = 0; i < FRAMES; i++) {
+		const struct content *c;
+		size_t n = write_frame(f, i, &c);
 		assert_int_equal(read_frame(f->frame, n, c->bytes + 1, NULL), -EBADMSG);
 		assert_int_equal(read_frame(f->frame, n, c->bytes + 12, NULL), -EBADMSG);
 		if (c->bytes == 0)
@@ -276,7 +355,7 @@ TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
 		const struct content *c = &f->contents[i];
 		if (c->bytes > 1000 * BC_RECORD_BYTES)
 			continue;
-		size_t n = write_frame(f, c);
+		size_t n = write_frame(f, i, &c);
 		for (size_t bit = 0; bit < n * 8; bit += test_stride(5)) {
 			bool is_block = bit / 8 >= 19 && bit / 8 < n - 4;
 			f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -284,5 +363,19 @@ TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
 			assert_true(rc == -EBADMSG || (rc == 0 && is_block));
 			f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		}
+	}
+}
+
+/* zstd has no checks in the records and only some in the header. */
+TEST_F(every_flipped_bit_of_a_zstd_frame_is_survived)
+{
+	const struct content *c;
+	size_t n = write_frame(f, 2 * CONTENTS - 2, &c);
+
+	for (size_t bit = 0; bit < n * 8; bit += test_stride(5)) {
+		f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		int rc = read_frame(f->frame, n, c->bytes, NULL);
+		assert_true(rc == 0 || rc == -EBADMSG);
+		f->frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 }

@@ -12,6 +12,7 @@
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_writer.h"
+#include "tests/support/compressor.h"
 #include "tests/support/dice.h"
 #include "tests/support/failing_heap.h"
 #include "tests/support/temp_dir.h"
@@ -202,7 +203,7 @@ static void append_chunk(struct fixture *f)
 	f->totals.lost[BC_GAP_BOARD] = f->lost;
 	f->chunk->info.totals = f->totals;
 	const struct bc_loss loss = bc_chunk_loss(f->chunk);
-	bc_chunk_encode(f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	bc_chunk_encode(f->encoded, f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 	if (f->is_uncounted) {
 		size_t before = header_bytes;
 		f->chunk->info.page_bytes = 0;

@@ -7,6 +7,7 @@
 #include "formats/codec/probe.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
+#include "tests/support/compressor.h"
 #include "tests/support/dice.h"
 #include "tests/support/failing_heap.h"
 #include "tests/support/test.h"
@@ -100,7 +101,7 @@ static struct trace make_segment(bool has_chunk)
 		memset(chunk->records, 0, 50 * BC_RECORD_BYTES);
 		assert_true(bc_chunk_add_event(
 			chunk, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 4}, "mark"));
-		trace.n += bc_chunk_encode(trace.bytes + trace.n, chunk, BC_LEVEL_DEFAULT,
+		trace.n += bc_chunk_encode(trace.bytes + trace.n, chunk, &test_compressor,
 			&chunk_pages, &header_bytes);
 	}
 	free(chunk);
@@ -149,7 +150,7 @@ TEST(an_empty_lz4_frame_before_lz4_is_not_a_segment)
 	struct trace both = {malloc(packed.n + BC_EMPTY_FRAME_BYTES), 0};
 
 	assert_non_null(both.bytes);
-	memcpy(both.bytes, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	memcpy(both.bytes, bc_frames_info[BC_FRAMES_LZ4].empty, BC_EMPTY_FRAME_BYTES);
 	memcpy(both.bytes + BC_EMPTY_FRAME_BYTES, packed.bytes, packed.n);
 	both.n = packed.n + BC_EMPTY_FRAME_BYTES;
 	assert_detected(&both, BC_FORMAT_BYU, true);

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <sys/socket.h>
 
+#include "tests/support/compressor.h"
 #include "tests/support/small_segment.h"
 
 #include "formats/bus/record.h"
@@ -706,7 +707,7 @@ static size_t make_eventful_chunk(uint8_t *out, struct dice *dice)
 			assert_true(bc_chunk_add_event(&chunk, &event, NULL));
 	}
 	chunk.info.records = 20000;
-	return bc_chunk_encode(out, &chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	return bc_chunk_encode(out, &chunk, &test_compressor, &chunk_pages, &header_bytes);
 }
 
 TEST(skipped_entries_change_nothing_of_those_that_follow)
@@ -767,7 +768,7 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 	}
 	chunk.info.records = 4;
 	chunk.info.last_tick = 9005;
-	size_t n = bc_chunk_encode(encoded, &chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	size_t n = bc_chunk_encode(encoded, &chunk, &test_compressor, &chunk_pages, &header_bytes);
 	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
 	const char *at = text;
 	assert_same_in_runs(encoded, n);

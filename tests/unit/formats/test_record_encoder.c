@@ -14,12 +14,10 @@
 /* The same encoder without SIMD instructions. */
 #define BC_NO_SIMD
 #define bc_record_compress portable_compress
-#define bc_level_names     portable_level_names
 size_t portable_compress(
 	uint8_t *out, size_t room, const uint8_t *records, size_t bytes, enum bc_level level);
 #include "formats/segment/record_encoder.c" /* NOLINT(bugprone-suspicious-include) */
 #undef bc_record_compress
-#undef bc_level_names
 
 struct fixture {
 	struct trace bcp1;

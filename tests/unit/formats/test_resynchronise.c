@@ -9,6 +9,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/compressor.h"
 #include "tests/support/test.h"
 
 static struct bc_chunk_pages chunk_pages;
@@ -91,7 +92,7 @@ static void append_chunk(struct fixture *f)
 	size_t header_bytes;
 
 	bc_chunk_reset(&f->chunk, 0, 0);
-	f->size = JUNK_BYTES + bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, BC_LEVEL_DEFAULT,
+	f->size = JUNK_BYTES + bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, &test_compressor,
 				       &chunk_pages, &header_bytes);
 }
 

@@ -11,6 +11,7 @@
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 #include "formats/segment/sequence_check.h"
+#include "tests/support/compressor.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -134,7 +135,7 @@ static void append_chunk(
 
 	fill_chunk(&f->chunk, i, from + record_before(i));
 	size_t n = bc_chunk_encode(
-		f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		f->encoded, &f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
 				 &(struct bc_loss){.gaps = plan[i].events != 0,
 					 .lost = plan[i].events != 0 ? 10 + i : 0},
@@ -697,7 +698,7 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 		size_t header_bytes;
 		fill_chunk(&f->chunk, i, record_before(i));
 		size_t n = bc_chunk_encode(
-			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+			f->encoded, &f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 		uint64_t bytes = writer.file.bytes;
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
@@ -767,7 +768,7 @@ TEST_F(a_segment_has_at_most_65536_chunks)
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
-	bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	bc_chunk_encode(f->encoded, &f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
 		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
 					 &f->chunk.info, &(struct bc_loss){0}, &chunk_pages.counts),

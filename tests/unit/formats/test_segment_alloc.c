@@ -14,6 +14,7 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
+#include "tests/support/compressor.h"
 #include "tests/support/failing_heap.h"
 #include "tests/support/segments.h"
 #include "tests/support/temp_dir.h"
@@ -126,7 +127,7 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
 		bc_chunk_encode(
-			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+			f->encoded, &f->chunk, &test_compressor, &chunk_pages, &header_bytes);
 		failing_heap_start(allocations, false);
 		while (appended < CHUNKS && rc == 0) {
 			rc = bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info,

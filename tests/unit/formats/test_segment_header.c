@@ -47,7 +47,7 @@ static uint8_t *write_header(const struct bc_segment_header *h, size_t *frame_by
 	size_t bytes;
 
 	assert_int_equal(bc_segment_header_write(&out, &bytes, h), 0);
-	assert_memory_equal(out, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
+	assert_memory_equal(out, bc_frames_info[BC_FRAMES_LZ4].empty, BC_EMPTY_FRAME_BYTES);
 	*frame_bytes = bytes - BC_EMPTY_FRAME_BYTES;
 	uint8_t *frame = malloc(*frame_bytes);
 	assert_non_null(frame);
