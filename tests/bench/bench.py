@@ -50,7 +50,7 @@ def clear(directory):
 
 
 def size_of(directory):
-    return sum(entry.stat().st_size for entry in os.scandir(directory) if entry.name.endswith(".lz4"))
+    return sum(entry.stat().st_size for entry in os.scandir(directory) if ".byu." in entry.name)
 
 
 def record(source, directory, *options, prefix=()):
@@ -144,6 +144,19 @@ def compare(name, bcp1, byu, size_target, out, packed):
           f"{alone[1] / ours[1]:5.2f} x (1.70)  {one[1] / ours[1]:5.2f} x", flush=True)
 
 
+def compare_zstd(name, byu, out, packed):
+    """Prints the CPU time and size of recording with zstd."""
+    lz4, zstd, default, ours = in_turns(
+        lambda: run(["lz4", "-1", "-f", "-q", byu, packed]),
+        lambda: run(["zstd", "-1", "-T1", "-f", "-q", byu, "-o", packed]),
+        record(byu, out), record(byu, out, "--set", "output.compression=zstd"))
+    size, zstd_size = size_of(out), len(subprocess.run(["zstd", "-1", "-c", "-q", byu], check=True, capture_output=True).stdout)
+    record(byu, out)()
+    print(f"  {name:24} CPU {ours[0] / lz4[0]:5.2f} x lz4 -1 {ours[0] / zstd[0]:5.2f} x zstd -1 "
+          f"{ours[0] / default[0]:5.2f} x default   size {size / packed_size(byu):5.3f} x lz4 -1 "
+          f"{size / zstd_size:5.3f} x zstd -1 {size / size_of(out):5.3f} x default", flush=True)
+
+
 def bytes_read(command):
     """Returns the number of bytes that a command read, as counted by the kernel."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -196,6 +209,9 @@ def main():
               f"{'size: lz4 -1':>14}  {'2 cores : 1':>14}  2 workers : 1")
         for row in rows:
             compare(*row, out, packed)
+        print("the same with compression = zstd:")
+        for name, _, byu, _ in rows:
+            compare_zstd(name, byu, out, packed)
         files = [word for name, _, byu, _ in rows for word in (name, byu)]
         sys.stdout.flush()
         subprocess.run([f"{BUILD}/tests/bench/bench_encoder", *files], check=True)

@@ -74,9 +74,10 @@ static void compare(const char *name, const char *path)
 	double lz4_rate = (double)lz4->in / lz4->seconds;
 	for (unsigned level = 0; level <= BC_LEVELS; level++) {
 		const struct sum *s = &best[level];
+		char level_name[BC_LEVEL_NAME_MAX];
+		bc_level_write(level_name, level);
 		printf("  %-28s %-8s %6.2f : 1  %5.3f x size  %5.2f x speed\n",
-			level == 0 ? name : "",
-			level == BC_LEVELS ? "LZ4 HC 9" : bc_level_names[level],
+			level == 0 ? name : "", level == BC_LEVELS ? "LZ4 HC 9" : level_name,
 			(double)s->in / (double)s->out,
 			(double)s->out * (double)lz4->in / (double)lz4->out / (double)s->in,
 			(double)s->in / s->seconds / lz4_rate);

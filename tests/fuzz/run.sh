@@ -46,8 +46,14 @@ for seed in 1 2 3; do
 	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/pages/$seed"
 	{ printf '\377'; cat "$seeds/segment/segment-$seed"; } >"$seeds/overview/$seed"
+	# The same records in zstd frames.
+	build/buscap cut -O segment:compression=zstd -o "$seeds/out-$seed/x.byu.zst" "$seeds/out-$seed"/*.byu.lz4
+	cp "$seeds/out-$seed/x.byu.zst" "$seeds/segment/zstd-$seed"
+	cp "$seeds/out-$seed/x.byu.zst" "$seeds/repaired/zstd-$seed"
+	{ printf '\377'; cat "$seeds/out-$seed/x.byu.zst"; } >"$seeds/overview/zstd-$seed"
 	for how in 000 002 004 016; do
 		{ printf "\\$how"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$how-$seed"
+		{ printf "\\$how"; cat "$seeds/segment/zstd-$seed"; } >"$seeds/recover/$how-zstd-$seed"
 	done
 done
 cat >"$seeds/config/all" <<-'EOF'

@@ -13,7 +13,7 @@ import torture  # first: it sets the paths of the modules
 
 import harness
 from harness import Daemon, Faults, equal
-from recovered import SMALL, Lost, Reader, left_open, start_again
+from recovered import SMALL, Lost, Reader, compressed, left_open, start_again
 
 RATE = harness.rate(500_000)
 SAMPLES = 10 * RATE  # a daemon is killed within a second
@@ -26,7 +26,7 @@ CALLS = (("openat", 3, 5), ("pwrite", 2, 6), ("fdatasync", 1, 2), ("fsync", 1, 2
 
 
 def recording_ids(out):
-    return {path.name[:23] for path in out.iterdir() if ".lz4" in path.name}
+    return {path.name[:23] for path in out.iterdir() if ".byu." in path.name}
 
 
 class Killer:
@@ -44,7 +44,7 @@ class Killer:
     def options(self):
         rng = self.rng
         argv = ["--source", SOURCE, "-o", self.out, "-b", f"filesize:{rng.choice(('60K', '300K', '2M', '1G'))}", *SMALL,
-                "--set", "pipeline.buffer=128MiB"]
+                *compressed(rng.randrange(2)), "--set", "pipeline.buffer=128MiB"]
         if rng.random() < 0.5:
             argv += ["--set", "pipeline.flush=10ms", "--set", "pipeline.sync=3ms"]
         return argv
@@ -111,7 +111,7 @@ class Killer:
                 end = harness.info([last])[0]["end"] or {"reason": None}
                 equal((found.crashes, end["reason"]), (1, "crash"), f"{last.name}: gaps of the crash, its end; {err}")
             total += sum(end - first for first, end in found.ranges)
-        harness.verify(sorted(self.out.glob("*.lz4")))
+        harness.verify(sorted(self.out.glob("*.byu.???")))
         return len(self.written), total
 
 
@@ -122,7 +122,7 @@ def kills(directory, options, number, records):
     done = 0
     while done < goal and not options.is_over:
         # Several recoveries of the same files may be killed. Some have ended by then.
-        if killer.in_recovery < SHARE * done and any(killer.out.glob("*.byu.lz4.partial")):
+        if killer.in_recovery < SHARE * done and any(killer.out.glob("*.byu.*.partial")):
             killer.kill_recovery()
         else:
             killer.kill_recording()

@@ -21,7 +21,7 @@ import pytest  # noqa: E402
 import harness  # noqa: E402
 import test_disk  # noqa: E402
 from harness import Daemon, Faults, Watch, check_counts, equal, info  # noqa: E402
-from recovered import SMALL, all_segments, check_places, left_open, start_again  # noqa: E402
+from recovered import SMALL, all_segments, check_places, compressed, left_open, start_again  # noqa: E402
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 KINDS = ("openat", "pwrite", "fdatasync", "fsync", "renameat2", "unlinkat", "ftruncate", "read", "pread", "fallocate",
@@ -39,18 +39,18 @@ SCENARIOS = {
 class Left:
     """The files of a killed daemon, with a segment left open."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, number):
         out = directory / "left"
         out.mkdir()
         argv = ("--source", "sim:rate=1M,count=4M", "-o", out, "-b", "filesize:200K", *SMALL,
-                "--set", "pipeline.flush=20ms")
+                *compressed(number), "--set", "pipeline.flush=20ms")
         with Daemon(*argv, socket=directory / "left.socket") as daemon:
             self.recording = daemon.wait_ready()["recording"]["id"]
             harness.wait_until(lambda: harness.segments(out), "a segment is sealed")
             self.written = daemon.status()["counts"]["written"]
             daemon.process.kill()
             daemon.wait()
-        self.files = {path.name: path.read_bytes() for path in out.iterdir() if ".lz4" in path.name}
+        self.files = {path.name: path.read_bytes() for path in out.iterdir() if ".byu." in path.name}
 
     def put(self, out):
         for name, data in self.files.items():
@@ -192,7 +192,7 @@ def one_fault(directory, left, scenario, kind, number, error, mode):
     err = daemon.err.decode()
     assert code in (0, 1, 2, 4), f"exit code {code}; {err}"
     for name, data in before.items():
-        if scenario != "ring" and name.endswith(".lz4"):
+        if scenario != "ring" and name.endswith((".lz4", ".zst")):
             equal((out / name).exists() and (out / name).read_bytes() == data, True, f"{name} is unchanged; {err}")
     status = json.loads(daemon.out) if daemon.out else None
     if status is None:
@@ -296,7 +296,7 @@ def changing_size(directory, options, number):
 
 
 def run(options):
-    left = Left(options.directory)
+    left = Left(options.directory, options.seed)
     cases = faults_of(options, left)
     failed = options.each(lambda directory, *case: one_fault(directory, left, *case), cases,
                           per_job=3)

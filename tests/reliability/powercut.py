@@ -25,7 +25,7 @@ import pytest  # noqa: E402
 import disk_states  # noqa: E402
 import harness  # noqa: E402
 from harness import Daemon, Faults, equal  # noqa: E402
-from recovered import SMALL, Lost, Reader, left_open, start_again  # noqa: E402
+from recovered import SMALL, Lost, Reader, compressed, left_open, start_again  # noqa: E402
 
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
@@ -95,14 +95,14 @@ class Run:
         self.calls = disk_states.read_log(log)
         self.first_records = {}  # of each segment
         for call in self.calls:
-            if call.kind == "pwrite" and call.offset == 0 and ".byu.lz4" in call.name:
+            if call.kind == "pwrite" and call.offset == 0 and ".byu." in call.name:
                 self.first_records[call.name.partition(".byu")[0]] = int(re.search(rb'"record":(\d+)', call.data)[1])
 
     def required(self, cut):
         """The range of records that must be there if the power fails after this number of calls."""
         end = self.watched.durable_at(self.calls[cut - 1].end if cut else 0)
-        deleted = {call.name.removesuffix(".byu.lz4") for call in self.calls[:cut]
-                   if call.kind == "unlinkat" and call.name.endswith(".byu.lz4")}
+        deleted = {call.name.partition(".byu")[0] for call in self.calls[:cut]
+                   if call.kind == "unlinkat" and call.name.endswith((".byu.lz4", ".byu.zst"))}
         kept = [first for name, first in self.first_records.items() if name not in deleted]
         return min(kept, default=end), end
 
@@ -200,7 +200,7 @@ def states_per_run(options):
 def cuts_of_one_run(directory, options, number, records):
     """Returns the counts: states, second states, and states of both controls with and without loss."""
     rng = options.rng("states", number)
-    run = Run(directory, VARIANTS[number % len(VARIANTS)])
+    run = Run(directory, (*VARIANTS[number % len(VARIANTS)], *compressed(number // len(VARIANTS))))
     reader = Reader(records)
     states = states_per_run(options)
     # Few file systems show old data, and only if they are mounted for speed.

@@ -212,16 +212,17 @@ def shared(name, make):
 
 
 def lz4_dc(paths):
-    """Returns the output of `cat PATHS | lz4 -dc`."""
+    """Returns the output of `cat PATHS | lz4 -dc`, or of zstd -dc if the files are .byu.zst."""
     packed = b"".join(pathlib.Path(path).read_bytes() for path in paths)
     if not packed:
         return b""
-    done = run("lz4", "-dc", data=packed)
-    equal(done.returncode, 0, f"lz4 -dc: {done.stderr.decode()}")
+    program = "zstd" if ".byu.zst" in str(paths[0]) else "lz4"
+    done = run(program, "-dc", data=packed)
+    equal(done.returncode, 0, f"{program} -dc: {done.stderr.decode()}")
     return done.stdout
 
 
-def segments(directory, suffix=".byu.lz4", prefix=""):
+def segments(directory, suffix=".byu.[lz][zs][t4]", prefix=""):
     """Returns the segment files of a directory, in order."""
     return sorted(pathlib.Path(directory).glob(f"{prefix}*{suffix}"))
 

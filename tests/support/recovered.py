@@ -11,6 +11,11 @@ import reference
 SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16MiB")
 
 
+def compressed(number):
+    """Options of a daemon: every second case records zstd frames."""
+    return ("--set", f"output.compression={('default', 'zstd')[number % 2]}")
+
+
 class Lost(AssertionError):
     """Records that must be there are not."""
 
@@ -25,7 +30,7 @@ def start_again(directory, env=None, code=0):
 
 def all_segments(directory, recording=""):
     """Sealed and open segments, in order."""
-    return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.lz4{suffix}"))
+    return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.???{suffix}"))
 
 
 def left_open(directory, recording=""):
@@ -39,7 +44,7 @@ def left_open(directory, recording=""):
 
     def is_ours(path):
         recording = path.name.rsplit("-", 1)[0]
-        return any(has_header(file.read_bytes()) for file in directory.glob(f"{recording}-*.lz4*"))
+        return any(has_header(file.read_bytes()) for file in directory.glob(f"{recording}-*.byu.*"))
 
     return [path.name for path in directory.glob(f"{recording}*.partial") if is_ours(path)]
 

@@ -507,6 +507,8 @@ def make_byu(rng, n, dialect="byu", strange=0.0, no_delta=0.0, first_has_delta=F
 
 
 EMPTY_FRAME = bytes.fromhex("04224D1860408200000000")
+EMPTY_ZSTD = bytes.fromhex("28B52FFD22000000010000")
+ZSTD = EMPTY_ZSTD[:4]
 _FIELDS = ("version segment number records frame_bytes epoch events page_bytes event_bytes first_record first_tick "
            "last_tick wall_ns addr_low addr_high types procs records_hash tag lost all_gaps inexact away_ns").split()
 _FIXED = struct.Struct("<6I2HI3QqII32s32sQQ80s3Q")
@@ -597,6 +599,10 @@ class Recorded:
 
 
 def _check_frame(frame, records, where):
+    if frame[:4] == ZSTD:
+        assert frame[4] & 0x1F == 0, f"{where}: a checksum or a dictionary, descriptor {frame[4]:02x}"
+        assert len(frame) <= 12 * records + 33 and (records or len(frame) == 12), f"{where}: {len(frame)} bytes"
+        return
     assert frame[:6] == bytes.fromhex("04224D186860"), f"{where}: magic, FLG, BD {frame[:6].hex()}"
     assert struct.unpack_from("<Q", frame, 6)[0] == 12 * records, f"{where}: content size"
     if records == 0:
@@ -639,7 +645,7 @@ def _parse_header(data, at, length):
     required = {"format", "version", "recording", "sequence", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
-    assert header.get("compression") in ("lz4", "fast", "default", "dense", None), header
+    assert header.get("compression") in ("lz4", "fast", "default", "dense", "zstd", None), header
     assert header["format"] == "buscap-segment" and header["version"] == 4, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header
@@ -693,7 +699,8 @@ def read_segment(path):
     """Reads one segment and checks its structure and checksums, but not each record: for large segments."""
     path = pathlib.Path(path)
     data = path.read_bytes()
-    assert data[:11] == EMPTY_FRAME, f"{path.name}: starts with {data[:11].hex()}"
+    is_zstd = ".byu.zst" in path.name
+    assert data[:11] == (EMPTY_ZSTD if is_zstd else EMPTY_FRAME), f"{path.name}: starts with {data[:11].hex()}"
     segment = Segment(path, {}, [], False)
     at = 11
     while at < len(data):
@@ -703,6 +710,7 @@ def read_segment(path):
         if magic == 0x184D2A50:
             assert at == 11, f"{where}: a second header"
             segment.header = _parse_header(data, at, length)
+            assert (segment.header.get("compression") == "zstd") == is_zstd, segment.header
         elif magic == 0x184D2A51:
             fixed = data[at + 8 : at + CHUNK_FIXED]
             info = dict(zip(_FIELDS, _FIXED.unpack(fixed)))
@@ -719,6 +727,7 @@ def read_segment(path):
             events = _parse_events(data[at + CHUNK_FIXED : events_end], info, where)
             frame = data[end + 8 : end + 8 + info["frame_bytes"]]
             _check_frame(frame, info["records"], where)
+            assert (frame[:4] == ZSTD) == is_zstd, f"{where}: another kind of frame"
             segment.chunks.append(Chunk(info, events, at, fixed, data[events_end:end], frame))
             at += info["frame_bytes"]
         elif magic == 0x184D2A56:
@@ -729,9 +738,12 @@ def read_segment(path):
         else:
             raise AssertionError(f"{where}: magic {magic:08x}")
         at += 8 + length
-    # One run of lz4 for all frames: it accepts concatenated frames.
+    # One run of the program for all frames: it accepts concatenated frames.
     packed = b"".join(chunk.frame for chunk in segment.chunks)
-    plain = subprocess.run(["lz4", "-dc"], input=packed, capture_output=True, check=True).stdout if packed else b""
+    plain = b""
+    if packed:
+        plain = subprocess.run(["zstd" if is_zstd else "lz4", "-dc"], input=packed, capture_output=True,
+                               check=True).stdout
     done = 0
     for chunk in segment.chunks:
         chunk.records = plain[done : done + 12 * chunk.info["records"]]
@@ -802,7 +814,7 @@ def read_segments(paths, is_sealed=True):
         segment = read_segment(path)
         assert segment.is_sealed or not is_sealed, f"{path.name}: not sealed"
         header = segment.header
-        assert path.name.startswith(f"{header['recording']}-{header['segment']:05}.byu.lz4"), header
+        assert path.name.startswith(f"{header['recording']}-{header['segment']:05}.byu."), header
         assert header["segment"] == len(recorded.segments), f"{path.name}: segment {header['segment']}"
         first = segment.chunks[0].info if segment.chunks else None
         if first:

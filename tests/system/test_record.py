@@ -75,6 +75,9 @@ def finished(argv, code, out, err, directory):
     return Result(code, status, err.decode(errors="replace"), directory)
 
 
+COMPRESSIONS = ((), ("--set", "output.compression=zstd"))
+
+
 def record(directory, source, *options, stdin=None):
     """Runs buscapd --once into a new subdirectory of `directory`. `source` is a SPEC, or the bytes of a file."""
     out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
@@ -168,14 +171,14 @@ def test_the_reader_in_the_segment_document_works(tmp):
     assert script.count("\n") <= 40, "the example is too long"
     data, expected = reference.make_bcp1(
         random.Random(5), reference.Features(samples=500, p_loss=0.1, p_epoch=0.1, p_pause=0.02))
-    result = record_bytes(tmp, data, None)
-    (segment,) = result.segments
-    done = run(sys.executable, "-c", script, segment)
-    equal(done.returncode, 0, done.stderr.decode())
-    lines = done.stdout.decode().splitlines()
-    ticks = [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ [0-9a-f]{8} .*", line)]
-    equal(ticks, list(expected.ticks))
-    equal(sum(" gap " in line for line in lines), len(expected.gaps))
+    for options in COMPRESSIONS:
+        (segment,) = record_bytes(tmp, data, None, *options).segments
+        done = run(sys.executable, "-c", script, segment)
+        equal(done.returncode, 0, done.stderr.decode())
+        lines = done.stdout.decode().splitlines()
+        ticks = [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ [0-9a-f]{8} .*", line)]
+        equal(ticks, list(expected.ticks))
+        equal(sum(" gap " in line for line in lines), len(expected.gaps))
 
 
 @pytest.mark.documents
@@ -193,7 +196,7 @@ def test_random_streams_become_the_expected_records(tmp):
         rng = random.Random(seed)
         features = reference.random_features(rng, rng.choice((1, 30, 1000, 3000)))
         data, expected = reference.make_bcp1(rng, features)
-        result = record_bytes(tmp, data, "bcp1")
+        result = record_bytes(tmp, data, "bcp1", *COMPRESSIONS[seed % 2])
         check(result, expected, f"seed {seed}, {features}")
         damaged += expected.skipped_bytes != 0
     harness.note(f"{len(seeds)} streams of bcp1, {damaged} of them damaged")
@@ -240,7 +243,7 @@ def test_sizes_around_a_chunk(tmp):
     chunk = reference.CHUNK_RECORDS
     records = harness.sim_records(2 * chunk + 100)
     for n in (0, chunk, 2 * chunk, *harness.some((chunk + 1, 1, chunk - 1, 2 * chunk + 1), 4)):
-        result = record_bytes(tmp, records[: 12 * n], "byu")
+        result = record_bytes(tmp, records[: 12 * n], "byu", *COMPRESSIONS[n % 2])
         recorded = result.read()
         equal(recorded.records, records[: 12 * n], f"{n} records")
         equal((result.code, result.counts["received"], recorded.gaps), (0, n, []), f"{n} records")
@@ -283,7 +286,8 @@ def eventful(n):
 
 def test_more_events_than_fit_into_a_chunk(tmp):
     data, expected = eventful(1500)
-    recorded = check(record_bytes(tmp, data, None), expected, "a gap, an anchor and a trigger for each record")
+    recorded = check(record_bytes(tmp, data, None, *COMPRESSIONS[1]), expected,
+                     "a gap, an anchor and a trigger for each record")
     assert len(recorded.chunks) >= 18, f"{len(recorded.chunks)} chunks"
 
 
