@@ -211,12 +211,16 @@ def shared(name, make):
     return path
 
 
+def unpacker(path):
+    return "zstd" if ".byu.zst" in pathlib.Path(path).name else "lz4"
+
+
 def lz4_dc(paths):
     """Returns the output of `cat PATHS | lz4 -dc`, or of zstd -dc if the files are .byu.zst."""
     packed = b"".join(pathlib.Path(path).read_bytes() for path in paths)
     if not packed:
         return b""
-    program = "zstd" if ".byu.zst" in str(paths[0]) else "lz4"
+    program = unpacker(paths[0])
     done = run(program, "-dc", data=packed)
     equal(done.returncode, 0, f"{program} -dc: {done.stderr.decode()}")
     return done.stdout
@@ -728,7 +732,7 @@ def compare_with_sim(paths, first=0, seed=1):
         for _ in expected.pieces(first):
             pass
         for path in paths:
-            with output_of("lz4", "-dc", path) as recorded:
+            with output_of(unpacker(path), "-dc", path) as recorded:
                 while got := recorded.read(12 * PIECE):
                     if len(got) % 12 != 0 or got != expected.read(len(got) // 12):
                         raise Corrupt(f"{path}: not the source's records")

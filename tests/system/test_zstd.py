@@ -131,7 +131,7 @@ def test_a_killed_recording_is_completed_and_follows_the_rules_of_space(tmp):
     for path in paths:
         reference.read_segment(path)
     for recording in {path.name[:23] for path in paths}:
-        harness.compare_with_sim(harness.segments(out, prefix=recording))
+        assert harness.compare_with_sim(harness.segments(out, prefix=recording)) > 0, recording
     equal({path.suffix for path in paths}, {".lz4", ".zst"})
     done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=10", "-o", out, "-b", "files:2",
                *compressed(1))
