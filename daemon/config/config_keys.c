@@ -349,8 +349,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"`dense` with one for records, each smaller and slower than the one before. `fast` "
 		"and `default` are also faster than `lz4`; `dense` is about as fast. `zstd` names "
 		"the segments `.byu.zst`: for `zstd -dc`, not `lz4 -dc`. They are 0.4 to 0.7 "
-		"times as long as with `default`; recording takes half as much CPU again, and "
-		"decoding 2 to 4 times as much.",
+		"times as long as with `default`; recording takes 1.2 to 1.9 times the CPU, and "
+		"decoding 2 to 4 times.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment, with its path as the "
