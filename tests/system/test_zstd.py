@@ -89,6 +89,18 @@ def test_a_copy_with_other_frames_is_read_once(both):
     equal((done.returncode, len(done.stdout)), (3, 12 * records), done.stderr.decode())
 
 
+def test_without_a_header_recovery_goes_by_the_frames(tmp):
+    path = record(tmp / "old", *compressed(1))[0]
+    data = bytearray(path.read_bytes())
+    data[0:60] = bytes(60)
+    path.write_bytes(data)
+    done = run(BUSCAP, "recover", path, "-o", tmp / "x.byu.zst")
+    equal(done.returncode, 3, done.stderr.decode())
+    segment = reference.read_segment(tmp / "x.byu.zst")
+    equal(segment.header["compression"], "zstd")
+    assert len(segment.chunks) > 1, "its chunks are kept"
+
+
 @pytest.mark.parametrize("level", ["zstd", "zstd-7", "default", "lz4"])
 def test_old_files_are_packed_again(tmp, level):
     paths = record(tmp / "old")

@@ -281,6 +281,21 @@ static int read_foreign_frame(struct fixture *f)
 	return bc_frame_read(out, sizeof(out), f->encoded, f->encoded_bytes);
 }
 
+/* After opening the compressor, writing a frame allocates nothing. */
+static int write_zstd_frame(struct fixture *f)
+{
+	uint8_t out[sizeof(f->records)];
+	struct bc_compressor compressor;
+	int rc = bc_compressor_open(&compressor, BC_LEVEL_ZSTD);
+
+	if (rc == 0) {
+		size_t n = bc_frame_write(f->encoded, f->records, sizeof(f->records), &compressor);
+		rc = bc_frame_read(out, sizeof(out), f->encoded, n);
+	}
+	bc_compressor_close(&compressor);
+	return rc;
+}
+
 /* What may do without memory for a part of its work, or tries once more, may also succeed. */
 static const struct {
 	int (*work)(struct fixture *f);
@@ -295,6 +310,7 @@ static const struct {
 	{open_input, true},
 	{read_plain, true},
 	{read_foreign_frame, false},
+	{write_zstd_frame, false},
 };
 
 /* Runs each with the first allocation failing, then the second, and so on until none fails. */

@@ -93,19 +93,23 @@ TEST(names_are_written_as_documented)
 		uint32_t segment;
 		bool is_partial;
 		const char *file;
+		enum bc_frame_format frames;
 	} cases[] = {
-		{0, false, RECORDING "-00000.byu.lz4"},
-		{0, true, RECORDING "-00000.byu.lz4.partial"},
-		{7, false, RECORDING "-00007.byu.lz4"},
-		{99999, false, RECORDING "-99999.byu.lz4"},
-		{100000, false, RECORDING "-a100000.byu.lz4"},
-		{123456789, true, RECORDING "-d123456789.byu.lz4.partial"},
-		{UINT32_MAX, true, RECORDING "-e4294967295.byu.lz4.partial"},
+		{0, false, RECORDING "-00000.byu.lz4", BC_FRAMES_LZ4},
+		{0, true, RECORDING "-00000.byu.lz4.partial", BC_FRAMES_LZ4},
+		{7, false, RECORDING "-00007.byu.lz4", BC_FRAMES_LZ4},
+		{99999, false, RECORDING "-99999.byu.lz4", BC_FRAMES_LZ4},
+		{100000, false, RECORDING "-a100000.byu.lz4", BC_FRAMES_LZ4},
+		{123456789, true, RECORDING "-d123456789.byu.lz4.partial", BC_FRAMES_LZ4},
+		{UINT32_MAX, true, RECORDING "-e4294967295.byu.lz4.partial", BC_FRAMES_LZ4},
+		{7, false, RECORDING "-00007.byu.zst", BC_FRAMES_ZSTD},
+		{100000, true, RECORDING "-a100000.byu.zst.partial", BC_FRAMES_ZSTD},
 	};
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
-		struct bc_segment_name name = {
-			.segment = cases[i].segment, .is_partial = cases[i].is_partial};
+		struct bc_segment_name name = {.segment = cases[i].segment,
+			.is_partial = cases[i].is_partial,
+			.frames = cases[i].frames};
 		struct bc_segment_name back;
 		char file[BC_SEGMENT_NAME_MAX];
 		strcpy(name.recording, RECORDING);
@@ -115,6 +119,7 @@ TEST(names_are_written_as_documented)
 		assert_string_equal(back.recording, RECORDING);
 		assert_int_equal(back.segment, cases[i].segment);
 		assert_int_equal(back.is_partial, cases[i].is_partial);
+		assert_int_equal(back.frames, cases[i].frames);
 	}
 }
 
@@ -175,6 +180,7 @@ TEST(names_sort_by_recording_then_number_then_sealed_first)
 		"20261120T091500Z-3f9a2c-00000.byu.lz4",
 		"20261120T091500Z-3f9a2c-00000.byu.lz4.partial",
 		"20261120T091500Z-3f9a2c-00001.byu.lz4",
+		"20261120T091500Z-3f9a2c-00001.byu.zst",
 		"20261120T091500Z-3f9a2c-00002.byu.lz4.partial",
 		"20261120T091500Z-3f9a2c-99999.byu.lz4",
 		"20261120T091500Z-3f9a2c-a100000.byu.lz4",
