@@ -38,6 +38,8 @@ static void encode_slot(
 	out->is_last = slot->is_last;
 	out->state = BC_ENCODED_CHUNK;
 	out->bytes = 0;
+	out->data = out->room;
+	out->pages.counts.count = 0;
 	out->loss = bc_chunk_loss(&slot->chunk);
 	memset(&out->losses, 0, sizeof(out->losses));
 	bc_losses_add_chunk(&out->losses, &slot->chunk);
@@ -62,9 +64,7 @@ static void *encoder_thread(void *context)
 		}
 		bc_thread_health_start(&worker->health, "encoding a chunk", "");
 		encode_slot(out, slot, &worker->compressor);
-		bc_queue_push(q->free_slots, slot);
-		bc_queue_push(q->encoded, out);
-		q->slot_freed(q->context);
+		q->on_encoded(q->context, out, slot);
 		bc_thread_health_idle(&worker->health);
 	}
 	return NULL;

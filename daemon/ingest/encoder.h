@@ -1,6 +1,6 @@
 /* The encoder: worker threads that compress chunks into frames. Each chunk becomes one
  * independent frame. Chunks are finished in any order: the writer must sort them by sequence
- * number, and return each output after writing it. */
+ * number, and return each after writing it. */
 #ifndef BC_DAEMON_INGEST_ENCODER_H
 #define BC_DAEMON_INGEST_ENCODER_H
 
@@ -15,11 +15,11 @@ struct bc_encoder;
 
 /* The queues belong to the caller and must outlive the encoder. */
 struct bc_encoder_queues {
-	struct bc_queue *chunks;           /* struct bc_slot to encode, in order */
-	struct bc_queue *free_slots;       /* struct bc_slot, returned when encoded */
-	struct bc_queue *outputs;          /* struct bc_encoded, free */
-	struct bc_queue *encoded;          /* struct bc_encoded, for the writer */
-	void (*slot_freed)(void *context); /* called on the worker's thread after each chunk */
+	struct bc_queue *chunks;  /* struct bc_slot to encode, in order */
+	struct bc_queue *outputs; /* struct bc_encoded, free */
+
+	/* Called on the worker's thread: takes both, and returns them to these queues in time. */
+	void (*on_encoded)(void *context, struct bc_encoded *out, struct bc_slot *slot);
 	void *context;
 };
 

@@ -3,6 +3,13 @@
  *     slots      free_slots, the channel, chunks, a worker of the encoder, free_slots
  *     outputs    free_outputs, a worker, encoded, the writer, free_outputs
  *
+ * While the writer is behind, encoded chunks wait for it packed: several in the memory of one slot,
+ * that of a chunk that has just been encoded. Such a slot is free when the last of them is written.
+ * So the buffer bridges three to ten times as much, and needs no other memory; a writer that keeps
+ * up costs no copy. Of the outputs, each worker keeps one, the others may go to the writer as they
+ * are. So do, in any case, a chunk that compresses too little to fit into a slot, and a last one,
+ * which the writer may change.
+ *
  * Everything is allocated at startup: that bounds the memory, and a recording cannot fail later for
  * lack of it. Untouched pages cost nothing, and free slots are reused newest first, so an idle or
  * fast system touches few of them, and these stay in the cache. Each chunk of 87,381 records costs
@@ -12,7 +19,9 @@
 #include "daemon/ingest/pipeline.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "daemon/ingest/encoder.h"
@@ -22,8 +31,12 @@
 /* One being filled, one being encoded, and one to continue with. */
 #define SLOTS_MIN 3u
 
-/* With fewer, one slow worker stalls the others: the writer needs its chunk first. */
+/* One that it keeps, and one that the writer may have. */
 #define OUTPUTS_PER_WORKER 2u
+
+/* The memory of a slot for packed chunks, and how many the queues have places for. */
+#define ROOM         sizeof(((struct bc_slot *)NULL)->chunk)
+#define PER_SLOT_MAX 32u
 
 #define HEADROOM_BYTES (16u << 20)
 
@@ -40,6 +53,11 @@ struct bc_pipeline {
 	struct bc_queue free_outputs;
 	struct bc_queue encoded; /* for the writer */
 
+	pthread_mutex_t lock;       /* for the next two, and the slots' packed and packed_bytes */
+	struct bc_slot *packing;    /* has room for more, if not NULL */
+	unsigned outputs_sent;      /* the writer has them */
+	atomic_ullong slot_records; /* of chunks like the latest, packed in a slot */
+
 	struct bc_encoder *encoder;
 	struct bc_writer *writer;
 	struct bc_writer_stats stats; /* as of the last wake-up */
@@ -54,10 +72,14 @@ struct bc_pipeline {
 
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 {
+	unsigned free = bc_queue_count(&p->free_slots);
+	uint64_t records = p->slot_records;
+
 	return (struct bc_buffer_state){
 		.chunks = p->slots_count,
-		.free = bc_queue_count(&p->free_slots),
+		.free = free,
 		.min_free = p->min_free,
+		.records_left = free * (records > BC_CHUNK_RECORDS ? records : BC_CHUNK_RECORDS),
 	};
 }
 
@@ -105,6 +127,73 @@ bool bc_pipeline_is_ahead(struct bc_pipeline *p)
 void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording_info *recording)
 {
 	bc_writer_abandon(p->writer, recording);
+}
+
+/* Packing: on the threads of the workers and the writer */
+
+/* Returns the place for a packed chunk of `bytes`, and sets out->packed_in to its slot; NULL: it is
+ * not packed. */
+static struct bc_encoded *reserve_place(
+	struct bc_pipeline *p, struct bc_encoded *out, size_t bytes, struct bc_slot *slot)
+{
+	bytes = bytes > ROOM / PER_SLOT_MAX ? bytes : ROOM / PER_SLOT_MAX;
+	bytes = (bytes + 7) / 8 * 8; /* aligned */
+	if (out->info.records != 0)
+		p->slot_records = ROOM / bytes * out->info.records;
+	out->packed_in = NULL;
+	if (p->outputs_sent < p->options.workers || bytes > ROOM || out->is_last) {
+		p->outputs_sent++;
+		return NULL;
+	}
+	if (p->packing == NULL || p->packing->packed_bytes + bytes > ROOM) {
+		p->packing = slot;
+		slot->packed = 0;
+		slot->packed_bytes = 0;
+	}
+	void *place = (uint8_t *)&p->packing->chunk + p->packing->packed_bytes;
+	p->packing->packed++;
+	p->packing->packed_bytes += bytes;
+	out->packed_in = p->packing;
+	return place;
+}
+
+static void on_encoded(void *context, struct bc_encoded *out, struct bc_slot *slot)
+{
+	struct bc_pipeline *p = context;
+	/* Without the regions that it does not have. */
+	size_t head = offsetof(struct bc_encoded, pages.regions) +
+		      out->pages.counts.count * sizeof(struct bc_region);
+
+	pthread_mutex_lock(&p->lock);
+	struct bc_encoded *packed = reserve_place(p, out, head + out->bytes, slot);
+	pthread_mutex_unlock(&p->lock);
+	if (out->packed_in != slot)
+		bc_queue_push(&p->free_slots, slot);
+	if (packed != NULL) {
+		memcpy(packed, out, head);
+		packed->pages.counts.regions = packed->pages.regions;
+		packed->data = memcpy((uint8_t *)packed + head, out->data, out->bytes);
+		bc_queue_push(&p->free_outputs, out);
+	}
+	bc_queue_push(&p->encoded, packed != NULL ? packed : out);
+	uv_async_send(&p->wake);
+}
+
+static void on_written(void *context, struct bc_encoded *e)
+{
+	struct bc_pipeline *p = context;
+	struct bc_slot *slot = e->packed_in;
+
+	pthread_mutex_lock(&p->lock);
+	p->outputs_sent -= slot == NULL;
+	bool is_empty = slot != NULL && --slot->packed == 0;
+	if (is_empty && p->packing == slot)
+		p->packing = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (slot == NULL)
+		bc_queue_push(&p->free_outputs, e);
+	else if (is_empty)
+		bc_queue_push(&p->free_slots, slot);
 }
 
 /* The writer's statistics and notices */
@@ -175,10 +264,8 @@ static int start_threads(struct bc_pipeline *p)
 {
 	struct bc_encoder_queues queues = {
 		.chunks = &p->chunks,
-		.free_slots = &p->free_slots,
 		.outputs = &p->free_outputs,
-		.encoded = &p->encoded,
-		.slot_freed = wake_loop,
+		.on_encoded = on_encoded,
 		.context = p,
 	};
 	struct bc_writer_options writer = {
@@ -188,8 +275,8 @@ static int start_threads(struct bc_pipeline *p)
 		.rules = p->options.rules,
 		.lag_bytes = p->options.buffer_bytes,
 		.encoded = &p->encoded,
-		.outputs = &p->free_outputs,
-		.outputs_count = p->outputs_count,
+		.encoded_max = p->encoded.capacity,
+		.on_written = on_written,
 		.on_notices = wake_loop,
 		.context = p,
 	};
@@ -221,13 +308,14 @@ static int allocate_pool(struct bc_pipeline *p)
 	uint64_t left = p->options.buffer_bytes - p->outputs_count * sizeof(*p->outputs);
 	p->slots_count = (unsigned)(left / sizeof(*p->slots));
 	p->min_free = p->slots_count;
+	pthread_mutex_init(&p->lock, NULL);
 	p->slots = bc_huge_alloc(p->slots_count * sizeof(*p->slots));
 	p->outputs = malloc(p->outputs_count * sizeof(*p->outputs)); /* each is used in part */
 	if (p->slots == NULL || p->outputs == NULL ||
 		bc_queue_init(&p->free_slots, p->slots_count) != 0 ||
 		bc_queue_init(&p->chunks, p->slots_count) != 0 ||
 		bc_queue_init(&p->free_outputs, p->outputs_count) != 0 ||
-		bc_queue_init(&p->encoded, p->outputs_count) != 0)
+		bc_queue_init(&p->encoded, p->outputs_count + p->slots_count * PER_SLOT_MAX) != 0)
 		return -ENOMEM;
 	for (unsigned i = 0; i < p->slots_count; i++)
 		bc_queue_push(&p->free_slots, &p->slots[i]);
@@ -244,6 +332,7 @@ static void free_pipeline(struct bc_pipeline *p)
 	bc_queue_destroy(&p->chunks);
 	bc_queue_destroy(&p->free_outputs);
 	bc_queue_destroy(&p->encoded);
+	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
 

@@ -88,9 +88,10 @@ struct bc_counts *bc_pipeline_counts(struct bc_pipeline *pipeline);
 const struct bc_writer_stats *bc_pipeline_stats(const struct bc_pipeline *pipeline);
 
 struct bc_buffer_state {
-	unsigned chunks; /* in the pool */
+	unsigned chunks; /* places for one: all slots */
 	unsigned free;
-	unsigned min_free; /* the lowest `free` so far */
+	unsigned min_free;     /* the lowest `free` so far */
+	uint64_t records_left; /* that the free slots will hold, packed like the latest */
 };
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *pipeline);
 

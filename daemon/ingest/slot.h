@@ -15,6 +15,8 @@ struct bc_slot {
 	uint64_t until_ns;
 	bool cut_after;        /* the segment ends after this chunk */
 	bool is_last;          /* the recording ends after this chunk */
+	unsigned packed;       /* how many encoded chunks are packed in `chunk` instead, */
+	size_t packed_bytes;   /* and how much of it they have taken; the pipeline's */
 	struct bc_chunk chunk; /* may be empty: only the flags matter */
 };
 

@@ -173,7 +173,7 @@ static double tenths(double value)
 /* null: nothing is recorded. A full buffer is that even while nothing enters it. */
 static json_t *buffer_left_json(const struct bc_status *s)
 {
-	double free_records = (double)s->buffer.free * BC_CHUNK_RECORDS;
+	double free_records = (double)s->buffer.records_left;
 
 	if (s->recording == NULL || (free_records > 0 && s->rates.records_per_s < 1))
 		return json_null();

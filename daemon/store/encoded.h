@@ -27,9 +27,11 @@ struct bc_encoded {
 	struct bc_loss loss;     /* of its gaps */
 	struct bc_losses losses; /* gaps and lost samples, by cause */
 	size_t header_bytes;
-	size_t bytes; /* 0: an empty chunk */
+	size_t bytes;    /* 0: an empty chunk */
+	void *packed_in; /* the slot of a packed one (daemon/ingest/pipeline.c), else NULL */
+	uint8_t *data;   /* header and frame: in `room`, or if packed, after the last region */
 	struct bc_chunk_pages pages;
-	uint8_t data[BC_CHUNK_ENCODED_MAX];
+	uint8_t room[BC_CHUNK_ENCODED_MAX];
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* The writer's thread. It puts the chunks that the encoder's workers have finished in any order
- * back into order: `waiting` has a place for each output that exists, so a chunk always has a
- * place, and the next one is processed when it arrives. process_chunk() is repeated until it
- * succeeds; while the disk is stuck, every 0.5 s.
+ * back into order: `waiting` has a place for each that can be encoded at a time, and the next one
+ * is processed when it arrives. process_chunk() is repeated until it succeeds; while the disk is
+ * stuck, every 0.5 s.
  *
  * The loop sees copies: publish() exchanges stats, notices, rules and the order to give up a
  * recording under the lock, after each chunk. That order holds until the recording's ENDED has been
@@ -35,8 +35,9 @@ struct bc_writer {
 	struct bc_rotator rotator;
 	bool give_up; /* chunks up to the last one of `abandoned` */
 	const struct bc_recording_info *recording;
-	uint64_t next;                /* sequence number of the chunk to write next */
-	struct bc_encoded *waiting[]; /* by sequence number modulo outputs_count */
+	uint64_t next; /* sequence number of the chunk to write next */
+	unsigned waiting_count;
+	struct bc_encoded *waiting[]; /* by sequence number modulo encoded_max */
 };
 
 static bool has_ended_notice(
@@ -96,7 +97,7 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 /* Processes the waiting chunks that are next in sequence. */
 static void process_waiting(struct bc_writer *w)
 {
-	unsigned count = w->options.outputs_count;
+	unsigned count = w->options.encoded_max;
 	struct bc_encoded *e;
 
 	while ((e = w->waiting[w->next % count]) != NULL) {
@@ -107,7 +108,8 @@ static void process_waiting(struct bc_writer *w)
 		bool is_done = process_chunk(w, e);
 		if (is_done) {
 			w->waiting[w->next++ % count] = NULL;
-			bc_queue_push(w->options.outputs, e);
+			w->waiting_count--;
+			w->options.on_written(w->options.context, e);
 		}
 		publish(w);
 		if (!is_done)
@@ -115,25 +117,17 @@ static void process_waiting(struct bc_writer *w)
 	}
 }
 
-static bool has_waiting(const struct bc_writer *w)
-{
-	for (unsigned i = 0; i < w->options.outputs_count; i++)
-		if (w->waiting[i] != NULL)
-			return true;
-	return false;
-}
-
 static void writer_maintain(struct bc_writer *w)
 {
 	bc_thread_health_start(&w->rotator.health, "doing maintenance", "");
-	bc_rotator_maintain(&w->rotator, has_waiting(w));
+	bc_rotator_maintain(&w->rotator, w->waiting_count != 0);
 	publish(w);
 }
 
 static void *writer_thread(void *context)
 {
 	struct bc_writer *w = context;
-	const unsigned count = w->options.outputs_count;
+	const unsigned count = w->options.encoded_max;
 
 	writer_maintain(w);
 	for (;;) {
@@ -150,8 +144,9 @@ static void *writer_thread(void *context)
 		if (e != NULL) {
 			assert(w->waiting[e->sequence % count] == NULL);
 			w->waiting[e->sequence % count] = e;
+			w->waiting_count++;
 		} else if (bc_queue_is_over(w->options.encoded)) {
-			if (!has_waiting(w))
+			if (w->waiting_count == 0)
 				break;
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		}
@@ -167,7 +162,7 @@ static void *writer_thread(void *context)
 
 int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *options)
 {
-	size_t waiting = options->outputs_count * sizeof(struct bc_encoded *);
+	size_t waiting = options->encoded_max * sizeof(struct bc_encoded *);
 	struct bc_writer *w = calloc(1, sizeof(*w) + waiting);
 
 	if (w == NULL)

@@ -25,11 +25,13 @@ struct bc_writer_options {
 	int dir_fd;                     /* stays the caller's and open */
 	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
-	uint64_t lag_bytes;                /* how far syncing may lag behind writing */
-	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
-	struct bc_queue *outputs;          /* where they are returned after writing */
-	unsigned outputs_count;            /* the total number of them */
-	void (*on_notices)(void *context); /* called on the writer's thread: new stats or notices */
+	uint64_t lag_bytes;       /* how far syncing may lag behind writing */
+	struct bc_queue *encoded; /* struct bc_encoded, from the encoder */
+	unsigned encoded_max;     /* the most that exist at a time */
+
+	/* Called on the writer's thread: a chunk is written; there are new stats or notices. */
+	void (*on_written)(void *context, struct bc_encoded *encoded);
+	void (*on_notices)(void *context);
 	void *context;
 };
 

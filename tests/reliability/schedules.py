@@ -22,9 +22,9 @@ FAULTS = ("none", "slow", "full", "all")  # of the disk
 PART = 250  # schedules per process
 PLANTED_MOST = 20_000
 
-# name: (file, right, wrong)
+# name: (file, right, wrong), once or more
 PLANTED = {
-    "a worker takes a chunk before it has an output": (
+    "a worker takes a chunk before it has an output": (  # packed chunks would return it
         "daemon/ingest/encoder.c",
         """	while ((out = bc_queue_pop(q->outputs)) != NULL) {
 		slot = bc_queue_pop(q->chunks);
@@ -35,15 +35,18 @@ PLANTED = {
 """,
         """	while ((slot = bc_queue_pop(q->chunks)) != NULL) {
 		out = bc_queue_pop(q->outputs);
-"""),
+""",
+        "daemon/ingest/pipeline.c", "bytes > ROOM || out->is_last", "bytes > 0"),
     "a slot is free before it is encoded": (
         "daemon/ingest/encoder.c",
         """		encode_slot(out, slot, worker->encoder->level);
-		bc_queue_push(q->free_slots, slot);
+		q->on_encoded(q->context, out, slot);
 """,
-        """		bc_queue_push(q->free_slots, slot);
+        """		q->on_encoded(q->context, out, slot);
 		encode_slot(out, slot, worker->encoder->level);
 """),
+    "a slot is free while packed chunks are in it": (
+        "daemon/ingest/pipeline.c", "slot != NULL && --slot->packed == 0;", "slot != NULL && slot->packed-- != 0;"),
     "a recording ends before its segments are sealed": (
         "daemon/store/rotator.c", "r->ended != NULL && r->ended->sealing == 0", "r->ended != NULL"),
     "closing a queue wakes one thread": (
@@ -91,15 +94,16 @@ def run_part(options, first, count, faults):
 
 def make_planted(directory, name):
     """Builds the program with a bug. Returns its path."""
-    file, right, wrong = PLANTED[name]
-    text = (harness.ROOT / file).read_text()
-    assert text.count(right) == 1, f"{file} has changed; adapt PLANTED: {name}"
-    source = directory / "planted.c"
-    source.write_text(text.replace(right, wrong))
+    sources = []
+    for file, right, wrong in zip(*[iter(PLANTED[name])] * 3):
+        text = (harness.ROOT / file).read_text()
+        assert text.count(right) == 1, f"{file} has changed; adapt PLANTED: {name}"
+        sources.append(directory / f"planted-{pathlib.Path(file).name}")
+        sources[-1].write_text(text.replace(right, wrong))
     packages = subprocess.run(["pkg-config", "--cflags", "--libs", *PACKAGES], check=True, capture_output=True, text=True)
     program = directory / "planted"
     command = [*shlex.split(os.environ.get("CC", "gcc")), "-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-w", "-pthread",
-               "-I", harness.ROOT, "-o", program, source, PROGRAM.with_suffix(".o"), *LIBRARIES,
+               "-I", harness.ROOT, "-o", program, *sources, PROGRAM.with_suffix(".o"), *LIBRARIES,
                *shlex.split(packages.stdout), "-lm", "-ldl"]
     done = harness.run(*command)
     assert done.returncode == 0, done.stderr.decode()

@@ -591,14 +591,48 @@ static size_t write_frame(uint8_t *out, const struct bc_bcp1_header *header)
 #define FRAME_SAMPLES   2048u
 #define TOO_MANY        (TOO_MANY_FRAMES * FRAME_SAMPLES)
 
-/* Writes frame number `sequence` of a stream without losses. */
-static size_t write_next_frame(uint8_t *out, uint32_t sequence)
+/* An address that differs from the next. */
+static uint32_t address_of(uint32_t n)
+{
+	return n * 2654435761u & ~7u;
+}
+
+/* Writes frame number `sequence` of a stream without losses; `repeated` samples each have the same
+ * address. If it is 1, an encoded chunk has more than half of its bytes. */
+static size_t write_next_frame(uint8_t *out, uint32_t sequence, uint32_t repeated)
 {
 	const struct bc_bcp1_header header = {.sequence = sequence,
 		.samples = FRAME_SAMPLES,
 		.tick = 1000 + UINT64_C(3) * FRAME_SAMPLES * sequence};
 
-	return write_frame(out, &header);
+	write_frame(out, &header);
+	for (uint32_t i = 0; i < FRAME_SAMPLES; i++)
+		bc_write_be32(out + BC_BCP1_HEADER_BYTES + (size_t)i * 8,
+			address_of((sequence * FRAME_SAMPLES + i) / repeated));
+	return bc_bcp1_write_frame(out, &header);
+}
+
+/* Of what compresses, as much is not too much. */
+TEST_F(more_chunks_than_fit_into_the_buffer_wait_packed)
+{
+	static uint8_t frame[BC_BCP1_FRAME_MAX];
+
+	int dir = replace_dir(f);
+	start_pipeline(f, true);
+	for (uint32_t i = 0; i < TOO_MANY_FRAMES; i++) {
+		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i, 100));
+		while (bc_pipeline_is_busy(f->pipeline))
+			uv_run(&f->loop, UV_RUN_NOWAIT);
+	}
+	struct bc_buffer_state buffer = bc_pipeline_buffer(f->pipeline);
+	assert_true(buffer.records_left > buffer.free * BC_CHUNK_RECORDS);
+	assert_int_equal(bc_pipeline_counts(f->pipeline)->in_flight, TOO_MANY);
+	restore_dir(f, dir);
+	finish_pipeline(f);
+	assert_int_equal(f->lost, 0);
+	assert_int_equal(f->out_bytes, TOO_MANY * BC_RECORD_BYTES);
+	for (uint32_t i = 0; i < TOO_MANY; i++)
+		assert_int_equal(bc_le32(f->out + i * BC_RECORD_BYTES), address_of(i / 100));
 }
 
 TEST_F(losses_of_a_live_source_are_recorded)
@@ -608,7 +642,7 @@ TEST_F(losses_of_a_live_source_are_recorded)
 	int dir = replace_dir(f);
 	start_pipeline(f, true);
 	for (uint32_t i = 0; i < TOO_MANY_FRAMES; i++) {
-		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i));
+		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i, 1));
 		if (i % 64 == 63)
 			uv_run(&f->loop, UV_RUN_NOWAIT);
 	}
@@ -1094,7 +1128,7 @@ TEST_F(breaks_without_a_free_chunk_are_still_recorded)
 	int dir = replace_dir(f);
 	start_pipeline(f, true);
 	for (uint32_t i = 0; i < TOO_MANY_FRAMES; i++) {
-		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i));
+		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i, 1));
 		if (i % 32 == 31) {
 			push_break(f, BC_FORMAT_BCP1, uncut_break);
 			push_loss(f, ++breaks * 10);

@@ -220,7 +220,8 @@ TEST_F(nothing_has_a_value_before_it_is_measured)
 		{"disk.ring.segments", "ring_segments"},
 	};
 
-	f->status.buffer = (struct bc_buffer_state){.chunks = 64, .free = 64, .min_free = 64};
+	f->status.buffer = (struct bc_buffer_state){
+		.chunks = 64, .free = 64, .min_free = 64, .records_left = 64};
 	f->status.space.max_use_bytes = 1000000;
 	f->status.rates = (struct bc_rates){.is_known = false};
 	f->status.clock_hz = 0;

@@ -46,6 +46,7 @@ static struct bc_encoded *encode_chunk(const struct bc_recording_info *recording
 	chunk->info.recording_tag = recording->tag;
 	chunk->info.records = 10;
 	e->recording = recording;
+	e->data = e->room;
 	e->bytes = bc_chunk_encode(e->data, chunk, &test_compressor, &e->pages, &e->header_bytes);
 	e->info = chunk->info;
 	free(chunk);

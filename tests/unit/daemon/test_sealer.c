@@ -98,6 +98,7 @@ static void set_up(struct fixture *f)
 	chunk->info.recording_tag = f->recording.tag;
 	chunk->info.records = RECORDS;
 	f->e->recording = &f->recording;
+	f->e->data = f->e->room;
 	f->e->bytes = bc_chunk_encode(
 		f->e->data, chunk, &test_compressor, &f->e->pages, &f->e->header_bytes);
 	f->e->info = chunk->info;

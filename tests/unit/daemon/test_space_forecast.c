@@ -156,7 +156,8 @@ static void check_buffer_left(struct fixture *f, double seconds)
 	json_decref(left);
 }
 
-/* What counts is what enters the buffer: nothing is written while the disk is stuck. */
+/* What counts is what enters the buffer: nothing is written while the disk is stuck. A free chunk
+ * takes several packed ones. */
 TEST_F(the_buffer_lasts_as_long_as_records_of_the_last_second_fit)
 {
 	struct bc_rate_meter meter = {.polled_ns = SECOND};
@@ -164,7 +165,8 @@ TEST_F(the_buffer_lasts_as_long_as_records_of_the_last_second_fit)
 	const struct bc_recording_info recording = {.tag = 1};
 
 	f->status.counts = &counts;
-	f->status.buffer = (struct bc_buffer_state){.chunks = 48, .free = 40, .min_free = 7};
+	f->status.buffer = (struct bc_buffer_state){
+		.chunks = 48, .free = 10, .min_free = 7, .records_left = 40 * BC_CHUNK_RECORDS};
 	f->status.recording = &recording;
 	json_t *left = buffer_left(f);
 	assert_true(json_is_null(left));
@@ -177,7 +179,7 @@ TEST_F(the_buffer_lasts_as_long_as_records_of_the_last_second_fit)
 	bc_rates_poll(&f->status.rates, &meter, &counts, &f->stats, 3 * SECOND);
 	check_buffer_left(f, 2.5);
 	counts.in_flight -= BC_CHUNK_RECORDS; /* dropped */
-	f->status.buffer.free = 0;
+	f->status.buffer.records_left = 0;
 	bc_rates_poll(&f->status.rates, &meter, &counts, &f->stats, 4 * SECOND);
 	check_buffer_left(f, 0);
 	f->status.recording = NULL;

@@ -58,7 +58,6 @@ TEST(a_long_name_is_cut)
 
 struct fixture {
 	struct bc_queue chunks;
-	struct bc_queue free_slots;
 	struct bc_queue outputs;
 	struct bc_queue encoded;
 	struct bc_encoder *encoder;
@@ -68,20 +67,22 @@ struct fixture {
 	pthread_mutex_t gate; /* while it is locked, workers don't finish their chunk */
 };
 
-static void on_slot_freed(void *context)
+static void on_encoded(void *context, struct bc_encoded *out, struct bc_slot *slot)
 {
 	struct fixture *f = context;
 
+	(void)slot;
+	bc_queue_push(&f->encoded, out);
 	pthread_mutex_lock(&f->gate);
 	pthread_mutex_unlock(&f->gate);
 }
 
 static void set_up(struct fixture *f)
 {
-	struct bc_queue *queues[] = {&f->chunks, &f->free_slots, &f->outputs, &f->encoded};
+	struct bc_queue *queues[] = {&f->chunks, &f->outputs, &f->encoded};
 
 	pthread_mutex_init(&f->gate, NULL);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		assert_int_equal(bc_queue_init(queues[i], WORKERS), 0);
 	bc_recording_info_init(&f->recording);
 	for (unsigned i = 0; i < WORKERS; i++) {
@@ -96,10 +97,8 @@ static void set_up(struct fixture *f)
 	}
 	struct bc_encoder_queues options = {
 		.chunks = &f->chunks,
-		.free_slots = &f->free_slots,
 		.outputs = &f->outputs,
-		.encoded = &f->encoded,
-		.slot_freed = on_slot_freed,
+		.on_encoded = on_encoded,
 		.context = f,
 	};
 	assert_int_equal(bc_encoder_start(&f->encoder, WORKERS, BC_LEVEL_DEFAULT, &options), 0);
@@ -110,7 +109,6 @@ static void tear_down(struct fixture *f)
 	bc_encoder_stop(f->encoder);
 	bc_recording_info_destroy(&f->recording);
 	bc_queue_destroy(&f->chunks);
-	bc_queue_destroy(&f->free_slots);
 	bc_queue_destroy(&f->outputs);
 	bc_queue_destroy(&f->encoded);
 	for (unsigned i = 0; i < WORKERS; i++) {

@@ -52,6 +52,11 @@ static void on_notices(void *context)
 	(void)context;
 }
 
+static void on_written(void *context, struct bc_encoded *encoded)
+{
+	bc_queue_push(&((struct fixture *)context)->outputs, encoded);
+}
+
 static void set_up(struct fixture *f)
 {
 	signal(SIGXFSZ, SIG_IGN);
@@ -81,8 +86,8 @@ static void set_up(struct fixture *f)
 		.rules = {.sync_ns = 1000000},
 		.lag_bytes = 1 << 20,
 		.encoded = &f->encoded,
-		.outputs = &f->outputs,
-		.outputs_count = OUTPUTS,
+		.encoded_max = OUTPUTS,
+		.on_written = on_written,
 		.on_notices = on_notices,
 		.context = f,
 	};
@@ -130,7 +135,8 @@ static struct bc_encoded *encode_chunk(
 	event = (struct bc_event){.kind = BC_EVENT_MARK, .position = records};
 	for (; f->marks != 0; f->marks--)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
-	memset(e, 0, offsetof(struct bc_encoded, data));
+	memset(e, 0, offsetof(struct bc_encoded, room));
+	e->data = e->room;
 	e->loss = bc_chunk_loss(chunk);
 	bc_losses_add_chunk(&e->losses, chunk);
 	e->bytes = bc_chunk_encode(
