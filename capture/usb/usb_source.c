@@ -1380,7 +1380,7 @@ struct bc_usb_options bc_usb_options_default(void)
 		.protocol = BC_FORMAT_BCP1,
 		.link = BC_USB_PLAIN,
 		.ftdi.latency_ms = 16,
-		.transfers = 16,
+		.transfers = 64,
 		.transfer_bytes = 64u << 10,
 		.wait_ns = UINT64_C(10000000000),
 		.silence_ns = UINT64_C(10000000000),

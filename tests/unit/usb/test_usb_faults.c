@@ -335,10 +335,10 @@ TEST_RUN(a_silent_board_is_reset_if_configured)
 
 TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 {
-	for (unsigned fits = 1; fits <= 16; fits += 5) {
+	for (unsigned fits = 1; fits <= 64; fits += 21) {
 		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
 		usb_run_streaming(run);
-		if (fits < 16)
+		if (fits < 64)
 			assert_true(usb_run_logged(run, "out of usbfs memory"));
 		else
 			assert_false(usb_run_logged(run, "out of usbfs memory"));
@@ -346,9 +346,9 @@ TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 			    65536 * fits);
 		usbfs_set_memory(0);
 		usb_run_until(run,
-			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
-		if (fits < 16)
-			assert_true(usb_run_logged(run, "16 transfers of 65536 bytes again"));
+			board_of(run)->transfers == 64 && board_of(run)->transfer_bytes == 65536);
+		if (fits < 64)
+			assert_true(usb_run_logged(run, "64 transfers of 65536 bytes again"));
 		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 0);
 		assert_int_equal(run->damaged, 0);
@@ -368,7 +368,7 @@ TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 		assert_true(board_of(run)->transfers >= 1);
 		usbfs_set_memory(0);
 		usb_run_until(run,
-			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
+			board_of(run)->transfers == 64 && board_of(run)->transfer_bytes == 65536);
 		usb_run_receive(run, 1000);
 		assert_int_equal(run->breaks_count, 0);
 		usb_run_finish(run);

@@ -160,7 +160,7 @@ TEST_RUN(the_boards_answers_are_in_the_status)
 	assert_string_equal(b->identity.speed, "high");
 	assert_int_equal(b->identity.endpoint, 0x81);
 	assert_int_equal(b->identity.packet_bytes, 512);
-	assert_int_equal(b->transfers, 16);
+	assert_int_equal(b->transfers, 64);
 	assert_int_equal(b->transfer_bytes, 65536);
 	assert_string_equal(run->source->name, "board 1209:0001 A1 at 1-1");
 	usb_run_stop(run);
