@@ -454,8 +454,7 @@ const struct bc_config_key bc_config_keys[] = {
 		"at the current rate. 0: never.",
 		&bc_type_time, FIELD(disk_low_ns)},
 	{"pipeline.buffer", "SIZE", "size", "64MiB", NULL, BC_RELOAD_RESTART,
-		"Memory for chunks on their way to the disk; encoded, while that is slow. Two "
-		"workers need at least 8M.",
+		"Memory for chunks on their way to the disk. Two workers need at least 8M.",
 		&bc_type_bytes, FIELD(buffer_bytes)},
 	{"pipeline.workers", "N", "number", "one per core", NULL, BC_RELOAD_RESTART,
 		"Number of encoder threads, 1 to 64.", &bc_type_number, FIELD(workers), .min = 1,

@@ -17,7 +17,6 @@ struct bc_encoder;
 struct bc_encoder_queues {
 	struct bc_queue *chunks;  /* struct bc_slot to encode, in order */
 	struct bc_queue *outputs; /* struct bc_encoded, free */
-
 	/* Called on the worker's thread: takes both, and returns them to these queues in time. */
 	void (*on_encoded)(void *context, struct bc_encoded *out, struct bc_slot *slot);
 	void *context;

@@ -139,8 +139,7 @@ FIGURE("rates.record_bytes_per_second", COUNT_OR_NULL, rate_json(s, s->rates.byt
 FIGURE("rates.written_bytes_per_second", COUNT_OR_NULL, rate_json(s, s->rates.bytes_out_per_s),
 	"written_bytes_per_second", "Bytes written to disk per second.")
 FIGURE("buffer", OBJECT, true, NULL, "The pool of chunks.")
-FIGURE("buffer.chunks", COUNT, s->buffer.chunks, "buffer_chunks",
-	"Chunks in the buffer, each for one or several encoded ones.")
+FIGURE("buffer.chunks", COUNT, s->buffer.chunks, "buffer_chunks", "Chunks in the buffer.")
 FIGURE("buffer.free_chunks", COUNT, s->buffer.free, "buffer_free_chunks",
 	"Free chunks in the buffer.")
 FIGURE("buffer.min_free_chunks", COUNT, s->buffer.min_free, "buffer_min_free_chunks",
