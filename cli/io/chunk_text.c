@@ -77,11 +77,10 @@ struct bc_chunk_work bc_chunk_text_work(struct bc_target *target)
 		.open = open_text, .close = close_text, .run = print_chunk, .context = target};
 }
 
-void bc_chunk_text_write(
-	const void *result, struct bc_output *output, struct bc_record_run *run)
+void bc_chunk_text_write(void *result, struct bc_target *target, struct bc_record_run *run)
 {
 	const struct chunk_text *t = result;
 
-	bc_output_text(output, t->out, t->used);
+	bc_output_text(target->output, t->out, t->used);
 	bc_record_run_skip(run, t->records, bc_records_ticks(run->records, t->records, 0));
 }

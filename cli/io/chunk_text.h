@@ -12,8 +12,7 @@
 struct bc_chunk_work bc_chunk_text_work(struct bc_target *target);
 
 /* Writes the text of the first records of a run, all that have any, and advances the run. `result`
- * is the run's. */
-void bc_chunk_text_write(
-	const void *result, struct bc_output *output, struct bc_record_run *run);
+ * is the batch's. */
+void bc_chunk_text_write(void *result, struct bc_target *target, struct bc_record_run *run);
 
 #endif

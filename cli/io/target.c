@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/io/chunk_text.h"
 #include "cli/io/client.h"
 #include "cli/term/options.h"
 
@@ -218,8 +217,6 @@ bool bc_target_add_run(struct bc_target *t, struct bc_record_run run)
 	struct bc_entry entries[RUN_ENTRIES];
 	size_t max = RUN_ENTRIES;
 
-	if (run.result != NULL)
-		bc_chunk_text_write(run.result, t->output, &run);
 	while (run.count != 0) {
 		size_t before = run.count;
 		if (has_runs) {

@@ -171,12 +171,6 @@ uint64_t bc_line_table_count(const struct bc_line_table *t, unsigned touch)
 	return sum;
 }
 
-/* A line's state, of one that was touched. */
-static uint64_t *state_of(const struct bc_line_table *t, uint64_t line)
-{
-	return &t->low[line >> BLOCK_LINES_LOG][line & (BLOCK_LINES - 1)];
-}
-
 /* ---- footprint */
 
 #define NO_MEMORY UINT32_MAX
@@ -240,8 +234,6 @@ static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned sp
 		f->lines_full = true;
 		f->untracked++;
 	} else if (before == 0) {
-		if (f->first < f->firsts_max)
-			f->firsts[f->first] = (struct bc_first_touch){line, f->references};
 		f->first++;
 	} else {
 		f->reuse[log2_up(f->references - before)]++;
@@ -382,102 +374,4 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 		return;
 	}
 	touch_range(f, bc_entry_start(reference), reference->size, space, how);
-}
-
-/* ---- parts */
-
-/* Lines, and bytes of the table, for a part. A chunk with more, which jumps wildly, is left to the
- * thread that adds. */
-#define PART_LINES 65536u
-#define PART_BYTES (32u << 20)
-
-struct bc_footprint *bc_footprint_part_open(const struct bc_footprint *f)
-{
-	const struct bc_footprint_options options = {.line_bytes = UINT64_C(1) << f->line_shift,
-		.page_bytes = UINT64_C(1) << f->page_shift,
-		.memory_bytes = PART_BYTES};
-	struct bc_footprint *part = malloc(sizeof(*part));
-
-	if (part == NULL)
-		return NULL;
-	bool ok = bc_footprint_open(part, &options) == 0;
-	part->firsts = malloc(PART_LINES * sizeof(*part->firsts));
-	part->firsts_max = PART_LINES;
-	if (ok && part->firsts != NULL)
-		return part;
-	bc_footprint_part_close(part);
-	return NULL;
-}
-
-void bc_footprint_part_close(struct bc_footprint *part)
-{
-	bc_footprint_close(part);
-	free(part->firsts);
-	free(part);
-}
-
-/* Forgets the records of a part. Its blocks stay, unless they have become many. */
-static void clear_part(struct bc_footprint *part)
-{
-	struct bc_footprint empty = {.line_shift = part->line_shift,
-		.page_shift = part->page_shift,
-		.lines = part->lines,
-		.pages = part->pages,
-		.firsts = part->firsts,
-		.firsts_max = part->firsts_max,
-		.addr_low = UINT64_MAX};
-
-	if (part->first > part->firsts_max || part->lines.blocks_left < PART_LINES / 8) {
-		line_table_close(&empty.lines);
-		line_table_close(&empty.pages);
-		empty.lines_full =
-			line_table_open(&empty.lines, empty.line_shift, PART_BYTES) != 0 ||
-			line_table_open(&empty.pages, empty.page_shift, PART_BYTES) != 0;
-	} else {
-		for (uint64_t i = 0; i < part->first; i++)
-			*state_of(&part->lines, part->firsts[i].line) = 0;
-	}
-	*part = empty;
-}
-
-void bc_footprint_part_count(struct bc_footprint *part, const uint8_t *records, size_t n)
-{
-	clear_part(part);
-	if (!part->lines_full)
-		bc_footprint_records(part, records, n);
-}
-
-/* The touches of a line in a part follow the one before, if there is one. */
-static void add_line(struct bc_footprint *f, struct bc_first_touch first, uint64_t state)
-{
-	uint64_t page = first.line >> (f->page_shift - f->line_shift);
-	unsigned how = (unsigned)state & BC_TOUCH_ALL;
-	uint64_t before;
-
-	enum line_touch found = line_table_touch(
-		&f->lines, first.line, 0, how, f->references + (state >> TOUCH_BITS), &before);
-	if (before == 0)
-		f->first++;
-	else
-		f->reuse[log2_up(f->references + first.number - before)]++;
-	if (found != LINE_UNCHANGED)
-		(void)line_table_touch(&f->pages, page, 0, how, 1, &before);
-}
-
-bool bc_footprint_add(struct bc_footprint *f, const struct bc_footprint *part)
-{
-	if (part->lines_full || part->pages_full || part->first > part->firsts_max ||
-		f->lines.blocks_left < part->first || f->pages.blocks_left < part->first)
-		return false;
-	for (uint64_t i = 0; i < part->first; i++)
-		add_line(f, part->firsts[i], *state_of(&part->lines, part->firsts[i].line));
-	for (unsigned i = 0; i < BC_REUSE_BUCKETS; i++)
-		f->reuse[i] += part->reuse[i];
-	f->references += part->references;
-	f->others += part->others;
-	f->touches += part->touches;
-	f->is_cut |= part->is_cut;
-	f->addr_low = part->addr_low < f->addr_low ? part->addr_low : f->addr_low;
-	f->addr_high = part->addr_high > f->addr_high ? part->addr_high : f->addr_high;
-	return true;
 }

@@ -65,11 +65,6 @@ struct bc_footprint_options {
 	uint64_t memory_bytes; /* limit */
 };
 
-struct bc_first_touch {
-	uint64_t line;
-	uint64_t number; /* of the reference */
-};
-
 struct bc_footprint {
 	unsigned line_shift;
 	unsigned page_shift;
@@ -88,9 +83,7 @@ struct bc_footprint {
 	bool pages_full;
 	uint64_t addr_low; /* of memory references; valid if there are any */
 	uint64_t addr_high;
-	struct bc_block_map spaces;    /* their numbers */
-	struct bc_first_touch *firsts; /* of a part: the first touch of each line, up to `first` */
-	uint64_t firsts_max;
+	struct bc_block_map spaces; /* their numbers */
 };
 
 /* Returns 0, -ENOMEM, or -EINVAL for invalid options. Call bc_footprint_close() in any case. */
@@ -101,14 +94,5 @@ void bc_footprint_close(struct bc_footprint *footprint);
 /* Count the memory touched by BYU records, or by an entry that is a reference. */
 void bc_footprint_records(struct bc_footprint *footprint, const uint8_t *records, size_t n);
 void bc_footprint_reference(struct bc_footprint *footprint, const struct bc_entry *reference);
-
-/* A part: what some records do to a footprint, counted by another thread before it is known what
- * comes before them. Open it for a footprint. bc_footprint_part_count() forgets earlier records.
- * bc_footprint_add() does exactly what bc_footprint_records() would with the part's records;
- * returns false, and does nothing, if they must be counted that way, because of limits. */
-struct bc_footprint *bc_footprint_part_open(const struct bc_footprint *footprint) BC_MUST_CHECK;
-void bc_footprint_part_close(struct bc_footprint *part);
-void bc_footprint_part_count(struct bc_footprint *part, const uint8_t *records, size_t n);
-bool bc_footprint_add(struct bc_footprint *footprint, const struct bc_footprint *part);
 
 #endif

@@ -34,13 +34,23 @@ static void set_hz(struct bc_stats *s)
 	s->clock_hz = s->is_hz_mixed ? 0 : hz;
 }
 
-/* Counts the times of a run, whose records have deltas. */
-static void add_times(struct bc_stats *s, struct bc_record_run run)
+static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 {
-	uint64_t tick = run.tick + (run.count != 0 ? bc_le32(run.records + 8) : 0);
+	uint32_t time = bc_le32(batch->run.records + 8);
+	uint64_t tick = batch->run.tick + (time != BC_TIME_NONE ? time : 0);
 
-	if (run.count != 0)
-		bc_interval_stats_records(&s->intervals, run.records, run.count, tick);
+	set_hz(s);
+	bc_interval_stats_records(&s->intervals, batch->run.records, batch->run.count, tick);
+}
+
+static void add_records(struct bc_stats *s, const struct bc_batch *batch)
+{
+	if (batch->run.count != 0)
+		bc_footprint_records(&s->footprint, batch->run.records, batch->run.count);
+	if (batch->run.count != 0)
+		add_plain(s, batch);
+	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
+	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
 }
 
 /* Counts a reference by the name of its address. */
@@ -55,12 +65,12 @@ static int add_name(struct bc_stats *s, unsigned type, uint64_t addr)
 	return 0;
 }
 
-static int add_names(struct bc_stats *s, const struct bc_record_run *run)
+static int add_names(struct bc_stats *s, const struct bc_batch *batch)
 {
 	int rc = 0;
 
-	for (size_t i = 0; s->options.names != NULL && i < run->count && rc == 0; i++) {
-		const uint8_t *record = run->records + i * BC_RECORD_BYTES;
+	for (size_t i = 0; s->options.names != NULL && i < batch->run.count && rc == 0; i++) {
+		const uint8_t *record = batch->run.records + i * BC_RECORD_BYTES;
 		rc = add_name(s, record[4], bc_le32(record));
 	}
 	return rc;
@@ -97,6 +107,15 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
 		bc_interval_stats_break(&s->intervals);
 	return bc_entry_counts_add(&s->counts, entry);
+}
+
+static int add_batch(struct bc_stats *s, const struct bc_batch *batch)
+{
+	add_records(s, batch);
+	int rc = add_names(s, batch);
+	for (size_t i = 0; i < batch->count && rc == 0; i++)
+		rc = add_entry(s, &batch->entries[i]);
+	return rc;
 }
 
 /* The first and the last record of a chunk have the time of all. */
@@ -140,46 +159,17 @@ static bool needs_records(void *selection, const struct bc_chunk *chunk)
 
 static bool add_selected(void *context, const struct bc_entry *entries, size_t count)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = add_entry(context, &entries[i]);
-	return rc == 0;
+	return add_batch(context, &(struct bc_batch){.entries = entries, .count = count}) == 0;
 }
 
 /* The first record of a run may have its tick from an anchor. The others have deltas. */
 static bool add_selected_run(void *context, struct bc_record_run run)
 {
-	struct bc_stats *s = context;
-	struct bc_record_run others = run;
 	struct bc_entry first;
+	size_t n = bc_record_run_entries(&run, &first, 1);
 
-	(void)bc_record_run_entries(&others, &first, 1);
-	add_time(s, &first);
-	add_times(s, others);
-	if (run.result == NULL || !bc_footprint_add(&s->footprint, run.result))
-		bc_footprint_records(&s->footprint, run.records, run.count);
-	s->counts.kinds[BC_ENTRY_REFERENCE] += run.count;
-	bc_tally_records(&s->tally, run.records, run.count);
-	return add_names(s, &run) == 0;
-}
-
-/* The footprint of a chunk by itself, counted by another thread. */
-static void *open_part(void *context)
-{
-	const struct bc_stats *s = context;
-
-	return s->options.is_full ? bc_footprint_part_open(&s->footprint) : NULL;
-}
-
-static void close_part(void *result)
-{
-	bc_footprint_part_close(result);
-}
-
-static void count_part(void *result, const struct bc_chunk_info *info, const uint8_t *records)
-{
-	bc_footprint_part_count(result, records, info->records);
+	return add_selected(context, &first, n) &&
+	       add_batch(context, &(struct bc_batch){.run = run}) == 0;
 }
 
 /* Counts the selected part of a batch. A new recording has another clock. The drift is that of all
@@ -317,7 +307,6 @@ struct stats_args {
 	struct bc_reader_options reader;
 	struct bc_stats_options stats;
 	struct bc_selection selection;
-	struct bc_chunk_work work;
 	bool is_json;
 	bool is_cis501;
 	uint64_t top;
@@ -446,7 +435,7 @@ static enum bc_exit count_and_print(
 	s->format_name = bc_trace_format_name(trace);
 	s->files = trace->count;
 	s->file = trace->next;
-	w->selection.context = w->work.context = s;
+	w->selection.context = s;
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
 	int rc = s->options.is_full ? bc_footprint_open(&s->footprint, &w->stats.footprint)
 				    : bc_page_stats_open(&s->pages);
@@ -474,9 +463,6 @@ static void prepare_selection(
 	selection->add_run = add_selected_run;
 	bc_selection_read(selection, &w->reader);
 	w->reader.needs_records = w->stats.is_full ? NULL : needs_records;
-	w->work = (struct bc_chunk_work){open_part, close_part, count_part, NULL};
-	if (selection->args.given == 0)
-		w->reader.work = &w->work;
 }
 
 static enum bc_exit run_stats(

@@ -41,8 +41,13 @@ static bool convert_batch(void *context, const struct bc_batch *batch)
 {
 	struct bc_convert_args *c = context;
 
-	return bc_target_add(&c->output, batch->entries, batch->count) &&
-	       bc_target_add_run(&c->output, batch->run);
+	struct bc_record_run run = batch->run;
+
+	if (!bc_target_add(&c->output, batch->entries, batch->count))
+		return false;
+	if (batch->result != NULL)
+		bc_chunk_text_write(batch->result, &c->output, &run);
+	return bc_target_add_run(&c->output, run);
 }
 
 enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **argv)

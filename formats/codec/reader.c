@@ -638,7 +638,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 		if (r->options.as_runs) {
 			batch->run = run;
 			if (run.count == info->records && !run.is_inexact)
-				batch->run.result = c->result;
+				batch->result = c->result;
 			c->next += (uint32_t)run.count;
 			/* Without an event, nothing needs the tick. */
 			c->tick = has_event ? bc_records_ticks(record, run.count, run.tick) : 0;

@@ -41,6 +41,7 @@ struct bc_batch {
 
 	/* For segments: the header of the chunk with the entries or the run; otherwise NULL. */
 	const struct bc_chunk_info *chunk_info;
+	void *result; /* what the options' work made of the run, or NULL */
 };
 
 /* Successive entries as they are in the trace: BYU records or bcp1 samples, with nothing between
@@ -67,8 +68,8 @@ struct bc_reader_options {
 	 * its `records` is NULL. It was called for that chunk last. */
 	bool (*needs_records)(void *context, const struct bc_chunk *chunk);
 	void *context;
-	/* For segments: what other threads do with chunks. A run has the result if it is a whole
-	 * chunk with exact ticks. NULL: nothing. */
+	/* For segments: what other threads do with chunks, if they have time. With as_runs, a batch
+	 * has the result if its run is the whole chunk and has exact ticks; NULL: nothing. */
 	const struct bc_chunk_work *work;
 	bool is_partial;     /* a segment that is still open: it has no index yet */
 	bool is_killed;      /* it was abandoned: unless it has the recording's end, a gap of

@@ -293,7 +293,6 @@ struct bc_record_run {
 	uint64_t tick;   /* before the first record */
 	uint32_t epoch;
 	bool is_inexact; /* the ticks are lower bounds */
-	void *result;    /* what other threads made of these very records, or NULL */
 };
 
 /* Drops the first n records, which take `ticks`. */
@@ -303,7 +302,6 @@ static inline void bc_record_run_skip(struct bc_record_run *run, size_t n, uint6
 	run->count -= n;
 	run->number += n;
 	run->tick += ticks;
-	run->result = NULL;
 }
 
 /* Moves the first records of a run, at most `max`, to entries. Returns their number. */
