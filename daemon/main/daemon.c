@@ -50,8 +50,10 @@
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
-#define TICK_MS          100
-#define TICKS_PER_SECOND 10
+/* Often enough for what people see. While no samples come, little changes; the history needs a
+ * value for each second. */
+#define TICK_MS       100
+#define QUIET_TICK_MS 500
 
 /* When stopping, the buffer is given up if the disk accepts nothing for this long, unless it waits
  * for a sync that does not hang. The log says after WARN_SECONDS that it waits. Counted in timer
@@ -125,7 +127,8 @@ struct bc_daemon {
 	struct bc_loss_report losses;
 	struct bc_stall_detector stall;
 	struct bc_disk_alarm disk_alarm;
-	unsigned ticks; /* since the last full second */
+	uint64_t second_ms;   /* since the last full second, by ticks */
+	uint64_t second_from; /* samples received before it */
 };
 
 /* Status */
@@ -228,18 +231,22 @@ static void on_tick(uv_timer_t *timer)
 	bc_recorder_poll(d->recorder);
 	bc_socket_api_count(d->api, d->recorder);
 	check_threads(d);
-	if (++d->ticks < TICKS_PER_SECOND)
+	d->second_ms += uv_timer_get_repeat(timer);
+	if (d->second_ms < 1000)
 		return;
-	d->ticks = 0;
+	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
+	bool is_quiet = counts->received == d->second_from && counts->in_flight == 0;
+	uv_timer_set_repeat(timer, is_quiet ? QUIET_TICK_MS : TICK_MS);
+	d->second_ms = 0;
+	d->second_from = counts->received;
 	uint64_t now = uv_hrtime();
-	bc_rates_poll(&d->rates, &d->meter, bc_recorder_counts(d->recorder),
-		bc_recorder_stats(d->recorder), now);
+	bc_rates_poll(&d->rates, &d->meter, counts, bc_recorder_stats(d->recorder), now);
 	if (d->options->once && !d->is_finishing && bc_recorder_is_finishing(d->recorder))
 		limit_wait(d);
 	/* At the end, the summary reports the losses. */
 	if (!d->is_finishing)
-		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder),
-			bc_recorder_loss_activity(d->recorder), now);
+		bc_loss_report_poll(
+			&d->losses, counts, bc_recorder_loss_activity(d->recorder), now);
 	bc_socket_api_poll(d->api);
 	/* Something may have deleted the socket's node, or its directory. */
 	int fd = d->has_failed ? -1 : bc_socket_check(&d->socket, d->config->socket);

@@ -5,7 +5,7 @@
  * why it was refused, with a sentence in `err`.
  *
  *     bc_recorder_open()
- *     requests; bc_recorder_poll() ten times a second
+ *     requests; bc_recorder_poll() several times a second
  *     bc_recorder_end()       on_over() follows when everything is sealed
  *     bc_recorder_close()
  *
