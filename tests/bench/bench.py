@@ -157,6 +157,20 @@ def compare_zstd(name, byu, out, packed):
           f"{size / zstd_size:5.3f} x zstd -1 {size / size_of(out):5.3f} x default", flush=True)
 
 
+def same_work(byu, out, packed):
+    """Compares recording a file with programs that only copy or compress it, one core each."""
+    core = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+    peers = {name: [*core, *command] for name, command in {
+        "cat": ["cat", byu], "lz4 -1": ["lz4", "-1", "-f", "-q", byu, packed],
+        "zstd -1": ["zstd", "-1", "-T1", "-f", "-q", byu, "-o", packed], "gzip -1": ["gzip", "-1", "-c", byu],
+        "sigrok-cli to .sr": ["sigrok-cli", "-i", byu, "-I", "binary:numchannels=8", "-O", "srzip", "-o", packed],
+    }.items() if shutil.which(command[0])}
+    print("recording the simulated bus on one core: 1; CPU time of programs that have less to do:")
+    ours, *times = in_turns(record(byu, out, prefix=core), *(lambda c=c: run(c) for c in peers.values()))
+    for name, (cpu_time, _) in zip(peers, times):
+        print(f"  {name:40} {cpu_time / ours[0]:5.2f} x", flush=True)
+
+
 def bytes_read(command):
     """Returns the number of bytes that a command read, as counted by the kernel."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -186,7 +200,9 @@ def reading(bcp1, work):
         "verify": ours("verify"), "stats": ours("stats"), "stats --full": ours("stats", "--full"),
         "cut of 64 KiB of addresses": ours("cut", "--addr", "1000000-100ffff", "-O", "xdin"),
         "convert to BYU": convert("byu"), "convert to bcp1": convert("bcp1"),
+        "convert to csv": convert("csv"), "convert to ndjson": convert("ndjson"),
         "dump": lambda: run([f"{BUILD}/buscap", "dump", segments[0]]),
+        "find --count of what each chunk has": ours("find", "--count", "--type", "write", "0-ffffffff"),
         "diff with an equal recording": lambda: run([f"{BUILD}/buscap", "diff", segments[0], other[0]]),
     }
     print("reading those segments, CPU time compared with lz4 -dc of them:")
@@ -216,6 +232,7 @@ def main():
         sys.stdout.flush()
         subprocess.run([f"{BUILD}/tests/bench/bench_encoder", *files], check=True)
 
+        same_work(f"{work}/bus.byu", out, packed)
         reading(f"{work}/bus.bcp1", work)
     sys.stdout.flush()
     for name in ("decode", "text", "usb_source"):
