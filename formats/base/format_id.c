@@ -37,9 +37,10 @@ enum bc_format bc_format_by_path(const char *path)
 
 	if (bc_frames_by_name(&frames, path, strlen(path)))
 		return BC_FORMAT_SEGMENT;
-	return end == NULL               ? BC_FORMAT_UNKNOWN
-	       : strcmp(end, ".tr") == 0 ? BC_FORMAT_BYU
-					 : bc_format_by_name(end + 1);
+	return end == NULL                   ? BC_FORMAT_UNKNOWN
+	       : strcmp(end, ".tr") == 0     ? BC_FORMAT_BYU
+	       : strcmp(end, ".arrows") == 0 ? BC_FORMAT_ARROW
+					     : bc_format_by_name(end + 1);
 }
 
 /* Words for formats that have another name. */

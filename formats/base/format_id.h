@@ -34,7 +34,8 @@
 	F(PERFETTO, "perfetto") \
 	F(ROWBINARY, "rowbinary") \
 	F(CSV, "csv") \
-	F(NDJSON, "ndjson")
+	F(NDJSON, "ndjson") \
+	F(ARROW, "arrow")
 
 enum bc_format {
 	BC_FORMAT_UNKNOWN,

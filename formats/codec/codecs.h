@@ -74,5 +74,6 @@ extern const struct bc_printer bc_vcd_printer;
 /* True if a value change dump begins as ours do: it needs no description. */
 bool bc_vcd_is_own(const uint8_t *head, size_t bytes);
 extern const struct bc_printer bc_perfetto_printer;
+extern const struct bc_printer bc_arrow_printer;
 
 #endif

@@ -135,6 +135,12 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.is_text = true,
 		BOTH_WAYS(ndjson),
 		.traits = BC_TRAITS},
+	[BC_FORMAT_ARROW] =
+		{.summary = "Arrow IPC stream of references, for pyarrow, polars, DuckDB",
+			.can_write = true,
+			.printer = &bc_arrow_printer,
+			.traits = BYU_TRAITS | BC_TYPES,
+			.write_options = BC_OPTION_INVALID},
 };
 
 const struct bc_format_info *bc_format_info(enum bc_format format)

@@ -211,7 +211,7 @@ for target in $targets segment; do
 		first=$(printf '\\000\\%03o' $((n % 60)))
 		case $name in
 		*-000 | *-1 | tarmac-*)
-			for to in $(seq 1 20); do # the formats of formats/base/format_id.h
+			for to in $(seq 1 22); do # the formats of formats/base/format_id.h
 				{ printf "\\000\\$(printf %03o "$to")"; tail -c +$skip "$seed"; } >"$seeds/convert/$name-$to"
 			done
 			;;

@@ -215,7 +215,7 @@ def test_a_program_is_not_a_trace(tmp):
 
 
 # What a file of a format that can only be written is called.
-WRITTEN = {"perfetto": "buscap's perfetto", "rowbinary": "buscap's rowbinary"}
+WRITTEN = {"perfetto": "buscap's perfetto", "rowbinary": "buscap's rowbinary", "arrow": "buscap's arrow"}
 
 
 def test_what_buscap_writes_is_detected_or_named(tmp):

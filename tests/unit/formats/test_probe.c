@@ -474,7 +474,7 @@ TEST(each_format_has_one_name_and_is_found_by_it)
 	static const char *const words[BC_FORMATS] = {"unknown", "segment", "bcp1", "raw6", "byu",
 		"byu16", "byu24", "byu-be", "laplace", "laplace-text", "laplace-events", "cis501",
 		"tarmac", "din", "xdin", "lackey", "lines", "vcd", "perfetto", "rowbinary", "csv",
-		"ndjson"};
+		"ndjson", "arrow"};
 
 	for (unsigned format = 0; format < BC_FORMATS; format++) {
 		assert_string_equal(bc_format_name((enum bc_format)format), words[format]);
