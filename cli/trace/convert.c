@@ -3,10 +3,12 @@
  * its format can't hold. */
 #include "cli/term/commands.h"
 
-#include "cli/io/chunk_text.h"
+#include <stdlib.h>
+
 #include "cli/io/target.h"
 #include "cli/term/options.h"
 #include "formats/base/format_id.h"
+#include "formats/segment/decode_ahead.h"
 
 static const struct bc_usage_option convert_options[] = {
 	{'I', "input-format", "FMT", "format-read",
@@ -37,16 +39,99 @@ const struct bc_usage bc_convert_usage = {
 		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
 
+/* ---- the text of a segment's chunks
+ *
+ * Printed by the threads that decode them, for formats that print each record by itself. For a
+ * target that can't have text this way, they only decode. */
+
+/* Room for the text of a chunk, of which only what is used is touched. Of longer lines, the
+ * reader's thread prints the rest. */
+#define TEXT_BYTES (16u << 20)
+#define ENTRIES    64u
+
+struct chunk_text {
+	const struct bc_printer *printer;
+	void *state;
+	bool has_wall;
+	uint64_t clock_hz;
+	uint32_t records; /* that are printed */
+	size_t used;
+	char out[TEXT_BYTES];
+};
+
+static void close_text(void *result)
+{
+	struct chunk_text *t = result;
+
+	free(t->state);
+	free(t);
+}
+
+static void *open_text(void *context)
+{
+	const struct bc_target *target = context;
+	const struct bc_printer *printer = target->info->printer;
+
+	if (target->segment != NULL || target->is_strict || !printer->is_by_record)
+		return NULL;
+	struct chunk_text *t = malloc(sizeof(*t));
+	if (t == NULL)
+		return NULL;
+	t->printer = printer;
+	t->has_wall = target->source->has_wall;
+	t->clock_hz = bc_trace_clock_hz(target->source);
+	t->state = bc_printer_start(printer, &target->options);
+	if (t->state != NULL)
+		return t;
+	free(t);
+	return NULL;
+}
+
+static void print_chunk(void *result, const struct bc_chunk_info *info, const uint8_t *records)
+{
+	struct chunk_text *t = result;
+	struct bc_moment moment = bc_chunk_moment(info, t->has_wall, t->clock_hz);
+	struct bc_record_run run = {.records = records,
+		.count = info->records,
+		.number = info->first_record,
+		.tick = bc_chunk_tick_before(info, records),
+		.epoch = info->epoch};
+	struct bc_entry entries[ENTRIES];
+	uint64_t losses[BC_TRAIT_BITS]; /* of none: see is_by_record */
+	struct bc_print print = {.moment = &moment,
+		.out = t->out,
+		.capacity = sizeof(t->out),
+		.trait_losses = losses};
+
+	while (info->events == 0 && run.count != 0 && print.count == 0) {
+		print.entries = entries;
+		print.count = bc_record_run_entries(&run, entries, ENTRIES);
+		if (t->printer->print(t->state, &print) != 0)
+			break;
+	}
+	t->records = info->records - (uint32_t)(run.count + print.count);
+	t->used = print.used;
+}
+
+/* Writes the text of the first records of a run, all that have any, and advances the run. */
+static void write_chunk(
+	const struct chunk_text *t, struct bc_target *target, struct bc_record_run *run)
+{
+	bc_output_text(target->output, t->out, t->used);
+	bc_record_run_skip(run, t->records, bc_records_ticks(run->records, t->records, 0));
+}
+
+/* ---- the command */
+
 static bool convert_batch(void *context, const struct bc_batch *batch)
 {
 	struct bc_convert_args *c = context;
-
 	struct bc_record_run run = batch->run;
 
 	if (!bc_target_add(&c->output, batch->entries, batch->count))
 		return false;
 	if (batch->result != NULL)
-		bc_chunk_text_write(batch->result, &c->output, &run);
+		write_chunk(batch->result, &c->output, &run);
 	return bc_target_add_run(&c->output, run);
 }
 
@@ -68,7 +153,8 @@ enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **a
 			goto out;
 		}
 	}
-	const struct bc_chunk_work work = bc_chunk_text_work(&c.output);
+	const struct bc_chunk_work work = {
+		.open = open_text, .close = close_text, .run = print_chunk, .context = &c.output};
 	c.reader.work = &work;
 	c.reader.as_runs = !c.target.is_strict; /* see bc_target_add_run() */
 	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);
