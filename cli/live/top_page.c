@@ -125,7 +125,9 @@ static void draw_status(struct bc_top_grid *grid, unsigned x, unsigned y,
 #define SHOWN_SECONDS 240u
 #define EIGHTHS       8u
 
-unsigned bc_top_graph_step(unsigned width)
+/* The seconds per column of a graph: it covers at least four minutes, and at most ten unless a
+ * column is one second. */
+static unsigned graph_step(unsigned width)
 {
 	static const unsigned steps[] = {1, 2, 5, 10, 15, 30, 60};
 	const unsigned most = sizeof(steps) / sizeof(steps[0]) - 1;
@@ -191,7 +193,7 @@ double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsig
 	unsigned rows, enum bc_top_style style, const struct bc_top_state *state,
 	enum bc_top_series series, uint64_t end)
 {
-	unsigned step = bc_top_graph_step(width);
+	unsigned step = graph_step(width);
 	/* Column boundaries are multiples of `step`, so columns move left but do not change. */
 	uint64_t last = end / step;
 	double highest = 0;
@@ -476,7 +478,7 @@ static unsigned graph_width(const struct page *page)
 static void draw_scale(const struct page *page, unsigned y)
 {
 	unsigned width = graph_width(page);
-	unsigned step = bc_top_graph_step(width);
+	unsigned step = graph_step(width);
 	char span[BC_HUMANIZE_MAX];
 	char text[100];
 

@@ -12,10 +12,6 @@
 
 /* ---- Graphs over time, drawn with block characters. A column is one or more seconds. */
 
-/* Returns the number of seconds per column for a graph with `width` columns. The graph covers at
- * least four minutes, and at most ten unless a column is one second. */
-unsigned bc_top_graph_step(unsigned width);
-
 /* Draws a series up to second `end` at (x, y), with `width` columns and `rows` rows. A column is
  * the mean of its seconds for rates, and the maximum for the buffer and for losses. A value above 0
  * is always distinguishable from 0; unknown seconds are blank. The full height is the highest

@@ -118,7 +118,7 @@ static bool on_pace(void *context, uint64_t bytes)
 
 /* ---- the open file */
 
-void bc_overview_close_file(struct bc_overview *o)
+static void close_file(struct bc_overview *o)
 {
 	if (o->has_search)
 		bc_page_search_close(&o->search);
@@ -131,7 +131,7 @@ bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 {
 	if (o->file == file)
 		return true;
-	bc_overview_close_file(o);
+	close_file(o);
 	o->file = file;
 	if (bc_segment_file_open(&o->open, file->path))
 		return true;
@@ -357,7 +357,7 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		AT_FDCWD, file->path, o->open.table.fd, &file->is_written);
 	if (rc == 0)
 		rc = scan_segments(o, file);
-	bc_overview_close_file(o);
+	close_file(o);
 	if (rc == -ENOMEM)
 		o->open.stop = rc;
 	if (rc != 0) {
@@ -389,7 +389,7 @@ static int update_file(struct bc_overview *o, struct bc_overview_file *file)
 		/* Its writer may have been killed. */
 		if (file->is_written && bc_overview_open_file(o, file))
 			file->is_written = bc_is_being_written(o->open.table.fd);
-		bc_overview_close_file(o);
+		close_file(o);
 		return 0;
 	}
 	empty_file(o, file);
@@ -704,7 +704,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 	char **names = calloc((size_t)count + 1, sizeof(*names));
 	int rc = names != NULL ? 0 : -ENOMEM;
 
-	bc_overview_close_file(o);
+	close_file(o);
 	bc_overview_clear(o);
 	o->open.stop = 0;
 	if (rc == 0) {
@@ -757,7 +757,7 @@ void bc_overview_close(struct bc_overview *o)
 {
 	if (o == NULL)
 		return;
-	bc_overview_close_file(o);
+	close_file(o);
 	bc_overview_clear(o);
 	for (uint32_t i = 0; i < o->file_count; i++)
 		free_file(o, o->files[i]);

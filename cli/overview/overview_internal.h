@@ -132,7 +132,6 @@ struct bc_overview {
 /* Opens a file and closes the previous one. Returns false if the file is gone; if it can't be read,
  * which has been reported; or if the overview is stopped. */
 bool bc_overview_open_file(struct bc_overview *overview, struct bc_overview_file *file);
-void bc_overview_close_file(struct bc_overview *overview);
 
 /* Lists the chunks of a segment's file. Returns its first row; or NULL if it can't be read, has
  * changed, or the overview is stopped. */
