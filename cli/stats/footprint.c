@@ -1,7 +1,8 @@
 /* A line's state is one word: the number of its last touch, and the ways in which it was touched.
  * The states of 128 neighbours are a block. Programs touch neighbours, so a block is usually in the
  * cache when its next line is touched. The blocks that a BYU record can reach are found in an array
- * of pointers; those of larger addresses and of other address spaces in a hash table.
+ * of pointers; those of larger addresses and of other address spaces in a hash table. A block takes
+ * 1 KiB, also for a lone line.
  *
  * Lines are counted by their set of touches, so reading the counts does not scan the blocks. */
 #include "cli/stats/footprint.h"
@@ -36,7 +37,7 @@ enum line_touch {
 struct bc_block_slot {
 	uint64_t number;
 	uint64_t space;
-	uint64_t *value; /* NULL: free */
+	uintptr_t value; /* a block's address, or a space's number plus 1; 0: free */
 };
 
 static struct bc_block_slot *find_slot(
@@ -45,7 +46,7 @@ static struct bc_block_slot *find_slot(
 	size_t at = ((number ^ space << 48) * UINT64_C(0x9E3779B97F4A7C15)) >>
 		    (64 - (unsigned)__builtin_ctzll(m->slot_count));
 
-	while (m->slots[at].value != NULL &&
+	while (m->slots[at].value != 0 &&
 		(m->slots[at].number != number || m->slots[at].space != space))
 		at = (at + 1) & (m->slot_count - 1);
 	return &m->slots[at];
@@ -60,7 +61,7 @@ static struct bc_block_slot *map_slot(struct bc_block_map *m, uint64_t number, u
 		if (grown.slots == NULL)
 			return NULL;
 		for (size_t i = 0; i < m->slot_count; i++)
-			if (m->slots[i].value != NULL)
+			if (m->slots[i].value != 0)
 				*find_slot(&grown, m->slots[i].number,
 					m->slots[i].space) = m->slots[i];
 		free(m->slots);
@@ -70,7 +71,7 @@ static struct bc_block_slot *map_slot(struct bc_block_map *m, uint64_t number, u
 }
 
 static void map_set(struct bc_block_map *m, struct bc_block_slot *slot, uint64_t number,
-	uint64_t space, uint64_t *value)
+	uint64_t space, uintptr_t value)
 {
 	*slot = (struct bc_block_slot){number, space, value};
 	m->count++;
@@ -132,11 +133,11 @@ static uint64_t *find_block(struct bc_line_table *t, uint64_t number, unsigned s
 		return t->low[number];
 	}
 	struct bc_block_slot *slot = map_slot(&t->high, number, space);
-	if (slot == NULL || slot->value != NULL)
-		return slot != NULL ? slot->value : NULL;
+	if (slot == NULL || slot->value != 0)
+		return slot != NULL ? (uint64_t *)slot->value : NULL;
 	uint64_t *block = new_block(t);
 	if (block != NULL)
-		map_set(&t->high, slot, number, space, block);
+		map_set(&t->high, slot, number, space, (uintptr_t)block);
 	return block;
 }
 
@@ -347,15 +348,13 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 /* Finds the number of an address space, or assigns one. Returns false if there are too many. */
 static bool find_space(struct bc_footprint *f, uint32_t space, unsigned *number)
 {
-	static uint64_t numbers[1]; /* a space's value is numbers + its number + 1 */
 	struct bc_block_slot *slot = map_slot(&f->spaces, space, 0);
 
-	if (slot == NULL || (slot->value == NULL && f->spaces.count == BC_LINE_SPACES))
+	if (slot == NULL || (slot->value == 0 && f->spaces.count == BC_LINE_SPACES))
 		return false;
-	if (slot->value == NULL)
-		map_set(&f->spaces, slot, space, 0,
-			(uint64_t *)((uintptr_t)numbers + f->spaces.count + 1));
-	*number = (unsigned)((uintptr_t)slot->value - (uintptr_t)numbers - 1);
+	if (slot->value == 0)
+		map_set(&f->spaces, slot, space, 0, f->spaces.count + 1);
+	*number = (unsigned)slot->value - 1;
 	return true;
 }
 

@@ -298,7 +298,7 @@ const struct bc_usage bc_stats_usage = {
 	.more = "Reuse is the share of references to a line that was touched at most N references "
 		"earlier.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed input: the intact parts "
-		 "were counted.",
+		 "were counted. Of segments, --full also checks the records.",
 	.example = "buscap stats --json *.byu.lz4 | jq .time.seconds",
 };
 

@@ -127,8 +127,9 @@ struct bc_daemon {
 	struct bc_loss_report losses;
 	struct bc_stall_detector stall;
 	struct bc_disk_alarm disk_alarm;
-	uint64_t second_ms;   /* since the last full second, by ticks */
-	uint64_t second_from; /* samples received before it */
+	uint64_t second_at_ms; /* the last full second, on the loop's clock */
+	uint64_t received;     /* samples, at the last tick */
+	bool has_received;     /* any since the last full second, or they are not written yet */
 };
 
 /* Status */
@@ -221,6 +222,14 @@ static void show_status(const struct bc_daemon *d, const struct bc_status *statu
 	bc_foreground_show(words);
 }
 
+static void set_tick(uv_timer_t *timer, uint64_t ms)
+{
+	if (uv_timer_get_repeat(timer) == ms)
+		return;
+	uv_timer_set_repeat(timer, ms);
+	uv_timer_again(timer);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
@@ -231,14 +240,17 @@ static void on_tick(uv_timer_t *timer)
 	bc_recorder_poll(d->recorder);
 	bc_socket_api_count(d->api, d->recorder);
 	check_threads(d);
-	d->second_ms += uv_timer_get_repeat(timer);
-	if (d->second_ms < 1000)
-		return;
 	const struct bc_counts *counts = bc_recorder_counts(d->recorder);
-	bool is_quiet = counts->received == d->second_from && counts->in_flight == 0;
-	uv_timer_set_repeat(timer, is_quiet ? QUIET_TICK_MS : TICK_MS);
-	d->second_ms = 0;
-	d->second_from = counts->received;
+	d->has_received |= counts->received != d->received || counts->in_flight != 0;
+	d->received = counts->received;
+	if (d->has_received)
+		set_tick(timer, TICK_MS);
+	if (uv_now(timer->loop) - d->second_at_ms < 1000)
+		return;
+	if (!d->has_received)
+		set_tick(timer, QUIET_TICK_MS);
+	d->has_received = false;
+	d->second_at_ms = uv_now(timer->loop);
 	uint64_t now = uv_hrtime();
 	bc_rates_poll(&d->rates, &d->meter, counts, bc_recorder_stats(d->recorder), now);
 	if (d->options->once && !d->is_finishing && bc_recorder_is_finishing(d->recorder))

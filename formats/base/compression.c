@@ -25,7 +25,8 @@ void bc_level_write(char out[BC_LEVEL_NAME_MAX], enum bc_level level)
 	if (level <= BC_LEVEL_ZSTD)
 		snprintf(out, BC_LEVEL_NAME_MAX, "%s", names[level]);
 	else
-		snprintf(out, BC_LEVEL_NAME_MAX, "zstd-%u", (level - BC_LEVEL_ZSTD + 1) % 100);
+		snprintf(out, BC_LEVEL_NAME_MAX, "zstd-%u",
+			(unsigned)(level - BC_LEVEL_ZSTD + 1) % 100);
 }
 
 bool bc_level_read(enum bc_level *level, const char *name)

@@ -26,6 +26,7 @@
 #include "formats/recording/lanes.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/decode_ahead.h"
+#include "formats/segment/segment_index.h"
 
 /* A chunk in memory, with the tick of each record. */
 struct chunk_cache {
@@ -319,11 +320,17 @@ static bool take_hits(
 	const struct bc_chunk_info *info = &r->info;
 	void *result;
 
+	struct chunk_cache *l = &s->view->chunks[s->view->next_cache];
+
 	if (s->ahead == NULL || r->is_bad)
 		return false;
+	l->is_full = false;
 	s->ahead_row = row;
 	s->ahead_records = bc_decode_ahead_pop(s->ahead, r->offset, info, &result);
+	/* The threads have not seen the chunk's header. If that is damaged, reading reports it. */
 	if (s->ahead_records == NULL || result == NULL ||
+		!bc_segment_file_read_header(&s->files.file, row, &l->chunk) ||
+		!bc_chunk_is_same(&l->chunk.info, info) ||
 		!bc_span_has(bounds->numbers, info->first_record) ||
 		!bc_span_has(bounds->numbers, info->first_record + info->records - 1) ||
 		!bc_span_has(bounds->ticks, info->first_tick) ||
