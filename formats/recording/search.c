@@ -118,22 +118,24 @@ static bool is_before(struct record_pos a, struct record_pos b)
 
 /* ---- chunks */
 
-/* Opens a file, with a query only if it may have what is looked for. */
-static bool open_if(struct search *s, int at, const struct bc_page_query *query)
-{
-	if (s->files.at == at)
-		return true;
-	s->view->chunks[0].is_full = s->view->chunks[1].is_full = false;
-	s->view->reported = s->view->wanted = 0;
-	s->view->row = s->view->hit_count = 0;
-	return bc_segments_open(&s->files, at, query);
-}
-
+/* Before the file is closed, which the threads read. */
 static void end_ahead(struct search *s)
 {
 	bc_decode_ahead_close(s->ahead);
 	s->ahead = NULL;
 	s->ahead_records = NULL;
+}
+
+/* Opens a file, with a query only if it may have what is looked for. */
+static bool open_if(struct search *s, int at, const struct bc_page_query *query)
+{
+	if (s->files.at == at)
+		return true;
+	end_ahead(s);
+	s->view->chunks[0].is_full = s->view->chunks[1].is_full = false;
+	s->view->reported = s->view->wanted = 0;
+	s->view->row = s->view->hit_count = 0;
+	return bc_segments_open(&s->files, at, query);
 }
 
 static bool open_file(struct search *s, int at)
@@ -191,7 +193,7 @@ static void start_ahead(struct search *s)
 
 	for (uint32_t row = 0; row < t->count; row++)
 		left += !t->rows[row].is_ruled_out;
-	if (left > t->count / 2 && s->lanes.count == 1 && s->options->last == 0)
+	if (s->ahead == NULL && left > t->count / 2 && s->lanes.count == 1 && s->options->last == 0)
 		s->ahead = bc_decode_ahead_open(t->fd, may_match, s, &work);
 }
 
@@ -200,7 +202,6 @@ static bool open_to_search(struct search *s, int at)
 {
 	uint64_t bytes;
 
-	end_ahead(s);
 	if (!open_if(s, at, s->has_query ? &s->query : NULL))
 		return false;
 	if (s->has_query) {
@@ -828,8 +829,8 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 	if (rc == 0 && s->files.file.stop == -ENOMEM)
 		rc = -ENOMEM;
 	*matches = s->matches;
-	bc_lanes_free(&s->lanes);
 	end_ahead(s);
+	bc_lanes_free(&s->lanes);
 	bc_segments_free(&s->files);
 	free(s->parts);
 	free(s->last);

@@ -39,11 +39,11 @@ PLANTED = {
         "daemon/ingest/pipeline.c", "bytes > ROOM || out->is_last", "bytes > 0"),
     "a slot is free before it is encoded": (
         "daemon/ingest/encoder.c",
-        """		encode_slot(out, slot, worker->encoder->level);
+        """		encode_slot(out, slot, &worker->compressor);
 		q->on_encoded(q->context, out, slot);
 """,
         """		q->on_encoded(q->context, out, slot);
-		encode_slot(out, slot, worker->encoder->level);
+		encode_slot(out, slot, &worker->compressor);
 """),
     "a slot is free while packed chunks are in it": (
         "daemon/ingest/pipeline.c", "slot != NULL && --slot->packed == 0;", "slot != NULL && slot->packed-- != 0;"),

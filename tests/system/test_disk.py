@@ -187,8 +187,8 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
             harness.wait_until(lambda: fullest(daemon) == before["buffer"]["chunks"], "a second of the history with a full buffer")
             held = daemon.status()
             equal(held["buffer"]["time_left_seconds"], 0)
-            # Encoded chunks wait in less memory than their records have.
-            assert held["counts"]["in_flight"] * 12 > 1.5 * 7 * MIB, held["counts"]
+            # Encoded chunks wait in less memory than their records have. A slow source's are not full.
+            assert held["counts"]["in_flight"] * 12 > 1.2 * 7 * MIB, held["counts"]
             took = time.monotonic() - start
             faults.set("")
             after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "a free chunk")
