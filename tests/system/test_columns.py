@@ -482,6 +482,7 @@ def test_perfetto_says_that_the_clock_rate_is_unknown(tmp):
     equal(counters, [("0", "6", "1"), ("1000000", "6", "0"), ("2000000", "7", "1"), ("3000000", "7", "0")])
 
 
+@pytest.mark.threads
 def test_other_cores_change_nothing(tmp):
     """Threads print, check and search chunks ahead. With one core there are none. Nor if the header of a chunk is damaged,
     which the threads don't read, or its records."""
