@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import contextlib
 import fcntl
+import importlib
 import json
 import mmap
 import os
@@ -123,6 +124,14 @@ def need(path):
             pytest.skip(f"{name} is not there")
         (pytest.skip if LEVEL == "test" or path in OPTIONAL else pytest.fail)(f"{path} is not installed")
     return found
+
+
+def need_module(name):
+    """Skips the current test if a Python module is not installed."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"the module {name} is not installed")
 
 
 def note(text):
