@@ -478,8 +478,8 @@ static int type_of(const struct bc_capture *c)
 					       : (int)BC_REQ_MEMWRITE;
 }
 
-/* Samples at an edge of a clock. Another edge of it at the same time, as in a csv with coarse
- * times, has no values of its own. */
+/* Takes a sample at an edge of a clock. A second edge at the same time, as in a csv with coarse
+ * times, is only counted: which values belong to it is unknown. */
 static void sample(struct bc_capture *c, struct bc_parse *p, unsigned clock)
 {
 	struct bc_entry *entry = &p->entries[p->count];

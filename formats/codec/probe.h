@@ -22,7 +22,7 @@
 struct bc_probe {
 	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `err` */
 	enum bc_packing packing; /* its compression */
-	enum bc_packing frames;  /* of a segment: of its own frames */
+	enum bc_packing frames;  /* how the frames of a segment are compressed */
 	const char *layout;      /* BC_FORMAT_LINES: of the lines */
 	bool is_lines;           /* unknown format: lines, which may be described */
 	bool is_table;           /* these are rows of as many cells as the first has names */

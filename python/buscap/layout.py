@@ -137,7 +137,7 @@ def unpack(frame, size):
 
 
 def parse_counts(data, records):
-    """Returns page counts, or None if they are not those of so many records."""
+    """Returns the page counts, or None if they don't add up to this number of records."""
     numbers, value, shift, rows, total, region = [], 0, 0, [], 0, 0
     for byte in data[2:]:
         value, shift = value | (byte & 127) << shift, shift + 7

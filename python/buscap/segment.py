@@ -15,8 +15,8 @@ _kept = lru_cache(4)  # of the chunks that were used last
 
 class Segment:
     """A segment file. It is listed once, when needed: make another Segment to see an open file grow. `is_sealed`: it
-    ends with an index. `damage`: a list of Damaged, without that of frames. A torn end is no damage unless the file has
-    the name of a sealed segment. `whole_chunks`: the chunks that are left in spite of damage."""
+    ends with an index. `damage`: a list of Damaged, except for damaged frames. A torn end counts only if the file's
+    name says that it is sealed. `whole_chunks`: the chunks that are left in spite of damage."""
 
     _summary = 0  # offset of the page summary
 
