@@ -118,7 +118,7 @@ static bool is_before(struct record_pos a, struct record_pos b)
 
 /* ---- chunks */
 
-/* Before the file is closed, which the threads read. */
+/* The threads read the file: call this before it is closed. */
 static void end_ahead(struct search *s)
 {
 	bc_decode_ahead_close(s->ahead);
@@ -143,7 +143,8 @@ static bool open_file(struct search *s, int at)
 	return open_if(s, at, NULL);
 }
 
-/* A guess for the threads: if the chunk is another one, they work in vain. */
+/* Whether the threads should search a chunk. If its number is not its row, the guess may be wrong,
+ * which costs only time. */
 static bool may_match(void *context, const struct bc_chunk_info *row)
 {
 	const struct search *s = context;
@@ -313,14 +314,13 @@ static uint32_t scan_chunk(struct search *s, uint32_t row, const struct bc_filte
 }
 
 /* Takes the matches that other threads found in a chunk, and keeps its records. Returns false if
- * there are none of the kind, or not all of the chunk is searched. */
+ * they did not search it, or if only part of it is to be searched. */
 static bool take_hits(
 	struct search *s, uint32_t row, const struct bc_filter_bounds *bounds, uint32_t *hits)
 {
 	const struct bc_chunk_row *r = &s->files.file.table.rows[row];
 	const struct bc_chunk_info *info = &r->info;
 	void *result;
-
 	struct chunk_cache *l = &s->view->chunks[s->view->next_cache];
 
 	if (s->ahead == NULL || r->is_bad)

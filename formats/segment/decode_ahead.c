@@ -156,8 +156,8 @@ struct bc_decode_ahead *bc_decode_ahead_open(int fd,
 	const struct bc_chunk_work *work)
 {
 	unsigned cores = bc_cores();
-	unsigned spare = cores -
-			 (work == NULL); /* with work, the reader's thread has little to do */
+	/* With work, the reader's thread has little to do. */
+	unsigned spare = work != NULL ? cores : cores - 1;
 	unsigned threads = cores == 1 ? 0 : spare < THREADS_MAX ? spare : THREADS_MAX;
 	struct bc_decode_ahead *a = threads != 0 ? calloc(1, sizeof(*a)) : NULL;
 
@@ -196,8 +196,8 @@ void bc_decode_ahead_close(struct bc_decode_ahead *a)
 	free_ahead(a);
 }
 
-/* Sets *chunk to the one at `offset`. Returns false if none from `released` on is, or it is another
- * one. */
+/* Sets *chunk to the chunk at `offset`, from `released` on. Returns false if there is none, or if
+ * its row differs from `info`. */
 static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset,
 	const struct bc_chunk_info *info, uint32_t *chunk)
 {
