@@ -313,7 +313,8 @@ def test_without_zstandard_the_error_names_the_package(buscap, corpus, monkeypat
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@pytest.mark.parametrize("number", [pytest.param(i, marks=pytest.mark.nightly if "pandas" in text else ())  # to import it: 2 s
+                                    for i, text in enumerate(EXAMPLES)])
 def test_the_examples_of_the_document_run(buscap, corpus, number, tmp):
     example = EXAMPLES[number]
     if "pandas" in example:
