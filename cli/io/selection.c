@@ -1,5 +1,6 @@
 /* Selects entries. Segments and BYU files are filtered as records, 64 at a time; only those that
  * match become entries, unless all of a segment's records up to the next event do: they stay a run.
+ * Which match is found by the threads that decode a segment's chunks, if they have time.
  * Everything else is filtered entry by entry.
  *
  * Invariant: the sum of the deltas passed on up to an entry is its absolute tick. A kept entry
@@ -7,6 +8,8 @@
  * of a dropped one are unknown (is_delta_lost), so is the delta; a segment then gets an anchor with
  * the absolute tick. Clocks restart with each file or, in segments, with each recording. */
 #include "cli/io/selection.h"
+
+#include <stdlib.h>
 
 static bool get_bounds(
 	struct bc_selection *s, const struct bc_chunk_info *info, struct bc_filter_bounds *bounds)
@@ -28,8 +31,44 @@ static bool selects_chunk(void *context, const struct bc_chunk_info *info)
 	return get_bounds(context, info, &bounds);
 }
 
+#define PARTS ((BC_CHUNK_RECORDS - 1) / BC_FILTER_RECORDS + 1)
+
+/* What bc_filter_records() returns for the parts of a chunk. */
+struct matches {
+	const struct bc_filter *filter;
+	uint64_t bits[PARTS];
+	uint64_t ticks[PARTS];
+};
+
+static void *open_matches(void *context)
+{
+	const struct bc_selection *s = context;
+	const struct bc_filter *f = &s->args.filter;
+	bool is_needed = f->has_addr || f->has_types || f->has_procs;
+	struct matches *m = is_needed ? malloc(sizeof(*m)) : NULL;
+
+	if (m != NULL)
+		m->filter = f;
+	return m;
+}
+
+static void find_matches(void *result, const struct bc_chunk_info *info, const uint8_t *records)
+{
+	struct matches *m = result;
+	size_t left = info->records;
+
+	for (size_t i = 0; left != 0; i++) {
+		size_t n = left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS;
+		m->bits[i] = bc_filter_records(m->filter, records, n, &m->ticks[i]);
+		records += n * BC_RECORD_BYTES;
+		left -= n;
+	}
+}
+
 void bc_selection_read(struct bc_selection *s, struct bc_reader_options *options)
 {
+	s->work = (struct bc_chunk_work){open_matches, free, find_matches, s};
+	options->work = &s->work;
 	options->as_records = true; /* of BYU files */
 	options->as_runs = true;    /* of segments */
 	options->needs_chunk = selects_chunk;
@@ -170,19 +209,26 @@ static bool pass_run(
 	return true;
 }
 
-/* Filters records, 64 at a time: bc_filter_records() returns a bitmap of those that match. In a
- * segment only the first record of a run can lack a delta; its tick is known from the anchor. */
-static void select_run(
-	struct bc_selection *s, struct bc_record_run *run, const struct bc_filter_bounds *bounds)
+/* Filters records, 64 at a time: bc_filter_records() returns a bitmap of those that match, unless a
+ * thread has already found them (`found`). In a segment only the first record of a run can lack a
+ * delta; its tick is known from the anchor. */
+static void select_run(struct bc_selection *s, struct bc_record_run *run,
+	const struct bc_filter_bounds *bounds, const struct matches *found)
 {
 	bool is_plain = s->trace->format != BC_FORMAT_SEGMENT;
 
 	if (run->count == 0 || pass_run(s, run, bounds))
 		return;
-	while (run->count != 0 && !s->is_over) {
+	for (size_t i = 0; run->count != 0 && !s->is_over; i++) {
 		size_t part = run->count < BC_FILTER_RECORDS ? run->count : BC_FILTER_RECORDS;
 		uint64_t ticks;
-		uint64_t bits = bc_filter_records(&s->args.filter, run->records, part, &ticks);
+		uint64_t bits;
+		if (found != NULL) {
+			bits = found->bits[i];
+			ticks = found->ticks[i];
+		} else {
+			bits = bc_filter_records(&s->args.filter, run->records, part, &ticks);
+		}
 		bool is_out = run->number + part <= bounds->numbers.first ||
 			      run->number > bounds->numbers.last ||
 			      run->tick + ticks < bounds->ticks.first ||
@@ -227,7 +273,7 @@ static void select_segment(struct bc_selection *s, const struct bc_batch *batch)
 		if (event->note.event.kind != 0 && in_bounds(&bounds, event->number, event->tick))
 			keep_entry(s);
 	}
-	select_run(s, &run, &bounds);
+	select_run(s, &run, &bounds, batch->result);
 }
 
 /* Selects plain records. Their numbers and ticks restart with each file. */
@@ -237,7 +283,8 @@ static void select_records(struct bc_selection *s, const struct bc_batch *batch)
 	struct bc_record_run run = batch->run;
 
 	run.is_inexact = s->is_inexact;
-	select_run(s, &run, &(struct bc_filter_bounds){.numbers = f->numbers, .ticks = f->ticks});
+	select_run(s, &run, &(struct bc_filter_bounds){.numbers = f->numbers, .ticks = f->ticks},
+		NULL);
 	s->is_inexact = run.is_inexact;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/term/console.h"
 #include "formats/base/format_id.h"
 #include "formats/codec/reader.h"
+#include "formats/segment/decode_ahead.h"
 #include "formats/trace/entry.h"
 
 #define BC_SELECTION_ENTRIES 256u
@@ -24,8 +25,9 @@ struct bc_selection {
 	const struct bc_console *console;
 	struct bc_filter_args args;
 	struct bc_trace *trace;
-	enum bc_format to; /* what the deltas must fit */
-	bool as_found;     /* leave them as they are in the trace: `to` is not used */
+	struct bc_chunk_work work; /* private */
+	enum bc_format to;         /* what the deltas must fit */
+	bool as_found;             /* leave them as they are in the trace: `to` is not used */
 	/* Take what is kept, in order. Return false to stop. */
 	bool (*add)(void *context, const struct bc_entry *entries, size_t count);
 	bool (*add_run)(void *context, struct bc_record_run run);

@@ -239,7 +239,7 @@ int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct
 	run->info.records = records;
 	memcpy(run->records, chunk->records + (size_t)first * BC_RECORD_BYTES,
 		(size_t)records * BC_RECORD_BYTES);
-	bc_chunk_count(run, &o->pages);
+	bc_chunk_count(&run->info, run->records, &o->pages);
 	if (records <= FEW_RECORDS || bc_overview_mark_places(o, &o->pages.counts) == 0)
 		return bc_overview_add_counts(o, column, &o->pages.counts);
 	for (uint32_t next; rc == 0 && first < end; first = next) {

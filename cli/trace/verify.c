@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/io/file.h"
 #include "cli/io/operands.h"
@@ -20,6 +19,7 @@
 #include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
+#include "formats/bus/describe.h"
 #include "formats/codec/layout.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/page_summary.h"
@@ -76,6 +76,7 @@ struct check {
 	bool is_after_loss; /* something is missing before the file; the file itself is whole */
 	struct bc_page_check *pages;
 	const struct bc_segment_reader *reader;
+	struct counted *counted; /* of a chunk that no thread has decoded ahead */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
@@ -261,19 +262,36 @@ static void print_missing(struct check *c, const struct bc_chunk_info *info,
 	c->is_hurt = c->is_hurt || !is_before;
 }
 
-/* Adds the deltas of records [from, to) to a tick. */
-static uint64_t add_deltas(const struct bc_chunk *chunk, uint64_t tick, uint32_t from, uint32_t to)
+/* What takes long to find in the records of a chunk: the threads that decode them do it. */
+struct counted {
+	struct bc_chunk_pages pages;
+	uint64_t ticks; /* from the first record to the last, if no anchor is between them */
+};
+
+static void *open_counted(void *context)
 {
-	for (uint32_t i = from; i < to; i++) {
-		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
-		tick += time != BC_TIME_NONE ? time : 0;
-	}
-	return tick;
+	(void)context;
+	return malloc(sizeof(struct counted));
+}
+
+static uint64_t add_deltas(const uint8_t *records, uint64_t tick, uint32_t from, uint32_t to)
+{
+	return bc_records_ticks(records + (size_t)from * BC_RECORD_BYTES, to - from, tick);
+}
+
+static void count_records(void *result, const struct bc_chunk_info *info, const uint8_t *records)
+{
+	struct counted *counted = result;
+	struct bc_chunk_info found = *info;
+
+	bc_chunk_count(&found, records, &counted->pages);
+	counted->ticks = info->records != 0 ? add_deltas(records, 0, 1, info->records) : 0;
 }
 
 /* True if the ticks of a chunk never decrease and end with the last tick of its header. Readers
  * find the chunk of a time by the ticks in its header. */
-static bool has_right_ticks(const struct bc_chunk *chunk)
+static bool has_right_ticks(
+	const struct bc_chunk *chunk, const uint8_t *records, const struct counted *counted)
 {
 	uint64_t tick = chunk->info.first_tick;
 	uint32_t next = 1;
@@ -283,19 +301,24 @@ static bool has_right_ticks(const struct bc_chunk *chunk)
 		if (event->kind != BC_EVENT_ANCHOR || event->position < next ||
 			event->position >= chunk->info.records)
 			continue;
-		tick = add_deltas(chunk, tick, next, event->position);
+		tick = add_deltas(records, tick, next, event->position);
 		if (event->value < tick)
 			return false;
 		tick = event->value;
 		next = event->position + 1;
 	}
-	return add_deltas(chunk, tick, next, chunk->info.records) == chunk->info.last_tick;
+	tick = next == 1 ? tick + counted->ticks
+			 : add_deltas(records, tick, next, chunk->info.records);
+	return tick == chunk->info.last_tick;
 }
 
-static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
+static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_missing missing;
+	void *result;
+	const uint8_t *records = bc_segment_reader_records(c->reader, &result);
+	struct counted *counted = result != NULL ? result : c->counted;
 
 	choose_sequence(c, info->recording_tag, info->segment);
 	int place = bc_sequence_check_chunk(c->sequence, chunk, &missing);
@@ -310,9 +333,11 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 	}
 	if (place == BC_SEQUENCE_LATE)
 		print_chunk_damage(c, info, offset, "is out of order");
-	if (!bc_page_check_chunk(c->pages, chunk))
+	if (result == NULL)
+		count_records(counted, info, records);
+	if (!bc_page_check_chunk(c->pages, chunk, &counted->pages.counts))
 		print_chunk_damage(c, info, offset, "has wrong page counts");
-	if (!has_right_ticks(chunk))
+	if (!has_right_ticks(chunk, records, counted))
 		print_chunk_damage(c, info, offset, "has wrong ticks");
 	c->is_hurt = false;
 	c->chunks++;
@@ -334,8 +359,6 @@ static void on_node(void *context, uint32_t number, const uint8_t *node, size_t 
 static int read_segments(struct check *c, struct bc_segment_reader *reader, struct bc_chunk *chunk)
 {
 	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
-	const uint8_t *records;
-	void *result;
 
 	for (;;) {
 		int found = bc_segment_read(reader, chunk);
@@ -346,10 +369,6 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			start_segment(c, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
-			records = bc_segment_reader_records(reader, &result);
-			if (records != chunk->records)
-				memcpy(chunk->records, records,
-					(size_t)chunk->info.records * BC_RECORD_BYTES);
 			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
 			break;
 		case BC_FOUND_INDEX:
@@ -417,23 +436,27 @@ static enum bc_exit end_unread(const struct check *c, int error)
 
 static enum bc_exit verify_segments(struct check *c)
 {
+	const struct bc_chunk_work work = {
+		.open = open_counted, .close = free, .run = count_records};
 	struct bc_segment_reader *reader = NULL;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
 
 	c->pages = bc_page_check_open();
+	c->counted = open_counted(NULL);
 	c->reader = reader;
-	if (rc == 0 && c->pages == NULL)
+	if (rc == 0 && (c->pages == NULL || c->counted == NULL))
 		rc = -ENOMEM;
 	if (rc == 0) {
 		bc_segment_reader_on_node(reader, on_node, c);
 		if (c->file->is_regular)
-			bc_segment_reader_decode_ahead(reader, c->file->fd, NULL, NULL, NULL);
+			bc_segment_reader_decode_ahead(reader, c->file->fd, NULL, NULL, &work);
 		rc = read_segments(c, reader, chunk);
 	}
 	enum bc_exit code = rc < 0 ? end_unread(c, rc) : end_segments(c);
 	bc_sequence_check_reset(&c->own);
 	bc_page_check_close(c->pages);
+	free(c->counted);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;

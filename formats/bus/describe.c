@@ -329,18 +329,18 @@ static void add_table(struct counter *c, struct bc_page_counts *pages)
 		bc_page_counts_add(pages, to);
 }
 
-void bc_chunk_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages)
+void bc_chunk_count(
+	struct bc_chunk_info *info, const uint8_t *records, struct bc_chunk_pages *chunk_pages)
 {
-	struct bc_chunk_info *info = &chunk->info;
 	struct bc_page_counts *pages = &chunk_pages->counts;
-	const uint8_t *end = chunk->records + (size_t)info->records * BC_RECORD_BYTES;
+	const uint8_t *end = records + (size_t)info->records * BC_RECORD_BYTES;
 	struct counter c;
 
 	set_up(&c);
 	*pages = (struct bc_page_counts){
 		.capacity = BC_CHUNK_REGIONS, .regions = chunk_pages->regions};
-	for (const uint8_t *p = chunk->records; p < end;) {
-		if (p != chunk->records) /* Otherwise random pages would fill it again and again. */
+	for (const uint8_t *p = records; p < end;) {
+		if (p != records) /* Otherwise random pages would fill it again and again. */
 			bc_page_counts_limit(pages, USED_MAX / 4);
 		clear_table(&c, pages);
 		p = count_records(&c, p, end);
@@ -359,7 +359,7 @@ void bc_chunk_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages)
 
 void bc_chunk_describe(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages)
 {
-	bc_chunk_count(chunk, chunk_pages);
+	bc_chunk_count(&chunk->info, chunk->records, chunk_pages);
 	chunk->info.records_hash = bc_hash(
 		chunk->records, (size_t)chunk->info.records * BC_RECORD_BYTES);
 }

@@ -13,11 +13,12 @@ struct bc_chunk_pages {
 	struct bc_region regions[BC_CHUNK_REGIONS];
 };
 
-/* Computes addr_low, addr_high, types and procs from the records, and their page counts, for which
- * nothing needs to be initialized. Allocates nothing, but needs 350 KB of stack. */
-void bc_chunk_count(struct bc_chunk *chunk, struct bc_chunk_pages *pages);
+/* Computes addr_low, addr_high, types and procs from info->records records, and their page counts,
+ * for which nothing needs to be initialized. Allocates nothing, but needs 350 KB of stack. */
+void bc_chunk_count(
+	struct bc_chunk_info *info, const uint8_t *records, struct bc_chunk_pages *pages);
 
-/* The same, and records_hash. */
+/* The same for a chunk, and records_hash. */
 void bc_chunk_describe(struct bc_chunk *chunk, struct bc_chunk_pages *pages);
 
 #endif

@@ -301,7 +301,6 @@ bool bc_summary_node_read(
 struct bc_page_check {
 	struct bc_page_summary summary;
 	bool is_damaged;
-	struct bc_chunk_pages pages;
 	struct bc_page_counts counts; /* in the file; room for any node */
 	struct bc_page_counts own;
 };
@@ -339,19 +338,18 @@ void bc_page_check_damage(struct bc_page_check *check)
 	check->is_damaged = true;
 }
 
-bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk)
+bool bc_page_check_chunk(
+	struct bc_page_check *check, const struct bc_chunk *chunk, struct bc_page_counts *counts)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
-	bc_chunk_count(chunk, &check->pages);
 	if (info->number != check->summary.chunks)
 		check->is_damaged = true;
-	bc_page_summary_add(&check->summary, &check->pages.counts,
-		bc_chunk_info_header_bytes(info) + info->frame_bytes);
-	return info->page_bytes == 0 ||
-	       (bc_page_counts_read(
-			&check->counts, chunk->pages, info->page_bytes, info->records) &&
-		       bc_page_counts_agree(&check->counts, &check->pages.counts));
+	bc_page_summary_add(
+		&check->summary, counts, bc_chunk_info_header_bytes(info) + info->frame_bytes);
+	return info->page_bytes == 0 || (bc_page_counts_read(&check->counts, chunk->pages,
+						 info->page_bytes, info->records) &&
+						bc_page_counts_agree(&check->counts, counts));
 }
 
 bool bc_page_check_node(

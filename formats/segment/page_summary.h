@@ -111,7 +111,6 @@ bool bc_summary_node_read(struct bc_page_counts *counts, const uint8_t *node, si
 	uint64_t records) BC_MUST_CHECK;
 
 /* ---- checking: the page counts in a segment against its records
-
  *
  * Call bc_page_check_start() for each segment, bc_page_check_chunk() for each of its chunks, and
  * bc_page_check_node() for each node of its page summary. */
@@ -124,9 +123,10 @@ void bc_page_check_close(struct bc_page_check *check);
 
 void bc_page_check_start(struct bc_page_check *check);
 
-/* True if the counts in a chunk's header match its records, or it has none. Computes the
- * fields of bc_chunk_count() again. */
-bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk);
+/* True if the counts in a chunk's header match those of its records, from bc_chunk_count(), or it
+ * has none. May make `counts` coarser. */
+bool bc_page_check_chunk(
+	struct bc_page_check *check, const struct bc_chunk *chunk, struct bc_page_counts *counts);
 
 /* From now on, the segment's nodes can't be checked: part of it is missing. */
 void bc_page_check_damage(struct bc_page_check *check);

@@ -404,7 +404,7 @@ static int append_chunk(
 	if (rc != 0)
 		return rc;
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
-	bc_chunk_count(chunk, r->pages);
+	bc_chunk_count(info, chunk->records, r->pages);
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
 	return append_encoded(r, writer, chunk, header_bytes);

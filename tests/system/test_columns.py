@@ -484,7 +484,7 @@ def test_perfetto_says_that_the_clock_rate_is_unknown(tmp):
 
 @pytest.mark.threads
 def test_other_cores_change_nothing(tmp):
-    """Threads print, check and search chunks ahead. With one core there are none. Nor if the header of a chunk is damaged,
+    """Threads print, check, select and search chunks ahead. With one core there are none. Nor if the header of a chunk is damaged,
     which the threads don't read, or its records."""
     done = run(need(BUSCAPD), "--once", "--source", "sim:rate=max,count=440K,agents=3,loss=0.1,seed=4", "-o", tmp)
     equal(done.returncode, 4, done.stderr)  # samples were lost
@@ -494,10 +494,11 @@ def test_other_cores_change_nothing(tmp):
     csv, text, verify = ("convert", "-O", "csv"), ("convert", "-O", "ndjson"), ("verify",)
     some = ("find", "-U", "1", "--type", "write", "--records", "200000-203000", "0-ffffffff")
     count = ("find", "--count", "--type", "read", "0-ffffffff")
+    dump, cut = ("dump", "--b2a", "--limit", "300000"), ("cut", "--type", "write", "--addr", "0-7fffffff", "-O", "byu")
     third = whole.split(CHUNK_MAGIC)[:3]
     header = sum(map(len, third)) + 3 * len(CHUNK_MAGIC)
-    for at, commands in ((None, (csv, text, verify, some, count)), (header + 40, (verify, some, count)),
-                         (header + 40000, (verify, some, count))):
+    for at, commands in ((None, (csv, text, dump, cut, verify, some, count)), (header + 40, (dump, cut, verify, some, count)),
+                         (header + 40000, (dump, cut, verify, some, count))):
         if at is not None:
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         for command in commands:

@@ -11,7 +11,8 @@
 #define BC_NO_SIMD
 #define bc_chunk_count    portable_count
 #define bc_chunk_describe portable_describe
-void portable_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
+void portable_count(
+	struct bc_chunk_info *info, const uint8_t *records, struct bc_chunk_pages *chunk_pages);
 void portable_describe(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
 #include "formats/bus/describe.c" /* NOLINT(bugprone-suspicious-include) */
 #undef bc_chunk_count
