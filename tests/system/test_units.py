@@ -131,9 +131,10 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
                     program=program, socket=tmp / "socket", env=environment) as daemon:
             daemon.wait_ready()
             api = Api(tmp / "socket")
-            for number in range(1, 4):
-                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "records are written")
-                api.good("POST", "/v1/rotate")
+            rotated = 0
+            for number in range(1, 4):  # a segment without records is not sealed
+                harness.wait_until(lambda: daemon.status()["recording"]["records"] > rotated, "there are new records")
+                rotated = api.good("POST", "/v1/rotate")["recording"]["records"]
                 harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "the segment is copied")
             api.good("POST", "/v1/marks", {"text": "here"}, status=201)
             api.good("GET", "/v1/recordings")
