@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/io/client.h"
+#include "cli/live/record_delete.h"
 #include "cli/live/response_text.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
@@ -94,8 +95,9 @@ static const struct bc_usage record_stop_usage = {
 static const struct bc_usage record_list_usage = {
 	.name = "record list",
 	.summary = "list the recordings in the daemon's directory",
-	.text = "Lists the recordings in the daemon's directory, with their losses. buscap info "
-		"also has their durations and hosts.",
+	.text = "Lists the recordings in the daemon's directory, with their losses and sizes, and "
+		"says when a rule deletes the oldest. buscap info also has their durations and "
+		"hosts.",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap record list",
@@ -127,12 +129,13 @@ const struct bc_usage bc_record_usage = {
 	.name = "record",
 	.operands = "VERB",
 	.kind = "command",
-	.summary = "start, stop, list, show and annotate recordings",
+	.summary = "start, stop, list, show, annotate and delete recordings",
 	.text = "Starts a recording in the running daemon, stops the current one and waits until "
 		"it is sealed, lists the recordings in the daemon's directory, shows one of them "
-		"(by default the current one), or adds metadata to the current one.",
+		"(by default the current one), adds metadata to the current one, or deletes some.",
 	.verbs = (const struct bc_usage *const[]){&record_start_usage, &record_stop_usage,
-		&record_list_usage, &record_show_usage, &record_note_usage, NULL},
+		&record_list_usage, &record_show_usage, &record_note_usage, &bc_record_delete_usage,
+		NULL},
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap record start --label boot --note program=ls --limit duration:10s",
 };
@@ -485,11 +488,26 @@ static enum bc_exit select_recording(
 	return BC_EXIT_FAILED;
 }
 
+/* Adds the state of the disk to the list, for its text. */
+static enum bc_exit add_disk(
+	const struct request *r, struct bc_client *client, struct bc_response *response)
+{
+	struct bc_response status = {0};
+	json_t *disk = NULL;
+
+	if (!r->is_json && bc_client_call(client, "GET", "/v1/status", NULL, &status) == BC_EXIT_OK)
+		disk = json_object_get(status.json, "disk");
+	if (disk != NULL)
+		(void)json_object_set(response->json, "disk", disk);
+	bc_response_free(&status);
+	return BC_EXIT_OK;
+}
+
 /* ---- the table */
 
 static const struct command {
 	const struct bc_usage *usage;
-	const char *method;
+	const char *method;      /* NULL: record delete, which is no request */
 	const char *path;        /* %s: the first operand, percent-encoded */
 	int min;                 /* operands */
 	int max;                 /* -1: any number */
@@ -506,7 +524,7 @@ static const struct command {
 	{&record_stop_usage, "DELETE", "/v1/recordings/current", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_recording, NULL},
 	{&record_list_usage, "GET", ALL_RECORDINGS, 0, 0, NULL, 0, NULL,
-		bc_response_print_recordings, NULL},
+		bc_response_print_recordings, add_disk},
 	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, 0, NULL,
 		bc_response_print_recording, NULL},
 	{&record_show_usage, "GET", ALL_RECORDINGS, 1, 1, "takes one ID, or none", 0, NULL,
@@ -514,6 +532,7 @@ static const struct command {
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
 		"no note given, such as program=ls", 0, fill_notes, bc_response_print_recording,
 		NULL},
+	{.usage = &bc_record_delete_usage},
 	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL,
 		bc_response_print_rotated, NULL},
 	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "no text given", 0, fill_mark,
@@ -671,11 +690,13 @@ static enum bc_exit run_command(
 	const struct bc_console *console, const struct command *command, int argc, char **argv)
 {
 	struct bc_console named = *console;
-	struct request r = {.console = &named, .command = command, .body = json_object()};
+	struct request r = {.console = &named, .command = command};
 	enum bc_exit code = BC_EXIT_FAILED;
 
 	named.command = command->usage->name; /* with its verb */
-
+	if (command->method == NULL)
+		return bc_record_delete(&named, argc, argv);
+	r.body = json_object();
 	if (r.body == NULL)
 		return bc_print_no_memory(console);
 	if (parse_command_options(&r, argc, argv, &code)) {

@@ -110,8 +110,27 @@ bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 	return true;
 }
 
+/* Prints how much the recordings of a list need, and when the oldest are deleted. */
+static void print_space(struct bc_output *o, const json_t *response, uint64_t bytes)
+{
+	const json_t *ring = bc_json_path(response, "disk.ring");
+	const json_t *free = bc_json_path(response, "disk.free_bytes");
+	char text[BC_HUMANIZE_MAX];
+
+	bc_output_format(o, "# %s on disk", bc_humanize_bytes(text, (double)bytes));
+	if (json_is_number(free))
+		bc_output_format(o, ", %s free", bc_humanize_bytes(text, json_number_value(free)));
+	bc_template_print(o,
+		json_is_number(bc_json_path(ring, "limit_bytes"))
+			? "[; the oldest segments are deleted above {limit_bytes B}]"
+			: "[; the oldest segments are deleted above {limit_segments segment}]",
+		ring);
+	bc_output_text(o, "\n", 1);
+}
+
 bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 {
+	uint64_t bytes = 0;
 	const json_t *recordings = bc_json_path(response, "recordings");
 	const json_t *r;
 	size_t i;
@@ -138,9 +157,11 @@ bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 		bc_output_format(o, "%12s  ", bc_lost_cell(lost, r));
 		if (json_is_number(bc_json_path(r, "bytes")))
 			bc_humanize_bytes(size, (double)bc_json_path_count(r, "bytes"));
+		bytes += bc_json_path_count(r, "bytes");
 		bc_output_format(o, "%8s  ", size);
 		bc_template_print(o, "{label}[  {missing_segments segment} missing]\n", r);
 	}
+	print_space(o, response, bytes);
 	return true;
 }
 

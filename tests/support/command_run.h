@@ -54,7 +54,7 @@ static inline int command_split(char *line, char *words[COMMAND_WORDS])
 static inline int command_name_bytes(const char *line)
 {
 	static const char *const verbs[] = {
-		"start", "stop", "list", "show", "note", "add", "remove"};
+		"start", "stop", "list", "show", "note", "delete", "add", "remove"};
 	size_t n = strcspn(line, " ");
 	const char *verb = line + n + (line[n] == ' ');
 

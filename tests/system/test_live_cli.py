@@ -328,13 +328,24 @@ def test_record_list_is_a_table(tmp):
                "state": "open", "segments": 1, "records": None, "bytes": 12, "lost": None, "gaps": None, "inexact_gaps": None, "away_ns": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
-    check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, rows, """\
+    table = """\
 ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS          LOST   ON DISK  LABEL
 20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456             0   98.3 MB  boot
 20261119T000000Z-000000       open       2026-11-19T00:00:00         1                  -             -      12 B  -
-""")
-    check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {"recordings": []}, "no recordings\n")
-    out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings?limit=1000", None, {**rows, "omitted": 1234})
+"""
+    disk = {"free_bytes": 215 * 10**9, "ring": None}
+    by_size = {"bytes": 1, "limit_bytes": 3 * 10**9, "segments": 1, "limit_segments": None}
+    by_number = {**by_size, "limit_bytes": None, "limit_segments": 12}
+    after = "; the oldest segments are deleted above "
+    for answer, words in (({"disk": disk}, ", 215 GB free"), ({"disk": {**disk, "ring": by_size}}, f", 215 GB free{after}3.00 GB"),
+                          ({"disk": {**disk, "free_bytes": None, "ring": by_number}}, f"{after}12 segments"), ((503, {}), "")):
+        with MockDaemon(tmp / "s", {"GET /v1/recordings?limit=1000": rows, "GET /v1/status": answer}):
+            equal(buscap("record", "list", socket_path=tmp / "s")[0], f"{table}# 98.3 MB on disk{words}\n")
+    check(tmp, ("record", "list", "--json"), "GET", "/v1/recordings?limit=1000", None, rows, json.dumps(rows) + "\n")
+    with MockDaemon(tmp / "s", {"GET /v1/recordings?limit=1000": {"recordings": []}}):
+        equal(buscap("record", "list", socket_path=tmp / "s")[0], "no recordings\n")
+    with MockDaemon(tmp / "s", {"GET /v1/recordings?limit=1000": {**rows, "omitted": 1234}}):
+        out, _ = buscap("record", "list", socket_path=tmp / "s")
     assert out.startswith("# 1,234 older recordings not shown\nID "), out
     out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings?limit=1000", None, rows)
     assert out.startswith("recording 20261119T000000Z-000000: open\n") and "records" not in out, out
