@@ -121,6 +121,12 @@ class Tab:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
         self.idle()
 
+    def chord(self, held, key):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver, duration=0).key_down(held).send_keys(key).key_up(held).perform()
+        self.idle()
+
     def drag(self, selector, start, end):
         """Drags from a point of an element to another, in pixels from its upper left corner."""
         from selenium.webdriver.common.action_chains import ActionChains

@@ -205,7 +205,7 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
             if browser.model("records"):
                 break
             browser.press(Keys.ARROW_DOWN)
-            browser.press(Keys.ENTER)  # the cursor's column
+            browser.chord(Keys.SHIFT, Keys.ENTER)  # the cursor's column
         view = browser.view()
         inside = [(ns, data) for ns, data in timed[recording["id"]] if view[0] <= ns <= view[1]]
         hits = browser.model("records.hits")
@@ -549,6 +549,41 @@ def test_a_search_by_keys_leads_to_its_hits(tmp, driver):
         browser.press("/", "s", Keys.ESCAPE, "b")
         equal((browser.js(text), browser.js("buscap.model.markers.b !== null")), ("writes", True))
         equal(browser.faults(), [])
+
+
+def test_the_box_goes_to_times_records_and_marks(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    out = record_chunks(tmp, 16)  # with the marks "mark 5" and "mark 15"
+    wanted = {mark["text"]: mark["time"] for mark in map(json.loads, output("marks", "--json", out).splitlines())
+              if mark.get("kind") == "mark"}
+    hit = json.loads(output("find", "--json", "--records", "5000", "0-ffffffff", out).splitlines()[0])
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        start, end = browser.view()
+        ns = f"String(buscap.fromRfc3339('{hit['time']}'))"
+        number = int(browser.js(ns))
+        browser.driver.execute_script("document.querySelector('#timeline').focus()")
+        browser.press("+", "+")
+        for words, time in (("#5,000", number), (hit["time"], number), (hit["time"][:-1].replace("T", " ") + " UTC", number),
+                            (hit["time"][11:-1], number), ("mark 15", int(browser.js("String(buscap.fromRfc3339(arguments[0]))", wanted["mark 15"]))),
+                            ("+12.5 ms", start + 12500000), ("+ 0.1s", start + 100000000)):
+            span = end - start >> 6
+            browser.js("buscap.show({...buscap.model.view, from: BigInt(arguments[0]), to: BigInt(arguments[1])})", str(start), str(start + span))
+            browser.idle()
+            browser.js("document.querySelector('#search-text').value = ''")
+            browser.chord(Keys.CONTROL, "g")
+            browser.press(*words, Keys.ENTER)
+            browser.wait("!buscap.model.search || buscap.model.search.hits !== null", "no search is running")
+            browser.idle()
+            view = browser.view()
+            middle = min(max(time, start + (view[1] - view[0]) // 2), end - (view[1] - view[0]) // 2)
+            assert abs((view[0] + view[1]) // 2 - middle) <= 1, (words, view, time)
+        equal(browser.faults(), [])
+        browser.js("document.querySelector('#search-text').value = ''")
+        browser.press("g", *"25:00:00", Keys.ENTER)  # no time: it is searched for
+        browser.wait("!!(buscap.model.search && buscap.model.search.error)", "an error")
+        assert "25:00:00" in browser.js("buscap.model.search.error")
 
 
 def test_the_page_that_xdg_open_gets_leads_to_the_page(tmp, driver):

@@ -202,12 +202,17 @@ function enterCursor(app) {
 
 function listenToKeys(plots, app) {
 	const acts = {
-		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search",
+		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search", g: "search",
 		n: "next", p: "previous", f: "resume", a: "markA", b: "markB",
 	};
 	document.addEventListener("keydown", (event) => {
 		if (event.key === "Escape" && event.target.id === "search-text") {
 			app.act("leaveSearch");
+			event.preventDefault();
+			return;
+		}
+		if (event.ctrlKey && event.key === "g") {
+			app.act("search");
 			event.preventDefault();
 			return;
 		}
@@ -226,7 +231,11 @@ function listenToKeys(plots, app) {
 				return;
 			}
 		} else if (event.key === "Enter" && isOnMap && model.cursor) {
-			enterCursor(app);
+			if (event.shiftKey || model.isReport) {
+				enterCursor(app);
+			} else {
+				app.listCell();
+			}
 		} else if (event.key === "Escape" && model.isDragging) {
 			plots.querySelectorAll(".plot").forEach((plot) => plot.dispatchEvent(new Event("pointercancel")));
 		} else if (event.key === "Escape" && model.cursor) {

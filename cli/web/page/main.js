@@ -6,6 +6,7 @@ import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
+import { placeOf } from "./goto.js";
 import { drawHelp } from "./help.js";
 import { copyText, goBack, outsideText, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
@@ -24,7 +25,7 @@ import { CLASS_TEXTS, CLASSES, eventText } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, setAxis, timeAxis, toRfc3339 } from "./time.js";
-import { follow, go, goNear, show } from "./views.js";
+import { follow, go, goNear, goTo, show } from "./views.js";
 
 const element = (id) => document.getElementById(id);
 const canvasOf = (id) => document.querySelector(`#${id} canvas`);
@@ -220,8 +221,13 @@ function start() {
 	});
 	element("search").addEventListener("submit", (event) => {
 		event.preventDefault();
-		startSearch(app, event.submitter && event.submitter.name ? event.submitter.name : "first", element("search-limit").checked ? model.view : null);
-		openTab("search-hits");
+		const place = model.overview && placeOf(element("search-text").value);
+		if (place) {
+			goTo(app, place.ns, place.text);
+		} else {
+			startSearch(app, event.submitter && event.submitter.name ? event.submitter.name : "first", element("search-limit").checked ? model.view : null);
+			openTab("search-hits");
+		}
 		leaveSearch();
 	});
 	window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

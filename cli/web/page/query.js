@@ -5,7 +5,7 @@ const REQUESTS = ("memread memreadinv memwrite deferreply inta cntrlagntres brtr
 	+ "stopclkack smiack").split(" ");
 const RANGE = /^(?:0x)?[0-9a-f]{1,8}(?:-(?:(?:0x)?[0-9a-f]{1,8})?)?$/;
 
-// Returns the parameters of a search: {addr, port, region, type, proc}, all optional. Throws an Error that says what is wrong.
+// Returns the parameters of a search: {addr, port, region, type, proc, records}, all optional. Throws an Error that says what is wrong.
 export function parseQuery(text) {
 	const found = {};
 	const types = [];
@@ -28,6 +28,9 @@ export function parseQuery(text) {
 			i++;
 		} else if (KINDS.includes(word) || REQUESTS.includes(word)) {
 			types.push(word);
+		} else if (/^#[\d,]+$/.test(word)) {
+			const number = word.replace(/[#,]/g, "");
+			found.records = `${number}-${number}`;
 		} else {
 			rest.push(words[i]);
 		}
@@ -48,7 +51,7 @@ export function parseQuery(text) {
 		found.type = types.join(",");
 	}
 	if (!words.length) {
-		throw new Error("Type an address such as b8000, a range, a port, a type or a region.");
+		throw new Error("Type an address such as b8000, a range, a port, a type, a region, a time, a mark or #1234, a record.");
 	}
 	return found;
 }

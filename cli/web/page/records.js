@@ -7,7 +7,7 @@ import { cellQueries, commandText, csvText, saveFile, viewQueries } from "./sele
 import { fetchFind, fetchRecords } from "./source.js";
 import { plural } from "./text.js";
 import { fromRfc3339 } from "./time.js";
-import { goToEvent } from "./views.js";
+import { goTo, goToEvent } from "./views.js";
 
 const HITS = 200; // of a search
 const MOST = 10000; // records of a cell or in a file: the limit of the server
@@ -81,6 +81,9 @@ export async function startSearch(app, which, view) {
 		const isFree = !given.addr && !given.port && !given.region && !others.length;
 		own.query = { ...(isFree ? limits : view ? { from, to } : {}), ...given };
 		Object.assign(own, await fetchFind({ ...own.query, [which]: HITS }, searching.signal));
+		if (given.records && own.hits.length === 1) {
+			goToHit(app, 1);
+		}
 	} catch (error) {
 		own.error = error.message;
 	}
@@ -94,9 +97,7 @@ function goToHit(app, by) {
 	const hit = search.hits[at];
 	if (hit && hit.time) {
 		search.at = at;
-		const span = model.view.to - model.view.from;
-		const from = fromRfc3339(hit.time) - span / 2n;
-		app.go({ ...model.view, from, to: from + span }, false, `${at + 1} of ${search.hits.length}: ${hit.text}`);
+		goTo(app, fromRfc3339(hit.time), `${at + 1} of ${search.hits.length}: ${hit.text}`);
 		app.redraw();
 	}
 }

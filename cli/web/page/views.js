@@ -40,6 +40,13 @@ export function show(app, view, text = "") {
 	app.redraw();
 }
 
+// Moves the view to a moment.
+export function goTo(app, ns, text) {
+	const span = model.view.to - model.view.from;
+	const from = ns - span / 2n;
+	go(app, { ...model.view, from, to: from + span }, false, text);
+}
+
 // Shows the surroundings of a moment: a tenth of the view, but at least 20 us.
 export function goNear(app, ns) {
 	lastEvent = null;
@@ -66,9 +73,7 @@ export function goToEvent(app, by) {
 	const event = events[next];
 	if (event) {
 		lastEvent = event;
-		const span = model.view.to - model.view.from;
-		const from = toAbsolute(event.time) - span / 2n;
-		go(app, { ...model.view, from, to: from + span }, false, `${event.kind}: ${eventText(event)}`);
+		goTo(app, toAbsolute(event.time), `${event.kind}: ${eventText(event)}`);
 	} else if (model.events && (model.events.view || model.events.cut_off)) {
 		go(app, pannedView(model.view, by / 2)); // where others may be
 	}
