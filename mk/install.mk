@@ -1,19 +1,23 @@
 # Installation, Debian packages, and the checks of both.
 
-.PHONY: install install-daemon install-units install-tools uninstall check-programs units deb lint-deb test-package
+.PHONY: install install-daemon install-units install-tools install-python uninstall check-programs units deb lint-deb test-package
 
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 UDEVDIR ?= $(PREFIX)/lib/udev
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+# Where Python looks for modules below PREFIX.
+PYTHONDIR ?= $(eval PYTHONDIR := $(or $(shell $(PYTHON) -c 'import site; print(site.getsitepackages(["$(PREFIX)"])[-1])'),\
+	$(PREFIX)/lib/python3/dist-packages))$(PYTHONDIR)
 CONFDIR := /etc/buscapd
 DATADIR := $(PREFIX)/share
 DOCDIR  := $(DATADIR)/doc
 BASHDIR := $(DATADIR)/bash-completion/completions
 
-# The documents of the daemon; the others are about traces and go with the command-line tool.
+# The documents of the daemon and of the Python module; the others are about traces and go with the command-line tool.
 DAEMON_DOCS := $(wildcard $(addprefix docs/,alerts.yml api.md board-protocol.md configuration.md dashboard.json \
 	install.md live.md messages.md openapi.json usb.md))
-TOOL_DOCS   := $(filter-out docs/architecture.md docs/README.md $(DAEMON_DOCS),$(wildcard docs/*.md docs/*.svg docs/*.png))
+PYTHON_DOCS := docs/python.md
+TOOL_DOCS   := $(filter-out docs/architecture.md docs/README.md $(DAEMON_DOCS) $(PYTHON_DOCS),$(wildcard docs/*.md docs/*.svg docs/*.png))
 UNITS       := $(addprefix build/systemd/,buscapd.service buscapd@.service buscapd.socket buscapd@.socket)
 DROPINS     := build/systemd/metrics.conf build/systemd/network.conf
 
@@ -41,6 +45,9 @@ TOOL_FILES := \
 	$(BUILD)/completion/_buscap:$(ZSHDIR)/_buscap \
 	$(call manual,$(filter %.1,$(MANUALS)) docs/man/buscap-formats.5) \
 	$(call into,$(TOOL_DOCS),$(DOCDIR)/buscap-tools)
+PYTHON_FILES = \
+	$(call into,$(wildcard python/buscap/*.py),$(PYTHONDIR)/buscap) \
+	$(call into,$(PYTHON_DOCS),$(DOCDIR)/python3-buscap)
 
 source_of      = $(firstword $(subst :, ,$(1)))
 destination_of = $(lastword $(subst :, ,$(1)))
@@ -57,7 +64,7 @@ build/systemd/%: FORCE
 	$(Q)sed -e '/^@common@$$/{r systemd/service.common' -e 'd}' systemd/$*.in | \
 		sed -e 's|@sbindir@|$(PREFIX)/sbin|' -e 's|@datadir@|$(DATADIR)|' >$@
 
-install: install-daemon install-tools ## install everything below DESTDIR and PREFIX
+install: install-daemon install-tools install-python ## install everything below DESTDIR and PREFIX
 
 install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/_buscapd,$(COMPLETIONS)) $(filter %.8 %.5,$(MANUALS)) install-units
 	$(call install_files,$(DAEMON_FILES))
@@ -72,9 +79,13 @@ install-units: $(UNITS) $(DROPINS)
 install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
 	$(call install_files,$(TOOL_FILES))
 
+install-python:
+	$(call install_files,$(PYTHON_FILES))
+
 uninstall: ## remove what install installed, except the configuration, recordings, user and group
-	$(Q)rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES),'$(DESTDIR)$(call destination_of,$(file))')
-	$(Q)rm -rf $(foreach folder,$(DATADIR)/buscapd $(DOCDIR)/buscapd $(DOCDIR)/buscap-tools,'$(DESTDIR)$(folder)')
+	$(Q)rm -f $(foreach file,$(UNIT_FILES) $(DAEMON_FILES) $(TOOL_FILES) $(PYTHON_FILES),'$(DESTDIR)$(call destination_of,$(file))')
+	$(Q)rm -rf $(foreach folder,$(DATADIR)/buscapd $(addprefix $(DOCDIR)/,buscapd buscap-tools python3-buscap) $(PYTHONDIR)/buscap,\
+		'$(DESTDIR)$(folder)')
 
 # A minimal check on the build host: what is recorded equals what was sent.
 check-programs: all

@@ -52,7 +52,11 @@ TEST_TOOLS := \
 TEST_MODULES := \
 	pytest:python3-pytest \
 	xdist:python3-pytest-xdist \
-	pytest_timeout:python3-pytest-timeout
+	pytest_timeout:python3-pytest-timeout \
+	numpy:python3-numpy \
+	lz4:python3-lz4 \
+	xxhash:python3-xxhash \
+	zstandard:python3-zstandard
 
 VALGRIND_FOR := demo-lackey bench-instructions valgrind $(CI_RUNS)
 VALGRIND_TOOLS := valgrind:valgrind
@@ -76,12 +80,12 @@ CI_TOOLS := \
 	zsh:zsh \
 	chromium:chromium \
 	chromedriver:chromium-driver
-CI_MODULES := selenium:python3-selenium
+CI_MODULES := selenium:python3-selenium pandas:python3-pandas
 
 # With those of BUILD, the Build-Depends of debian/control, which `make docs` writes.
 DEB_FOR := deb lint-deb test-package test-machine $(PACKAGE_RUNS)
 DEB_LIBRARIES := systemd:systemd-dev|systemd(<<254) udev:systemd-dev|udev(<<254) $(D3_OF_PACKAGE):node-d3
-DEB_TOOLS := dh:debhelper-compat(=13)$(comma)dh-sequence-installsysusers
+DEB_TOOLS := dh:debhelper-compat(=13)$(comma)dh-sequence-installsysusers dh_python3:dh-sequence-python3
 
 BUILDER_FOR := $(DEB_FOR)
 BUILDER_TOOLS := dpkg-buildpackage:dpkg-dev g++:build-essential

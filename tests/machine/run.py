@@ -126,7 +126,7 @@ def on_alarm(_number, _frame):
 
 def main():
     debs = {}
-    for path in sorted(pathlib.Path(sys.argv[1]).glob("*.deb")):
+    for path in sorted(pathlib.Path(sys.argv[1]).glob("buscap*.deb")):
         if "-dbgsym" not in path.name:
             debs[_field(path, "Package")] = path
     if set(debs) != {"buscapd", "buscap-tools"}:

@@ -25,6 +25,7 @@ if os.getuid() != 0:
     pytest.exit("installing the packages in a new root directory requires root", 1)
 
 PACKAGES = pathlib.Path(os.environ["PACKAGES"]).resolve()
+NAMES = ("buscapd", "buscap-tools", "python3-buscap")
 
 # Replaces systemctl: the socket is enabled, nothing runs. Requests that only create links are executed.
 SYSTEMCTL = """#!/bin/sh
@@ -54,7 +55,7 @@ def sources():
 
 def base():
     """Returns the directory of a minimal Debian with udev and the dependencies of the packages. Creates it once."""
-    depends = b",".join(run("dpkg-deb", "-f", package(name), "Depends").stdout for name in ("buscapd", "buscap-tools"))
+    depends = b",".join(run("dpkg-deb", "-f", package(name), "Depends").stdout for name in NAMES)
     # The first of "a | b", without versions.
     names = {re.split(r"[ |(]", word.strip())[0] for word in depends.decode().split(",")} | {"udev"}
     path = ROOTS / f"{SUITE}-{zlib.crc32(' '.join(sorted(names)).encode()):08x}"
@@ -173,13 +174,14 @@ def owner(root, path):
 
 
 def test_files_in_the_packages_have_the_owners_and_modes_of_debian():
-    for name in ("buscapd", "buscap-tools"):
+    for name in NAMES:
         for line in run("dpkg-deb", "-c", package(name)).stdout.decode().splitlines():
             mode, who, *_, path = line.split()
             wanted = "drwxr-xr-x" if path.endswith("/") else "-rwxr-xr-x" if "bin/busc" in path else "-rw-r--r--"
             equal((mode, who), (wanted, "root/root"), path)
     equal(run("dpkg-deb", "-I", package("buscapd"), "conffiles").stdout, b"/etc/buscapd/buscapd.conf\n", "conffiles")
-    assert b"conffiles" not in run("dpkg-deb", "-I", package("buscap-tools")).stdout
+    for name in NAMES[1:]:
+        assert b"conffiles" not in run("dpkg-deb", "-I", package(name)).stdout, name
 
 
 def test_install_creates_user_and_group_and_starts_only_the_socket():
@@ -202,19 +204,32 @@ def test_the_packages_contain_the_files_of_make_install(tmp):
     """Compares names. In the packages, documents and manual pages are compressed, and Debian adds two files."""
     directories = [f"{name.upper()}DIR={run('pkg-config', f'--variable={key}', package).stdout.decode().strip()}"
                    for name, key, package in (("unit", "systemdsystemunitdir", "systemd"), ("udev", "udevdir", "udev"))]
-    directories.append("ZSHDIR=/usr/share/zsh/vendor-completions")
+    directories += ["ZSHDIR=/usr/share/zsh/vendor-completions", "PYTHONDIR=/usr/lib/python3/dist-packages"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = run("make", "-C", ROOT, "--no-print-directory", "install", f"DESTDIR={tmp}", "PREFIX=/usr", *directories,
                env=environment, timeout=900)
     equal(done.returncode, 0, done.stderr.decode())
     installed = {f"./{path.relative_to(tmp)}" for path in tmp.rglob("*") if not path.is_dir()}
     held = []
-    for name in ("buscapd", "buscap-tools"):
+    for name in NAMES:
         files = [line.split()[-1] for line in run("dpkg-deb", "-c", package(name)).stdout.decode().splitlines()]
         added = {f"./usr/share/doc/{name}/{path}" for path in ("changelog.gz", "copyright")}
         assert added <= set(files), files
         held += [path.removesuffix(".gz") for path in files if not path.endswith("/") and path not in added]
-    equal(sorted(held), sorted(installed), "files of both packages and of make install")
+    equal(sorted(held), sorted(installed), "files of the packages and of make install")
+
+
+def test_the_python_package_reads_recordings_without_the_others():
+    program = "import buscap; print([len(c.records) for s in buscap.segments('/root') for c in s.chunks if c.times.all()])"
+    with Root() as root:
+        root.install(package("buscapd"))
+        record(root)
+        root.run("sh", "-c", "cp /var/lib/buscapd/*.byu.lz4 /root")
+        root.run("dpkg", "--purge", "buscapd")
+        root.install(package("python3-buscap"))
+        equal(root.run("python3", "-W", "error", "-c", program)[:9], "[87381, 1", "records in its chunks")
+        root.run("dpkg", "--purge", "python3-buscap")
+        equal(root.run("find", "/usr/lib/python3", "-name", "*buscap*"), "", "remaining files")
 
 
 def test_shellcheck_finds_nothing_in_the_scripts():

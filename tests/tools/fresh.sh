@@ -146,19 +146,22 @@ buscap sim -s 7 -n 1000000 -O bcp1 |
 buscap verify /var/lib/buscapd/*.byu.lz4
 buscap dump --records 0-3 /var/lib/buscapd/*.byu.lz4
 buscap convert -O byu -o /tmp/recorded.byu /var/lib/buscapd/*.byu.lz4
+python3 -c "import buscap
+chunks = [chunk for segment in buscap.segments(\"/var/lib/buscapd\") for chunk in segment.chunks]
+assert b\"\".join(chunk.records.tobytes() for chunk in chunks) == open(\"/tmp/sent.byu\", \"rb\").read()"
 cmp /tmp/sent.byu /tmp/recorded.byu'
 
 remove='
-apt-get remove -y buscapd buscap-tools
+apt-get remove -y buscapd buscap-tools python3-buscap
 test ! -e /usr/sbin/buscapd
 test ! -e /usr/bin/buscap
 test -e /etc/buscapd/buscapd.conf
 ls /var/lib/buscapd/*.byu.lz4'
 
 purge='
-apt-get purge -y buscapd buscap-tools
+apt-get purge -y buscapd buscap-tools python3-buscap
 test ! -e /etc/buscapd/buscapd.conf
-test -z "$(dpkg-query --show --showformat "\${Package} " buscapd buscap-tools 2>/dev/null)"
+test -z "$(dpkg-query --show --showformat "\${Package} " buscapd buscap-tools python3-buscap 2>/dev/null)"
 ls /var/lib/buscapd/*.byu.lz4
 getent passwd buscapd'
 
