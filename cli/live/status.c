@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
+#include "cli/io/hosts.h"
 #include "cli/term/commands.h"
 #include "cli/term/console.h"
 #include "cli/term/json_path.h"
@@ -506,6 +507,7 @@ static const struct bc_usage_option options[] = {
 		"repeat every SECONDS (1) until Ctrl-C; on a terminal, in place"},
 	{'j', "json", NULL, NULL, "print the daemon's response as JSON on one line"},
 	BC_CLIENT_OPTION_SOCKET,
+	BC_HOSTS_OPTIONS,
 	{0},
 };
 
@@ -631,6 +633,8 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 			parsed->socket = optarg;
 			break;
 		default:
+			if (bc_hosts_has(letter))
+				break;
 			*code = o.exit;
 			return false;
 		}
@@ -645,6 +649,39 @@ static bool parse_status_options(const struct bc_console *console, int argc, cha
 	return false;
 }
 
+/* Keeps the first phrase. */
+static void keep_phrase(void *context, enum bc_tone tone, const char *phrase)
+{
+	char *cell = context;
+
+	(void)tone;
+	if (cell[0] == '\0')
+		bc_message(cell, PHRASE_MAX, "%s", phrase);
+}
+
+static void print_host_status(
+	struct bc_output *o, const json_t *status, int node_width, int text_width, bool is_first)
+{
+	static const enum bc_status_line_id lines[] = {
+		BC_STATUS_RATES, BC_STATUS_LOST, BC_STATUS_BUFFER, BC_STATUS_DISK};
+	char cells[4][PHRASE_MAX] = {"", "", "", ""};
+	int state_width = text_width > 5 ? text_width : 5;
+
+	for (size_t i = 0; i < 4; i++) {
+		const struct bc_status_writer w = {
+			.write = keep_phrase, .context = cells[i], .lost_s_ago = -1};
+		bc_status_rows[lines[i]].write(status, &w);
+	}
+	if (is_first)
+		bc_output_format(o, "%-*s  %-*s  %-16s  %-20s  %-12s  DISK\n", node_width, "NODE",
+			state_width, "STATE", "RATE", "LOST", "BUFFER");
+	bc_column_text(o, node_width, status, "node");
+	bc_column_text(o, state_width, status, "state");
+	bc_output_format(o, "%-16s  %-20s  %-12s  %s\n", cells[0], cells[1], cells[2], cells[3]);
+}
+
+static const struct bc_hosts_answer answer = {&bc_status_usage, "state", NULL, print_host_status};
+
 enum bc_exit bc_cmd_status(const struct bc_console *console, int argc, char **argv)
 {
 	struct status_options parsed = {.period_ms = 1000};
@@ -653,6 +690,8 @@ enum bc_exit bc_cmd_status(const struct bc_console *console, int argc, char **ar
 	enum bc_exit code;
 
 	if (!parse_status_options(console, argc, argv, &parsed, &code))
+		return code;
+	if (bc_hosts_ask(console, &answer, argc, argv, 0, NULL, NULL, &code))
 		return code;
 	code = bc_client_open(&client, console, parsed.socket);
 	if (code != BC_EXIT_OK)

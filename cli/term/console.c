@@ -4,9 +4,11 @@
 #include "cli/term/console.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -153,6 +155,29 @@ void bc_progress_clear(struct bc_progress *progress)
 	fputs("\r\033[K", progress->console->err);
 	fflush(progress->console->err);
 	progress->is_shown = false;
+}
+
+int bc_spawn(pid_t *pid, char *const *argv, int out, int err)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t set;
+
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&files, out >= 0 ? out : STDIN_FILENO, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, err >= 0 ? err : STDIN_FILENO, STDERR_FILENO);
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&set);
+	posix_spawnattr_setsigmask(&attributes, &set);
+	sigfillset(&set);
+	posix_spawnattr_setsigdefault(&attributes, &set);
+	posix_spawnattr_setflags(
+		&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+	int error = posix_spawnp(pid, argv[0], &files, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return error;
 }
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

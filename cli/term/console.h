@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "formats/base/must_check.h"
 #include "formats/base/text.h"
@@ -69,6 +70,11 @@ void bc_progress_clear(struct bc_progress *progress);
 #define BC_PROGRESS_TEXT_MAX 176
 void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
 	uint64_t elapsed_ns);
+
+/* Starts a program, found in $PATH, with the default signals, out of reach of the terminal and its
+ * Ctrl-C. Its input is /dev/null; so is its output or standard error if it is -1. Returns 0 or an
+ * errno. The process is the leader of its process group. */
+int bc_spawn(pid_t *pid, char *const *argv, int out, int err) BC_MUST_CHECK;
 
 /* ---- Ctrl-C. A command that runs until Ctrl-C gets a descriptor, so that it can flush its output
  * and exit normally. A command that Ctrl-C kills prints what it leaves behind. */

@@ -10,6 +10,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/hosts.h"
 #include "cli/io/no_match.h"
 #include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
@@ -47,6 +48,7 @@ static const struct bc_usage_option options[] = {
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
+	BC_HOSTS_OPTIONS,
 	{0},
 };
 
@@ -111,6 +113,8 @@ static bool read_find_option(struct find *f, int letter)
 		if (bc_name_args_has(letter))
 			return (f->input.exit = bc_name_args_add(&f->names, f->console, letter)) ==
 			       BC_EXIT_OK;
+		if (bc_hosts_has(letter))
+			return true;
 		return bc_filter_args_option(&f->args, f->console, letter);
 	}
 }
@@ -411,6 +415,7 @@ static bool is_address(const char *text)
 static enum bc_exit run_find(struct find *f, int argc, char **argv)
 {
 	struct bc_files files = {.paths = NULL};
+	static const struct bc_hosts_answer answer = {&bc_find_usage, "text", "time", NULL};
 	enum bc_exit code;
 
 	int first = optind + !has_place(f);
@@ -427,6 +432,9 @@ static enum bc_exit run_find(struct find *f, int argc, char **argv)
 		access(argv[optind], F_OK) != 0)
 		return bc_print_usage_error(f->console, "give an address, or --region or --port");
 	code = read_address(f, argv[optind]);
+	if (code == BC_EXIT_OK && bc_hosts_ask(f->console, &answer, argc, argv, first - optind,
+					  &f->args, f->names, &code))
+		return code;
 	if (code == BC_EXIT_OK)
 		code = bc_operands_read(&f->input.operands, &files, f->console,
 			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);

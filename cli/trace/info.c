@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
+#include "cli/io/hosts.h"
 #include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/json_path.h"
@@ -27,6 +28,7 @@
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per file or recording, each on a line"},
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
+	BC_HOSTS_OPTIONS,
 	{0},
 };
 
@@ -347,6 +349,7 @@ struct printer {
 	const char *dir;
 	char path[4096];
 	bool is_json;
+	int node_width; /* 0: of this machine */
 	int id_width;
 	enum bc_exit exit;
 	/* Of the recordings so far. */
@@ -403,6 +406,8 @@ static int id_width(const struct bc_recording *at, const struct bc_recording *en
 
 static void print_head(const struct printer *p)
 {
+	if (p->node_width != 0)
+		bc_output_format(p->output, "%-*s  ", p->node_width, "NODE");
 	bc_output_format(p->output, "%-*s  %-9s  %-*s  %10s  %8s  %17s  %12s  %8s  HOST\n",
 		p->id_width, "ID", "STATE", BC_COLUMN_TIME, "STARTED (UTC)", "DURATION", "SEGMENTS",
 		"RECORDS", "LOST", "ON DISK");
@@ -410,29 +415,29 @@ static void print_head(const struct printer *p)
 
 static void print_row(const struct printer *p, const json_t *row)
 {
-	const struct bc_recording_summary *s = &p->summary;
 	char text[BC_HUMANIZE_MAX] = "-";
 
+	if (p->node_width != 0)
+		bc_column_text(p->output, p->node_width, row, "node");
 	bc_column_text(p->output, p->id_width, row, "id");
 	bc_column_text(p->output, 9, row, "state");
 	bc_column_time(p->output, row, "started");
-	if (s->has_start)
-		bc_humanize_time(text, (double)(s->to_ns - s->started_ns) / 1e9);
+	if (json_is_integer(json_object_get(row, "duration_ns")))
+		bc_humanize_time(text, bc_json_path_number(row, "duration_ns") / 1e9);
 	bc_output_format(p->output, "%10s  ", text);
 	bc_column_count(p->output, 8, row, "segments");
 	bc_column_count(p->output, 17, row, "records");
 	bc_output_format(p->output, "%*s  ", 12, bc_lost_cell(text, row));
-	bc_output_format(p->output, "%8s  ", bc_humanize_bytes(text, (double)s->bytes));
-	bc_output_safe(p->output, s->header.host[0] != '\0' ? s->header.host : "-");
-	if (s->first_record != 0)
-		bc_output_format(p->output, "  starts at record %" PRIu64, s->first_record);
-	if (s->missing != 0)
-		bc_output_format(p->output, "  %s record%s missing",
-			bc_humanize_count(text, s->missing), bc_plural(s->missing));
-	else if (s->missing_segments != 0)
-		bc_output_format(p->output, "  %s segment%s missing",
-			BC_GROUPED(s->missing_segments), bc_plural(s->missing_segments));
-	bc_output_text(p->output, "\n", 1);
+	bc_humanize_bytes(text, (double)bc_json_path_count(row, "bytes"));
+	bc_output_format(p->output, "%8s  ", text);
+	bc_template_print(p->output, "{host}", row);
+	if (bc_json_path_count(row, "first_record") != 0)
+		bc_template_print(p->output, "  starts at record {first_record}", row);
+	bc_template_print(p->output,
+		bc_json_path_count(row, "missing") != 0
+			? "  {missing record} missing\n"
+			: "[  {missing_segments segment} missing]\n",
+		row);
 }
 
 static void print_total(const struct printer *p)
@@ -456,7 +461,8 @@ static json_t *more_json(const struct bc_recording_summary *s)
 static bool print_recording(struct printer *p, const char *id)
 {
 	const struct bc_recording_summary *s = &p->summary;
-	json_t *row = bc_recording_summary_json(s, id, path_of(p, s->path));
+	json_t *row = bc_json_merge(
+		bc_recording_summary_json(s, id, path_of(p, s->path)), more_json(s));
 
 	p->count++;
 	p->segments += s->segments;
@@ -464,7 +470,7 @@ static bool print_recording(struct printer *p, const char *id)
 	bc_loss_add(&p->loss, s->loss);
 	p->bytes += s->bytes;
 	if (p->is_json)
-		return bc_output_json_value(p->output, bc_json_merge(row, more_json(s)));
+		return bc_output_json_value(p->output, row);
 	if (row == NULL)
 		return false;
 	if (p->count == 1)
@@ -525,6 +531,20 @@ static enum bc_exit info_directory(
 	return code;
 }
 
+static void print_host_recording(
+	struct bc_output *output, const json_t *row, int node_width, int text_width, bool is_first)
+{
+	const struct printer p = {
+		.output = output, .node_width = node_width, .id_width = text_width};
+
+	if (is_first)
+		print_head(&p);
+	print_row(&p, row);
+}
+
+static const struct bc_hosts_answer answer = {
+	&bc_info_usage, "id", "started", print_host_recording};
+
 /* ---- the command */
 
 enum bc_exit bc_cmd_info(const struct bc_console *console, int argc, char **argv)
@@ -535,19 +555,22 @@ enum bc_exit bc_cmd_info(const struct bc_console *console, int argc, char **argv
 	struct bc_options o;
 	struct bc_operands operands;
 	struct bc_files files;
+	enum bc_exit code;
 	int letter;
 
 	bc_options_start(&o, console, &bc_info_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'j')
 			job.is_json = true;
-		else if (letter != 'I' ||
-			 !bc_option_read_format(console, "-I", &job.format, &job.options))
+		else if (!bc_hosts_has(letter) &&
+			 (letter != 'I' ||
+				 !bc_option_read_format(console, "-I", &job.format, &job.options)))
 			return o.exit;
 	}
-	enum bc_exit code = bc_operands_read(&operands, &files, console,
-		(const char *const *)argv + optind, argc - optind,
-		BC_FILES_SORTED | BC_FILES_NAMED);
+	if (bc_hosts_ask(console, &answer, argc, argv, 0, NULL, NULL, &code))
+		return code;
+	code = bc_operands_read(&operands, &files, console, (const char *const *)argv + optind,
+		argc - optind, BC_FILES_SORTED | BC_FILES_NAMED);
 	if (code == BC_EXIT_OK && !bc_output_open(&job.output, console))
 		code = BC_EXIT_FAILED;
 	if (code == BC_EXIT_OK) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/io/filter_args.h"
+#include "cli/io/hosts.h"
 #include "cli/io/segment_input.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -27,6 +28,7 @@ static const struct bc_usage_option options[] = {
 		"only gaps, marks, missing segments or triggers"},
 	BC_FILTER_OPTIONS_TIME,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
+	BC_HOSTS_OPTIONS,
 	{0},
 };
 
@@ -85,6 +87,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 	const struct bc_event *event = at->event;
 	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.file.table, row);
 	bool is_gap = event->kind == BC_EVENT_GAP;
+	char gap[BC_GAP_TEXT_MAX];
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
 	memcpy(text, m->view->chunk.text + event->text, event->text_bytes);
@@ -100,7 +103,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 				header != NULL ? bc_json_text(header->recording) : json_null()},
 			{"host", bc_json_text_or_null(header != NULL ? header->host : "")},
 			{"segment", json_integer(m->view->chunk.info.segment)},
-			{"text", is_gap ? json_null() : bc_json_text(text)},
+			{"text", bc_json_text(is_gap ? bc_gap_text(gap, event) : text)},
 			{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause))
 					 : json_null()},
 			{"lost", bc_json_u64_or_null(is_gap, event->value)},
@@ -330,7 +333,12 @@ static enum bc_exit run_marks(struct marks *m, int argc, char **argv)
 {
 	struct bc_segment_io io = bc_segment_input_io(&m->input);
 	struct bc_files files;
-	enum bc_exit code = bc_operands_read(&m->input.operands, &files, m->console,
+	static const struct bc_hosts_answer answer = {&bc_marks_usage, "kind", "time", NULL};
+	enum bc_exit code;
+
+	if (bc_hosts_ask(m->console, &answer, argc, argv, 0, &m->args, NULL, &code))
+		return code;
+	code = bc_operands_read(&m->input.operands, &files, m->console,
 		(const char *const *)argv + optind, argc - optind, BC_FILES_SORTED);
 
 	if (code == BC_EXIT_OK && bc_operands_have_file(&m->input.operands, "-"))
@@ -379,6 +387,8 @@ static bool read_marks_option(struct marks *m, int letter)
 	case 'j':
 		return m->is_json = true;
 	default:
+		if (bc_hosts_has(letter))
+			return true;
 		return bc_filter_args_option(&m->args, m->console, letter);
 	}
 }

@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,27 +136,6 @@ static void *wait_for_opener(void *context)
 	return NULL;
 }
 
-/* Starts xdg-open with the default signals, out of reach of Ctrl-C. Returns 0 or an errno. */
-static int start_opener(pid_t *pid, const char *path)
-{
-	char *argv[] = {(char[]){"xdg-open"}, (char *)path, NULL};
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-
-	sigemptyset(&none);
-	posix_spawn_file_actions_init(&files);
-	posix_spawnattr_init(&attributes);
-	for (int fd = 0; fd <= 2; fd++)
-		posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-	int error = posix_spawnp(pid, argv[0], &files, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&files);
-	return error;
-}
-
 static void watch_opener(const struct bc_console *console, pid_t pid)
 {
 	struct opener *opener = malloc(sizeof(*opener));
@@ -192,7 +169,8 @@ void bc_web_browser_open(
 		bc_print_error(console, NULL, "--open: %s; open the link yourself", err);
 		return;
 	}
-	int error = start_opener(&pid, browser->path);
+	char *argv[] = {(char[]){"xdg-open"}, browser->path, NULL};
+	int error = bc_spawn(&pid, argv, -1, -1);
 	if (error == 0)
 		watch_opener(console, pid);
 	else
