@@ -254,13 +254,13 @@ def test_two_hundred_hosts_of_which_twenty_hang(hosts):
         (hosts.tmp / f"file{n}").symlink_to("file")
     hosts.are(*(f"hangs{n}" for n in range(20)), *(f"file{n}" for n in range(180)))
     start = time.monotonic()
-    out, err = hosts.ask("marks", "--timeout", "3", code=3)
+    out, err = hosts.ask("marks", "--timeout", "10", code=3)
     passed = time.monotonic() - start
     equal((len(out.splitlines()), err.count("no answer in time")), (1, 20), "one mark that all have")
     equal(len(hosts.asked()), 200)
     harness.wait_until(lambda: not hosts.is_alive(), "they end")
     if not harness.is_sanitized():
-        assert passed < 3 + 2, passed
+        assert passed < 2 * 10, f"{passed} s: they hang at the same time, although more than --jobs"
 
 
 def test_no_more_hosts_at_a_time_than_jobs(hosts):
