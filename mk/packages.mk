@@ -7,7 +7,7 @@
 #
 # The end of this file installs what the goals need, before make looks at any rule, so that nothing runs too early. Plain `make`, `make check` and `make install` install nothing; without the libraries they stop.
 
-SETS := BUILD DEMO TEST VALGRIND FUZZ COVERAGE LINT CI DEB BUILDER LINTIAN ROOT FRESH UNITS MACHINE
+SETS := BUILD DEMO TEST VALGRIND FUZZ COVERAGE LINT CI DEB BUILDER LINTIAN ROOT FRESH UNITS MACHINE GADGET
 
 PACKAGE_RUNS := deps-ci ci nightly nightly-release
 CI_RUNS := deps-ci ci nightly% picture $(if $(filter ci nightly,$(LEVEL)),test)
@@ -112,6 +112,10 @@ MACHINE_TOOLS := \
 	mkfs.ext4:e2fsprogs \
 	fakeroot:fakeroot \
 	xxhsum:xxhash
+
+GADGET_FOR := gadget
+GADGET_LIBRARIES := libdeflate:libdeflate-dev
+GADGET_TOOLS := pkg-config:pkgconf
 
 .PHONY: deps deps-test deps-ci build-depends
 deps: ## install what the build and the demo need, or name it

@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test tests check test-machine check-fresh check-clickhouse bench bench-directory bench-find bench-report bench-web bench-instructions fuzz fuzzers fuzz-coverage valgrind
+.PHONY: test tests check gadget test-machine check-fresh check-clickhouse bench bench-directory bench-find bench-report bench-web bench-instructions fuzz fuzzers fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -55,6 +55,16 @@ $(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/boar
 		$(BUILD)/libboard.a $(LIB_CAPTURE)
 	$(call link,$(USBREDIR_PKGS) $(FORMATS_PKGS))
 
+# The same as a real USB device. A computer that is only a board has none of the other libraries, so this links objects and
+# asks pkg-config for nothing else.
+GADGET_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,tests/board/gadget_board.c $(wildcard tests/board/board*.c capture/sim/*.c) \
+	formats/base/input_stream.c formats/bus/bcp1.c)
+$(BUILD)/tests/gadget_board: pkg_cflags :=
+$(BUILD)/tests/gadget_board: private pkg_libs = $(call pkg_config,--libs $(1),gadget)
+$(BUILD)/tests/gadget_board: $(GADGET_OBJECTS)
+	@mkdir -p $(@D)
+	$(call link,libdeflate)
+
 # buscapd with these boards in its process.
 $(BUILD)/tests/buscapd_usb: SAN_LDFLAGS = -fsanitize=$(SAN)
 $(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/commit.o $(BUILD)/tests/board/remote.o $(USBFS_OBJECTS) \
@@ -92,8 +102,12 @@ check: all tests ## run the tests; with SAN=thread those that start threads; LEV
 	@BUILD=$(BUILD) BUSCAP_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/$(BUILD)/pycache' \
 		$(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
+gadget: $(BUILD)/tests/gadget_board ## build a capture board for this computer's USB device port; say what it lacks
+	@ls /sys/class/udc/* >/dev/null 2>&1 || echo 'this computer has no USB device controller yet: see docs/test-board.md'
+	@echo 'start it: sudo tests/tools/gadget.sh start serial=B1,rate=1000000'
+
 test-machine: deb ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@$(MAKE) --no-print-directory $(BUILD)/tests/usbredir_board
+	@$(MAKE) --no-print-directory $(BUILD)/tests/usbredir_board $(BUILD)/tests/gadget_board
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
 RELEASES ?= bookworm trixie

@@ -27,7 +27,7 @@ BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 # The kernel modules to include; the others would only make it larger.
 MODULE_FOLDERS = ("drivers/usb/core", "drivers/usb/common", "drivers/usb/host", "drivers/char", "drivers/virtio",
                   "drivers/block", "arch/x86/crypto", "crypto", "lib", "fs/ext4", "fs/jbd2", "fs/mbcache.ko",
-                  "fs/autofs")
+                  "fs/autofs", "fs/configfs", "drivers/usb/gadget")
 
 
 class ImageError(Exception):

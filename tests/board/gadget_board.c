@@ -1,0 +1,295 @@
+/* The software board (tests/board/board.h) as a USB device of its own, for a host to record: on any
+ * Linux computer with a USB device controller (docs/test-board.md), or with dummy_hcd in a virtual
+ * machine. It serves a FunctionFS directory, which tests/tools/gadget.sh prepares. Needs only libc
+ * and libdeflate.
+ *
+ * It owns the board and the files of its two endpoints. One thread answers the host's requests
+ * (ep0), one sends the stream (ep1), one reads commands, and main() waits for a signal. The board
+ * is used only with the lock held, and `changed` is signalled after anything that may give it data.
+ *
+ * The board has power while a host has configured the device. An unplug, a bus reset, and a
+ * controller that is unbound all look the same here, and only ep0 reports them: a failed write to
+ * ep1 waits for that report. `connection` counts the reports. At most one transfer, which the
+ * kernel held at that moment, has left the board but not reached the host. */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/usb/functionfs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/board/board.h"
+
+#define TRANSFER_BYTES 65536u
+#define ANSWER_BYTES   256u
+#define LINE_BYTES     4096u
+#define SECOND_NS      UINT64_C(1000000000)
+#define FINISH_NS      (2 * SECOND_NS) /* for the last frame; a host that sleeps takes none */
+
+enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static struct {
+	struct board *board;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int control;
+	int bulk;
+	unsigned connection;
+	bool is_daemon;
+	bool is_ending; /* the last frame is due */
+	bool is_over;   /* nothing is left to send */
+} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static const char help[] =
+	"usage: gadget_board [--daemon] BOARD DIRECTORY\n"
+	"BOARD is serial=TEXT,firmware=TEXT,rate=N,seed=N,agents=N,fifo=N,send=N,ftdi=1 or a part\n"
+	"of these; functionfs is mounted on DIRECTORY: gadget.sh does that, and starts this "
+	"program.\n"
+	"Commands of tests/board/board.h on standard input are each answered with a line. At its\n"
+	"end (without --daemon), or on SIGTERM, the board sends its last frame.\n";
+
+/* The descriptors, for full and high speed: a vendor-specific interface with a bulk IN endpoint,
+ * and no strings. FTDI's requests go to the device: ALL_CTRL_RECIP. */
+#define LE16(n) ((n)&0xFF), ((n) >> 8 & 0xFF)
+#define LE32(n) LE16((n)&0xFFFF), LE16((unsigned)(n) >> 16)
+#define INTERFACE(packet_bytes)                                                                 \
+	9, USB_DT_INTERFACE, 0, 0, 1, USB_CLASS_VENDOR_SPEC, 0xFF, 0xFF, 0, 7, USB_DT_ENDPOINT, \
+		BOARD_ENDPOINT, USB_ENDPOINT_XFER_BULK, LE16(packet_bytes), 0
+static const uint8_t descriptors[] = {LE32(FUNCTIONFS_DESCRIPTORS_MAGIC_V2), LE32(52),
+	LE32(FUNCTIONFS_HAS_FS_DESC | FUNCTIONFS_HAS_HS_DESC | FUNCTIONFS_ALL_CTRL_RECIP), LE32(2),
+	LE32(2), INTERFACE(64), INTERFACE(512)};
+static const uint8_t strings[] = {LE32(FUNCTIONFS_STRINGS_MAGIC), LE32(16), LE32(0), LE32(0)};
+
+/* ---- the board */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+/* Waits for a change, with the lock held, until that time and at most a second. */
+static void wait_until_ns(uint64_t due)
+{
+	uint64_t end = now_ns() + SECOND_NS < due ? now_ns() + SECOND_NS : due;
+	struct timespec t = {(time_t)(end / SECOND_NS), (long)(end % SECOND_NS)};
+
+	pthread_cond_clockwait(&g.changed, &g.lock, CLOCK_MONOTONIC, &t);
+}
+
+static void unlock_changed(void)
+{
+	pthread_cond_broadcast(&g.changed);
+	pthread_mutex_unlock(&g.lock);
+}
+
+/* The kernel drops an event when a later one replaces it: after an unplug that nobody has read, the
+ * host's return is the only one. */
+static void set_plugged(bool is_plugged)
+{
+	pthread_mutex_lock(&g.lock);
+	g.connection++;
+	board_unplug(g.board);
+	if (is_plugged)
+		board_plug(g.board, now_ns());
+	unlock_changed();
+}
+
+/* ---- ep0: requests */
+
+static void answer_request(const struct usb_ctrlrequest *request)
+{
+	uint8_t setup[8];
+	uint8_t data[ANSWER_BYTES] = {0};
+	bool is_in = (request->bRequestType & USB_DIR_IN) != 0;
+
+	memcpy(setup, request, sizeof(setup));
+	pthread_mutex_lock(&g.lock);
+	bool is_small = le16toh(request->wLength) <= sizeof(data);
+	int n = is_small ? board_control(g.board, setup, data, now_ns()) : -EPIPE;
+	unlock_changed();
+	/* The wrong direction is a stall. If it fails, the host has given up the request. */
+	if (is_in == (n >= 0))
+		(void)!write(g.control, data, n >= 0 ? (size_t)n : 0);
+	else
+		(void)!read(g.control, data, 0);
+}
+
+static void *serve_requests(void *unused)
+{
+	struct usb_functionfs_event event;
+	ssize_t n;
+
+	/* EIDRM: the host has given up a request. */
+	while ((n = read(g.control, &event, sizeof(event))) > 0 || errno == EIDRM) {
+		if (n < 0)
+			continue;
+		if (event.type == FUNCTIONFS_SETUP)
+			answer_request(&event.u.setup);
+		else if (event.type >= FUNCTIONFS_UNBIND && event.type <= FUNCTIONFS_DISABLE)
+			set_plugged(event.type == FUNCTIONFS_ENABLE);
+	}
+	perror("gadget_board: ep0");
+	exit(EXIT_FAILED);
+	return unused;
+}
+
+/* ---- ep1: the stream */
+
+/* Stalls by reading, the wrong direction. The kernel answers the host's CLEAR_FEATURE itself, and
+ * until then holds what is written: for the board, the halt is over at once. */
+static void halt(void)
+{
+	static const uint8_t clear_feature[8] = {0x02, 1, 0, 0, BOARD_ENDPOINT, 0, 0, 0};
+	uint8_t byte;
+
+	/* Some controllers refuse until the last packet has left. */
+	for (int i = 0; i < 100 && read(g.bulk, &byte, 1) < 0 && errno == EAGAIN; i++)
+		usleep(1000);
+	board_control(g.board, clear_feature, NULL, now_ns());
+}
+
+/* Returns when the host has taken these bytes; false if it is gone. A transfer ends with a packet
+ * that is not full, if need be an empty one: also at full speed. */
+static bool send_transfer(const uint8_t *data, size_t n)
+{
+	if (write(g.bulk, data, n) < 0)
+		return false;
+	return n == TRANSFER_BYTES || n == 0 || n % 64 != 0 || write(g.bulk, data, 0) == 0;
+}
+
+static void *serve_stream(void *unused)
+{
+	static uint8_t data[TRANSFER_BYTES];
+	size_t n;
+
+	pthread_mutex_lock(&g.lock);
+	for (;;) {
+		uint64_t now = now_ns();
+		int status = board_bulk_in(g.board, data, TRANSFER_BYTES, &n, now);
+		unsigned connection = g.connection;
+		if (n != 0) {
+			pthread_mutex_unlock(&g.lock);
+			bool is_taken = send_transfer(data, n);
+			pthread_mutex_lock(&g.lock);
+			while (!is_taken && connection == g.connection)
+				wait_until_ns(UINT64_MAX);
+		}
+		if (status == -EPIPE)
+			halt();
+		if (status != BOARD_NAK && status != -ENODEV)
+			continue;
+		g.is_over = g.is_ending;
+		pthread_cond_broadcast(&g.changed);
+		wait_until_ns(status == BOARD_NAK ? board_due_ns(g.board, now) : UINT64_MAX);
+	}
+	return unused;
+}
+
+/* ---- commands */
+
+/* Faults that only a bus can have, and what the kernel has been told at the start. */
+static bool is_impossible(const char *line)
+{
+	static const char *const names[] = {"overflow", "protocol-error", "timeout", "lie",
+		"serial", "self-powered", "requests hang"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static void *read_commands(void *unused)
+{
+	char line[LINE_BYTES];
+	char answer[BOARD_ANSWER];
+
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		pthread_mutex_lock(&g.lock);
+		if (is_impossible(line))
+			snprintf(answer, sizeof(answer), "error: not on a real USB device");
+		else
+			board_command(g.board, line, answer, now_ns());
+		unlock_changed();
+		puts(answer);
+	}
+	if (!g.is_daemon)
+		kill(getpid(), SIGTERM);
+	return unused;
+}
+
+/* ---- the program */
+
+static void open_endpoints(const char *directory)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/ep0", directory);
+	g.control = open(path, O_RDWR | O_CLOEXEC);
+	if (g.control >= 0 && write(g.control, descriptors, sizeof(descriptors)) > 0 &&
+		write(g.control, strings, sizeof(strings)) > 0) {
+		snprintf(path, sizeof(path), "%s/ep1", directory);
+		/* A write without a host fails, instead of waiting for the next host. */
+		g.bulk = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		if (g.bulk >= 0)
+			return;
+	}
+	fprintf(stderr, "gadget_board: %s: %s; mount functionfs there, or use gadget.sh start\n",
+		path, strerror(errno));
+	exit(EXIT_USAGE);
+}
+
+int main(int argc, char **argv)
+{
+	static void *(*const serve[])(void *) = {serve_requests, serve_stream, read_commands};
+	char answer[BOARD_ANSWER];
+	pthread_t thread;
+	sigset_t ends;
+	int number;
+
+	g.is_daemon = argc > 1 && strcmp(argv[1], "--daemon") == 0;
+	argv += g.is_daemon;
+	if (argc - g.is_daemon != 3) {
+		fputs(help, stderr);
+		return EXIT_USAGE;
+	}
+	char *options = strdup(argv[1]);
+	if (options == NULL || (g.board = board_new_of(options)) == NULL) {
+		fprintf(stderr,
+			"gadget_board: %s: no such board; gadget_board --help has the options\n",
+			argv[1]);
+		return EXIT_USAGE;
+	}
+	free(options);
+	board_unplug(g.board);
+	open_endpoints(argv[2]);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&thread, NULL, serve[i], NULL) != 0)
+			return EXIT_FAILED;
+	sigwait(&ends, &number);
+
+	uint64_t due = now_ns() + FINISH_NS;
+	pthread_mutex_lock(&g.lock);
+	g.is_ending = true;
+	board_command(g.board, "last", answer, now_ns());
+	pthread_cond_broadcast(&g.changed);
+	while (!g.is_over && now_ns() < due)
+		wait_until_ns(due);
+	return EXIT_OK;
+}
