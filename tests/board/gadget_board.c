@@ -1,17 +1,15 @@
-/* The software board (tests/board/board.h) as a USB device of its own, for a host to record: on any
- * Linux computer with a USB device controller (docs/test-board.md), or with dummy_hcd in a virtual
- * machine. It serves a FunctionFS directory, which tests/tools/gadget.sh prepares. Needs only libc
- * and libdeflate.
+/* The software board (tests/board/board.h) as a USB device: on any Linux computer with a USB device
+ * controller (docs/test-board.md), or with dummy_hcd in a virtual machine. It serves a FunctionFS
+ * directory, which tests/tools/gadget.sh prepares, and needs only libc and libdeflate.
  *
- * It owns the board and the files of its two endpoints. One thread answers the host's requests
- * (ep0), one sends the stream (ep1), one reads commands, and main() waits for a signal. The board
- * is used only with the lock held, and `changed` is signalled after anything that may give it data.
+ * It owns the board and the files of its two endpoints. A thread answers the host's requests (ep0),
+ * one sends the stream (ep1), one reads commands; main() waits for a signal. The board is used only
+ * with the lock held, and `changed` is signalled after anything that may give it data.
  *
  * The board has power while a host has configured the device. An unplug, a bus reset, and a
- * controller that is unbound all look the same here, and only ep0 reports them: a failed write to
- * ep1 waits for that report. `connection` counts the reports. At most one transfer, which the
- * kernel held at that moment, has left the board but not reached the host. */
-#include <endian.h>
+ * controller that is unbound look the same, and ep0 reports them: a failed write to ep1 waits for
+ * that report. `connection` counts the reports. At most one transfer, which the kernel held at
+ * that moment, has left the board and not reached the host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/usb/functionfs.h>
@@ -26,12 +24,8 @@
 #include "tests/board/board.h"
 
 #define TRANSFER_BYTES 65536u
-#define ANSWER_BYTES   256u
-#define LINE_BYTES     4096u
 #define SECOND_NS      UINT64_C(1000000000)
-#define FINISH_NS      (2 * SECOND_NS) /* for the last frame; a host that sleeps takes none */
-
-enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+#define EXIT_USAGE     2
 
 static struct {
 	struct board *board;
@@ -47,14 +41,12 @@ static struct {
 
 static const char help[] =
 	"usage: gadget_board [--daemon] BOARD DIRECTORY\n"
-	"BOARD is serial=TEXT,firmware=TEXT,rate=N,seed=N,agents=N,fifo=N,send=N,ftdi=1 or a part\n"
-	"of these; functionfs is mounted on DIRECTORY: gadget.sh does that, and starts this "
-	"program.\n"
-	"Commands of tests/board/board.h on standard input are each answered with a line. At its\n"
-	"end (without --daemon), or on SIGTERM, the board sends its last frame.\n";
+	"BOARD is serial=TEXT,firmware=TEXT,rate=N,seed=N,agents=N,fifo=N,send=N or fewer;\n"
+	"functionfs is mounted on DIRECTORY: gadget.sh does that. It answers commands on\n"
+	"standard input; at its end (without --daemon) or on SIGTERM it sends the last frame.\n";
 
-/* The descriptors, for full and high speed: a vendor-specific interface with a bulk IN endpoint,
- * and no strings. FTDI's requests go to the device: ALL_CTRL_RECIP. */
+/* At full and high speed, a vendor-specific interface with a bulk IN endpoint; no strings. FTDI's
+ * requests go to the device: ALL_CTRL_RECIP. */
 #define LE16(n) ((n)&0xFF), ((n) >> 8 & 0xFF)
 #define LE32(n) LE16((n)&0xFFFF), LE16((unsigned)(n) >> 16)
 #define INTERFACE(packet_bytes)                                                                 \
@@ -106,14 +98,11 @@ static void set_plugged(bool is_plugged)
 
 static void answer_request(const struct usb_ctrlrequest *request)
 {
-	uint8_t setup[8];
-	uint8_t data[ANSWER_BYTES] = {0};
+	static uint8_t data[UINT16_MAX]; /* of any wLength */
 	bool is_in = (request->bRequestType & USB_DIR_IN) != 0;
 
-	memcpy(setup, request, sizeof(setup));
 	pthread_mutex_lock(&g.lock);
-	bool is_small = le16toh(request->wLength) <= sizeof(data);
-	int n = is_small ? board_control(g.board, setup, data, now_ns()) : -EPIPE;
+	int n = board_control(g.board, (const uint8_t *)request, data, now_ns());
 	unlock_changed();
 	/* The wrong direction is a stall. If it fails, the host has given up the request. */
 	if (is_in == (n >= 0))
@@ -137,7 +126,7 @@ static void *serve_requests(void *unused)
 			set_plugged(event.type == FUNCTIONFS_ENABLE);
 	}
 	perror("gadget_board: ep0");
-	exit(EXIT_FAILED);
+	exit(EXIT_FAILURE);
 	return unused;
 }
 
@@ -201,24 +190,22 @@ static bool is_impossible(const char *line)
 	static const char *const names[] = {"overflow", "protocol-error", "timeout", "lie",
 		"serial", "self-powered", "requests hang"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(line, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
+	size_t i = 0;
+
+	while (i < sizeof(names) / sizeof(names[0]) && strncmp(line, names[i], strlen(names[i])))
+		i++;
+	return i < sizeof(names) / sizeof(names[0]);
 }
 
 static void *read_commands(void *unused)
 {
-	char line[LINE_BYTES];
+	char line[4096];
 	char answer[BOARD_ANSWER];
 
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
 		pthread_mutex_lock(&g.lock);
-		if (is_impossible(line))
-			snprintf(answer, sizeof(answer), "error: not on a real USB device");
-		else
-			board_command(g.board, line, answer, now_ns());
+		board_command(g.board, is_impossible(line) ? "" : line, answer, now_ns());
 		unlock_changed();
 		puts(answer);
 	}
@@ -262,14 +249,12 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return EXIT_USAGE;
 	}
-	char *options = strdup(argv[1]);
-	if (options == NULL || (g.board = board_new_of(options)) == NULL) {
-		fprintf(stderr,
-			"gadget_board: %s: no such board; gadget_board --help has the options\n",
+	g.board = board_new_of(strdupa(argv[1]));
+	if (g.board == NULL) {
+		fprintf(stderr, "gadget_board: %s: no such board; see gadget_board --help\n",
 			argv[1]);
 		return EXIT_USAGE;
 	}
-	free(options);
 	board_unplug(g.board);
 	open_endpoints(argv[2]);
 	signal(SIGPIPE, SIG_IGN);
@@ -278,18 +263,17 @@ int main(int argc, char **argv)
 	sigaddset(&ends, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	puts("ready");
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&thread, NULL, serve[i], NULL) != 0)
-			return EXIT_FAILED;
+			return EXIT_FAILURE;
 	sigwait(&ends, &number);
 
-	uint64_t due = now_ns() + FINISH_NS;
+	uint64_t due = now_ns() + 2 * SECOND_NS; /* a host that sleeps takes no last frame */
 	pthread_mutex_lock(&g.lock);
 	g.is_ending = true;
 	board_command(g.board, "last", answer, now_ns());
 	pthread_cond_broadcast(&g.changed);
 	while (!g.is_over && now_ns() < due)
 		wait_until_ns(due);
-	return EXIT_OK;
+	return EXIT_SUCCESS;
 }

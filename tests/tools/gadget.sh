@@ -1,8 +1,8 @@
 #!/bin/sh
 # gadget.sh start BOARD [UDC]    makes this computer a capture board at its USB device port, as root
 # gadget.sh stop                 removes all that start made, also after a crash
-# BOARD is serial=B1,rate=1000000 or the like (gadget_board --help), UDC one of /sys/class/udc, by default the first.
-# Commands go to /run/gadget_board/commands, answers to /run/gadget_board/answers: docs/test-board.md.
+# BOARD is serial=B1,rate=1000000 or the like (docs/test-board.md), UDC one of /sys/class/udc, by default the first.
+# Commands go to /run/gadget_board/commands, and the answers to /run/gadget_board/answers.
 set -u
 gadget=/sys/kernel/config/usb_gadget/capture_board
 run=/run/gadget_board
@@ -22,24 +22,16 @@ is_running() {
 }
 
 stop() {
-	! is_running || kill "$(cat $run/pid)" # it sends its last frame
-	for _ in $(seq 40); do ! is_running || sleep 0.1; done
-	! is_running || kill -9 "$(cat $run/pid)"
+	while is_running && kill "$(cat $run/pid)"; do sleep 0.1; done # it sends its last frame
 	rm -f $gadget/configs/c.1/ffs.board
 	! mountpoint -q $run/ffs || umount $run/ffs
 	rmdir $gadget/configs/c.1 $gadget/functions/ffs.board $gadget/strings/0x409 $gadget 2>/dev/null
 	rm -rf $run
-	[ ! -e $gadget ]
+	[ ! -e $gadget ] || die "$gadget: can't be removed; only root can, and only what start made"
 }
 
-case $#-${1-} in
-2-start | 3-start) board=$2 ;;
-1-stop)
-	stop || die "$gadget: can't be removed; only root can, and only what start made"
-	exit
-	;;
-*) die "usage: gadget.sh start BOARD [UDC] | stop" ;;
-esac
+[ "$#-${1-}" != 1-stop ] || { stop && exit; }
+case $#-${1-} in 2-start | 3-start) board=$2 ;; *) die "usage: gadget.sh start BOARD [UDC] | stop" ;; esac
 here=$(dirname "$0")
 program=$(command -v "$here/gadget_board" "$here/../../build/tests/gadget_board") ||
 	die "build/tests/gadget_board: not built; run make gadget"
@@ -54,17 +46,14 @@ mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 mkdir $gadget $gadget/functions/ffs.board $gadget/strings/0x409 $gadget/configs/c.1 $run $run/ffs 2>/dev/null ||
 	die "$gadget/functions/ffs.board: can't be made; it needs root, and a kernel with FunctionFS"
 mkfifo $run/commands && mount -t functionfs board $run/ffs || exit
-option vid 0x1209 >$gadget/idVendor || exit
-option pid 0x0001 >$gadget/idProduct || exit
+option vid 0x1209 >$gadget/idVendor && option pid 0x0001 >$gadget/idProduct || exit
 option serial '' >$gadget/strings/0x409/serialnumber
 echo 'bus capture board (simulated)' >$gadget/strings/0x409/product
 ln -s $gadget/functions/ffs.board $gadget/configs/c.1/
 # Opened for reading and writing, the pipe never ends.
 setsid "$program" "$board" $run/ffs <>$run/commands >$run/answers 2>$run/errors &
 echo $! >$run/pid
-until [ -e $run/ffs/ep1 ]; do
-	kill -0 $! 2>/dev/null || { cat $run/errors >&2; exit; }
-	sleep 0.1
-done
+while [ ! -e $run/ffs/ep1 ] && kill -0 $! 2>/dev/null; do sleep 0.1; done
+[ -e $run/ffs/ep1 ] || { cat $run/errors >&2 && exit 2; }
 (echo "${udc##*/}" >$gadget/UDC) 2>/dev/null || die "$udc: refuses the board; dmesg says why"
 trap - EXIT
