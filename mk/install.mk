@@ -15,7 +15,7 @@ BASHDIR := $(DATADIR)/bash-completion/completions
 
 # The documents of the daemon and of the Python module; the others are about traces and go with the command-line tool.
 DAEMON_DOCS := $(wildcard $(addprefix docs/,alerts.yml api.md board-protocol.md configuration.md dashboard.json \
-	install.md live.md messages.md openapi.json usb.md))
+	install.md live.md messages.md openapi.json test-board.md usb.md))
 PYTHON_DOCS := docs/python.md
 TOOL_DOCS   := $(filter-out docs/architecture.md docs/README.md $(DAEMON_DOCS) $(PYTHON_DOCS),$(wildcard docs/*.md docs/*.svg docs/*.png))
 UNITS       := $(addprefix build/systemd/,buscapd.service buscapd@.service buscapd.socket buscapd@.socket)
