@@ -20,6 +20,7 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 import steps  # noqa: E402
+from harness import BUILD, ROOT  # noqa: E402
 from image import ImageError, find  # noqa: E402
 from machine import Machine  # noqa: E402
 from usbredir_harness import Board  # noqa: E402
@@ -105,7 +106,8 @@ def run_once(debs, image):
                                    f"rate={steps.SLOW},fifo={1 << 31}")
         with boards[steps.FIRST], boards[steps.SECOND], Machine(
                 image, directory, {serial: board.path for serial, board in boards.items()},
-                [*debs.values(), *later.values(), HERE / "probe"]) as machine:
+                [*debs.values(), *later.values(), HERE / "probe", BUILD / "tests/gadget_board",
+                 ROOT / "tests/tools/gadget.sh"]) as machine:
             context = steps.Context(machine, boards, debs, later, directory)
             passed, failed = run_steps(context, machine)
         return passed, failed, time.monotonic() - start

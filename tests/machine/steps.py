@@ -5,6 +5,7 @@ import pathlib
 import re
 import time
 
+import gadget
 import sandbox
 import sent
 from harness import check_counts, equal
@@ -425,6 +426,7 @@ def the_recordings_match_what_the_boards_sent(c):
     (second,) = sent.read_recordings(out / SECOND)
     found = sent.compare(second, frames, 0)
     equal((found.first, found.end, found.is_cut, second.header["board"]["serial"]), (0, len(frames), False, SECOND))
+    gadget.compare_recordings(c, out)
 
 
 STEPS = [
@@ -439,6 +441,7 @@ STEPS = [
     the_watchdog_restarts_a_service_that_hangs, an_upgrade_seals_the_recording_and_starts_the_next,
     the_metrics_drop_in_allows_only_loopback,
     the_network_drop_in_lets_a_sealed_command_reach_other_hosts, a_second_board_has_its_own_service,
+    *gadget.STEPS,
     stopping_the_service_seals_and_lost_samples_are_not_a_failure,
     removing_and_purging_the_packages_keeps_the_recordings,
     the_recordings_match_what_the_boards_sent,

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 most=40
 layers='formats capture daemon cli'
-machine='debian systemd mk/install.mk daemon/main capture/usb tests/board tests/machine'
+machine='debian systemd mk/install.mk daemon/main capture/usb tests/board tests/machine tests/tools/gadget.sh'
 
 since() {
 	head=$(git rev-parse HEAD)
