@@ -190,11 +190,10 @@ static bool is_impossible(const char *line)
 	static const char *const names[] = {"overflow", "protocol-error", "timeout", "lie",
 		"serial", "self-powered", "requests hang"};
 
-	size_t i = 0;
-
-	while (i < sizeof(names) / sizeof(names[0]) && strncmp(line, names[i], strlen(names[i])))
-		i++;
-	return i < sizeof(names) / sizeof(names[0]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
 }
 
 static void *read_commands(void *unused)

@@ -80,7 +80,7 @@ def the_software_board_is_refused_in_one_line_where_it_cannot_be(c):
 
 def it_is_a_board_behind_a_real_controller(c):
     c.run(f"printf '[source]\\nsource = usb\\n' >/etc/buscapd/boards/{SERIAL}.conf")
-    c.run(f"/mnt/gadget.sh start serial={SERIAL},rate=300000,send={SAMPLES}")
+    c.run(f"/mnt/gadget.sh start serial={SERIAL},rate=150000,fifo={1 << 31},send={SAMPLES}")
     done = c.machine.try_run("/mnt/gadget.sh start rate=1")
     assert done.code == 2 and re.fullmatch(f"gadget.sh: {GADGETS}/.*: exists; .*\n", done.err), done
     c.machine.wait_until(f"systemctl is-active -q {UNIT}", "the service starts", 60)
