@@ -40,9 +40,9 @@ def _wait(c, what, is_reached):
     return status
 
 
-def _wait_for_records(c):
-    """Waits until more are recorded."""
-    c.is_recording(c.status(SOCKET)["counts"]["received"], options=SOCKET)
+def _wait_for_records(c, before):
+    """Waits until more has been received than in this status."""
+    _wait(c, "more samples", lambda status: status["counts"]["received"] > before["counts"]["received"])
 
 
 def _compare_counts(c, before, unplugs):
@@ -97,18 +97,18 @@ def each_of_its_faults_is_a_gap_and_all_counts_agree(c):
     before = _sent(c)
     c.run(f"systemctl start {UNIT}", timeout=60)
     _command(c, "send all", "ok")
+    status = c.status(SOCKET)
     for number, fault in enumerate(("lose 777", "stall", "corrupt", "lose-frames 1"), 1):
-        _wait_for_records(c)
+        _wait_for_records(c, status)
         _command(c, fault, "ok")
-        _wait(c, fault, lambda status, number=number: status["counts"]["gaps"] == number)
-    _compare_counts(c, before, 0)
+        status = _wait(c, fault, lambda status, number=number: status["counts"]["gaps"] == number)
+    status = _compare_counts(c, before, 0)
     _command(c, "send all", "ok")
-    _wait_for_records(c)
+    _wait_for_records(c, status)
     name = c.run(f"cat {UDC}; echo >{UDC}")
     _wait(c, "unplugged", lambda status: status["source"]["board"]["state"] == "detached")
     c.run(f"echo {name} >{UDC}")
-    _wait(c, "back", lambda status: status["source"]["board"]["state"] == "streaming")
-    _wait_for_records(c)
+    _wait_for_records(c, _wait(c, "back", lambda status: status["source"]["board"]["state"] == "streaming"))
     _compare_counts(c, before, 1)
     c.run(f"systemctl stop {UNIT}", timeout=60)
     equal(c.show("Result", "ExecMainStatus", unit=UNIT), ["success", "4"])
@@ -121,7 +121,7 @@ def nothing_of_it_is_left_even_if_it_was_killed(c):
               "ls: cannot access '/run/gadget_board': No such file or directory")
         c.machine.wait_until(f"test ! -e /dev/buscap/{SERIAL}", "the board is gone")
         if end == "true":
-            c.run(f"/mnt/gadget.sh start serial={SERIAL}")
+            c.run(f"/mnt/gadget.sh start serial={SERIAL},rate=1000")
             c.machine.wait_until(f"test -e /dev/buscap/{SERIAL}", "the board is back")
     c.run(f"systemctl stop {UNIT}; rm /etc/buscapd/boards/{SERIAL}.conf", timeout=60)
 
