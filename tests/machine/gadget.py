@@ -136,5 +136,8 @@ def compare_recordings(c, out):
     """The files, after the machine has been switched off."""
     first, second, *_ = sent.read_recordings(out / SERIAL)
     equal((len(first) + c.gadget_counts["dropped"]["invalid"], first.gaps), (SAMPLES, []))
-    equal([cause for _, cause, _, _ in second.gaps], ["board", "transfer", "crc", "sequence", "unplugged"])
+    # An unplug may cut a frame, which is then a gap at the same place.
+    end = second.gaps[-1][0]
+    equal([cause for place, cause, _, _ in second.gaps if place != end or cause != "crc"],
+          ["board", "transfer", "crc", "sequence", "unplugged"])
     equal(second.gaps[0][2:], (777, True))
