@@ -187,17 +187,22 @@ int bc_footprint_open(struct bc_footprint *f, const struct bc_footprint_options 
 	if (!is_power_of_two(options->line_bytes) || !is_power_of_two(options->page_bytes) ||
 		options->page_bytes < options->line_bytes)
 		return -EINVAL;
+	f->has_more = options->has_working_set || options->has_miss_ratio;
 	f->line_shift = (unsigned)__builtin_ctzll(options->line_bytes);
 	f->page_shift = (unsigned)__builtin_ctzll(options->page_bytes);
 	/* There are at least as many lines as pages, and usually many more. */
 	if (line_table_open(&f->lines, f->line_shift, options->memory_bytes / 16 * 15) != 0 ||
 		line_table_open(&f->pages, f->page_shift, options->memory_bytes / 16) != 0)
 		return -ENOMEM;
-	return 0;
+	if (options->has_miss_ratio)
+		f->stack = bc_lru_stack_open(BC_LRU_STACK_LINES);
+	return options->has_miss_ratio && f->stack == NULL ? -ENOMEM : 0;
 }
 
 void bc_footprint_close(struct bc_footprint *f)
 {
+	free(f->stack);
+	f->stack = NULL;
 	line_table_close(&f->lines);
 	line_table_close(&f->pages);
 	free(f->spaces.slots);
@@ -223,10 +228,35 @@ static inline unsigned log2_up(uint64_t n)
 	return 63 - (unsigned)__builtin_clzll((n - 1) << 1 | 1);
 }
 
+/* Two lines of a page, touched by one reference, have no time in between. */
+static void add_gap(struct bc_line_table *t, uint64_t time)
+{
+	if (time == 0)
+		return;
+	t->gaps[log2_up(time)]++;
+	t->gap_sums[log2_up(time)] += time;
+}
+
+/* For working sets and miss ratios. Pages have gaps, too, so every touch counts. */
+static __attribute__((noinline)) void touch_more(struct bc_footprint *f, uint64_t line,
+	unsigned space, unsigned how, enum line_touch found, uint64_t before)
+{
+	uint64_t page = line >> (f->page_shift - f->line_shift);
+
+	if (f->stack != NULL)
+		bc_lru_stack_touch(f->stack, line, space);
+	if (found != LINE_FULL)
+		add_gap(&f->lines, f->references - before);
+	if (line_table_touch(&f->pages, page, space, how, f->references, &before) == LINE_FULL)
+		f->pages_full = true;
+	else
+		add_gap(&f->pages, f->references - before);
+}
+
 static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned space, unsigned how)
 {
 	uint64_t page = line >> (f->page_shift - f->line_shift);
-	uint64_t before;
+	uint64_t before = 0;
 	enum line_touch found = line_table_touch(
 		&f->lines, line, space, how, f->references, &before);
 
@@ -238,6 +268,10 @@ static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned sp
 		f->first++;
 	} else {
 		f->reuse[log2_up(f->references - before)]++;
+	}
+	if (__builtin_expect(f->has_more, 0)) {
+		touch_more(f, line, space, how, found, before);
+		return;
 	}
 	/* If the line was touched in this way before, so was its page. */
 	if (found != LINE_UNCHANGED &&
@@ -252,7 +286,7 @@ static void count_untracked(struct bc_footprint *f)
 	f->lines_full = f->pages_full = true;
 }
 
-static inline void touch_range(
+static inline __attribute__((always_inline)) void touch_range(
 	struct bc_footprint *f, uint64_t addr, uint32_t size, unsigned space, unsigned how)
 {
 	uint64_t last;
@@ -290,7 +324,7 @@ static void set_kinds(struct record_kinds *kinds)
 }
 
 /* Counts records up to the first that does not touch a single line which was touched in this way
- * before. Nearly all are counted here. Returns their number. */
+ * before. Nearly all are counted here, unless has_more. Returns their number. */
 static size_t count_plain(
 	struct bc_footprint *f, const struct record_kinds *kinds, const uint8_t *records, size_t n)
 {
@@ -333,8 +367,9 @@ void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t
 
 	set_kinds(&kinds);
 	for (const uint8_t *p = records;; p += BC_RECORD_BYTES) {
-		p += count_plain(f, &kinds, p, (size_t)(end - p) / BC_RECORD_BYTES) *
-		     BC_RECORD_BYTES;
+		if (!f->has_more)
+			p += count_plain(f, &kinds, p, (size_t)(end - p) / BC_RECORD_BYTES) *
+			     BC_RECORD_BYTES;
 		if (p == end)
 			break;
 		if (kinds.needs[p[4]] == NO_MEMORY)
@@ -373,4 +408,40 @@ void bc_footprint_reference(struct bc_footprint *f, const struct bc_entry *refer
 		return;
 	}
 	touch_range(f, bc_entry_start(reference), reference->size, space, how);
+}
+
+/* ---- working set */
+
+static void add_last_gaps(struct bc_line_table *t, uint64_t end)
+{
+	for (size_t i = 0; i < t->piece_count; i++) {
+		const uint64_t *state = t->pieces[i];
+		const uint64_t *stop = i + 1 < t->piece_count ? state + PIECE_BLOCKS * BLOCK_LINES
+							      : t->free;
+		for (; state != stop; state++)
+			if (*state != 0)
+				add_gap(t, end - (*state >> TOUCH_BITS));
+	}
+}
+
+void bc_footprint_finish(struct bc_footprint *f)
+{
+	if (!f->has_more)
+		return;
+	add_last_gaps(&f->lines, f->references + 1);
+	add_last_gaps(&f->pages, f->references + 1);
+}
+
+/* A line is in all windows but those between two of its touches, before the first and after the
+ * last: a gap of t has t - w windows of w. So the sum over all windows follows from the gaps
+ * (Denning and Schwartz, CACM 1972; Xiang and others, PACT 2011). */
+double bc_footprint_working_set(
+	const struct bc_footprint *f, const struct bc_line_table *t, unsigned k)
+{
+	const uint64_t w = UINT64_C(1) << k;
+	unsigned __int128 without = 0;
+
+	while (++k < BC_REUSE_BUCKETS)
+		without += t->gap_sums[k] - (unsigned __int128)t->gaps[k] * w;
+	return (double)t->count - (double)without / (double)(f->references - w + 1);
 }

@@ -6,6 +6,8 @@
  * Reuse: for each line touched by a reference, the memory references since it was last touched: a
  * time, not the number of distinct lines used in between (the stack distance).
  *
+ * Working set: the average number of lines and pages touched in a window. Miss ratio: lru_stack.h.
+ *
  * Lines are in blocks of 128. A table that reaches its memory limit gets no more blocks: lines that
  * are in none are counted as untracked. */
 #ifndef BC_CLI_STATS_FOOTPRINT_H
@@ -15,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/stats/lru_stack.h"
 #include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
@@ -36,6 +39,9 @@ struct bc_block_map {
 	size_t count;
 };
 
+/* Powers of two of references. */
+#define BC_REUSE_BUCKETS 46
+
 /* Memory lines, or pages, with the ways in which each was touched and its last touch. */
 struct bc_line_table {
 	uint64_t **low; /* the blocks of space 0 that a BYU record can touch, or NULL */
@@ -49,6 +55,10 @@ struct bc_line_table {
 	uint64_t count;
 	/* Lines touched in exactly this set of ways (BC_TOUCH_*). */
 	uint64_t touched[BC_TOUCH_ALL + 1];
+	/* For working sets: times from one touch of a line to the next, from the start to its
+	 * first, and from its last to the end; and their sums. In buckets as bc_footprint.reuse. */
+	uint64_t gaps[BC_REUSE_BUCKETS];
+	unsigned __int128 gap_sums[BC_REUSE_BUCKETS];
 };
 
 /* The number of lines touched in at least one of these ways. table->count: in any way. */
@@ -57,12 +67,12 @@ uint64_t bc_line_table_count(const struct bc_line_table *table, unsigned touch);
 /* Maximum number of lines counted for one reference. More set `is_cut`. */
 #define BC_FOOTPRINT_LINES_MAX 65536u
 
-#define BC_REUSE_BUCKETS 46
-
 struct bc_footprint_options {
 	uint64_t line_bytes;   /* power of two */
 	uint64_t page_bytes;   /* power of two, at least line_bytes */
 	uint64_t memory_bytes; /* limit */
+	bool has_working_set;
+	bool has_miss_ratio;
 };
 
 struct bc_footprint {
@@ -70,11 +80,13 @@ struct bc_footprint {
 	unsigned page_shift;
 	struct bc_line_table lines;
 	struct bc_line_table pages;
-	uint64_t references; /* to memory */
-	uint64_t others;     /* references other than to memory: I/O, special cycles, ... */
-	uint64_t touches;    /* of lines by references */
-	uint64_t first;      /* touches of lines not touched before */
-	uint64_t untracked;  /* touches of lines that did not fit */
+	bool has_more;              /* working sets or miss ratios */
+	struct bc_lru_stack *stack; /* for miss ratios, or NULL */
+	uint64_t references;        /* to memory */
+	uint64_t others;            /* references other than to memory: I/O, special cycles, ... */
+	uint64_t touches;           /* of lines by references */
+	uint64_t first;             /* touches of lines not touched before */
+	uint64_t untracked;         /* touches of lines that did not fit */
 	/* reuse[k]: touches of a line last touched more than 2^(k-1) and up to 2^k references
 	 * before: 1 for k = 0, then 2, 3 to 4, 5 to 8, ... */
 	uint64_t reuse[BC_REUSE_BUCKETS];
@@ -94,5 +106,11 @@ void bc_footprint_close(struct bc_footprint *footprint);
 /* Count the memory touched by BYU records, or by an entry that is a reference. */
 void bc_footprint_records(struct bc_footprint *footprint, const uint8_t *records, size_t n);
 void bc_footprint_reference(struct bc_footprint *footprint, const struct bc_entry *reference);
+
+/* The average number of lines, or of pages, touched in the windows of 2^k references: all those
+ * from the first reference to the last. Finish first: after that, nothing can be counted. */
+void bc_footprint_finish(struct bc_footprint *footprint);
+double bc_footprint_working_set(
+	const struct bc_footprint *footprint, const struct bc_line_table *table, unsigned k);
 
 #endif

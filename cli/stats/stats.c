@@ -214,6 +214,7 @@ static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_sel
 			return rc;
 	}
 	bc_tally_settle(&s->tally);
+	bc_footprint_finish(&s->footprint);
 	if (!s->options.is_full) {
 		bc_page_stats_finish(&s->pages, &s->footprint);
 		s->footprint.others = s->tally.references - s->footprint.references;
@@ -254,7 +255,9 @@ enum {
 	OPTION_IDLE,
 	OPTION_BURST,
 	OPTION_CLOCK_HZ,
+	OPTION_MISS_RATIO,
 	OPTION_TOP,
+	OPTION_WORKING_SET,
 };
 
 static const struct bc_usage_option options[] = {
@@ -270,6 +273,10 @@ static const struct bc_usage_option options[] = {
 	{OPTION_MEMORY, "memory", "SIZE", "size",
 		"memory limit for footprint and reuse (default 1GB); counts that exceed it are "
 		"marked \"at least\""},
+	{OPTION_WORKING_SET, "working-set", NULL, NULL,
+		"print the average number of lines and pages touched in 2^n references"},
+	{OPTION_MISS_RATIO, "miss-ratio", NULL, NULL,
+		"print how often fully associative LRU caches of 2^n lines miss"},
 	{OPTION_IDLE, "idle", "TICKS", "number",
 		"count longer intervals between references as idle (default 1000)"},
 	{OPTION_BURST, "burst", "TICKS", "number",
@@ -358,6 +365,12 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		return parse_block(console, "--page", &w->stats.footprint.page_bytes);
 	case OPTION_MEMORY:
 		return bc_option_size(console, "--memory", 0, &w->stats.footprint.memory_bytes);
+	case OPTION_WORKING_SET:
+		w->stats.footprint.has_working_set = true;
+		return true;
+	case OPTION_MISS_RATIO:
+		w->stats.footprint.has_miss_ratio = true;
+		return true;
 	case OPTION_IDLE:
 		return bc_option_count(console, "--idle", 0, UINT64_MAX, &w->stats.idle_ticks);
 	case OPTION_BURST:

@@ -614,6 +614,44 @@ static void put_reuse(struct printer *p)
 	leave_object(p, outer);
 }
 
+static void put_working_set(struct printer *p)
+{
+	const struct bc_footprint *f = &p->stats->footprint;
+	json_t *windows = add_array(p, "working_set");
+
+	print_heading(p, "working set: lines and pages touched in so many references");
+	for (unsigned k = 0; f->references >> k != 0; k++) {
+		const uint64_t n = UINT64_C(1) << k;
+		const double lines = bc_footprint_working_set(f, &f->lines, k);
+		const double pages = bc_footprint_working_set(f, &f->pages, k);
+		print_line(p, BC_GROUPED(n), "%14.2f %12.2f", lines, pages);
+		append_json(p, windows,
+			json_pack("{s:o, s:o, s:o}", "references", bc_json_u64(n), "lines",
+				bc_json_double(lines), "pages", bc_json_double(pages)));
+	}
+}
+
+static void put_miss_ratio(struct printer *p)
+{
+	const struct bc_footprint *f = &p->stats->footprint;
+	json_t *sizes = add_array(p, "miss_ratio");
+	unsigned shift;
+
+	print_heading(p, "miss ratio: misses in an LRU cache of so many bytes");
+	for (unsigned k = 0; f->lines.count != 0 && (f->lines.count * 2 - 1) >> k != 0; k++) {
+		uint64_t misses = bc_lru_stack_misses(f->stack, k, &shift);
+		const uint64_t bytes = p->stats->options.footprint.line_bytes << k;
+		misses = misses < f->touches ? misses : f->touches;
+		print_share(
+			p, BC_GROUPED(bytes), misses, f->touches, shift != 0 ? " about\n" : "\n");
+		append_json(p, sizes,
+			json_pack("{s:o, s:o, s:o, s:o}", "bytes", bc_json_u64(bytes), "misses",
+				bc_json_u64(misses), "ratio",
+				bc_json_double((double)misses / (double)f->touches), "one_line_in",
+				bc_json_u64(UINT64_C(1) << shift)));
+	}
+}
+
 /* ---- time, in JSON */
 
 /* Returns why the drift is unknown, or NULL if it is known. */
@@ -891,6 +929,10 @@ static void put_all(struct printer *p)
 	if (is_json(p) || s->footprint.references != 0) {
 		put_footprint(p);
 		(s->options.is_full ? put_reuse : put_hot_pages)(p);
+		if (s->options.footprint.has_working_set)
+			put_working_set(p);
+		if (s->footprint.stack != NULL)
+			put_miss_ratio(p);
 	}
 	if (is_json(p))
 		set_time(p);

@@ -4,7 +4,9 @@ part of the project; without them the tests are skipped."""
 import collections
 import json
 import re
+import struct
 
+import locality
 import pytest
 
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run, segments
@@ -100,3 +102,38 @@ def test_instructions_and_accesses_are_those_of_arms_own_parser():
             found = [event_of(entry, unit) for entry in here]
             equal(*((sorted(found), sorted(events)) if {"LD", "ST"} & set(line.split()) else (found, events)), line)
     equal(dict(counts), {"instruction": 36, "reference": 46})
+
+
+def pentium_accesses():
+    """Of all accesses to memory: (address, bytes)."""
+    return [(addr, size) for addr, kind, size, _, _, _ in struct.iter_unpack("<I4BI", PENTIUM.read_bytes()[:-2]) if kind <= 3]
+
+
+def micro_op_accesses():
+    for line in (DATA / "cis501/sjeng-1K.trace").read_text().splitlines():
+        step, pc, *_, access, _, addr, fallthrough, _, _, _ = line.split()
+        if step == "1":
+            yield int(pc, 16), int(fallthrough, 16) - int(pc, 16)
+        if access in "LS":
+            yield int(addr, 16), 0
+
+
+def tarmac_accesses():
+    done = run(need(BUSCAP), "convert", "-I", "tarmac", "-O", "ndjson", DATA / "tarmac/quicksort.tarmac")
+    for entry in map(json.loads, done.stdout.splitlines()):
+        if entry["kind"] in ("instruction", "reference"):
+            yield int(entry["addr"], 16), entry["size"]
+
+
+@pytest.mark.parametrize(("trace", "accesses"), [
+    (("byu", PENTIUM), pentium_accesses),
+    (("cis501", DATA / "cis501/sjeng-1K.trace"), micro_op_accesses),
+    (("tarmac", DATA / "tarmac/quicksort.tarmac"), tarmac_accesses),
+], ids=["pentium2", "sjeng", "quicksort"])
+def test_working_sets_and_misses_are_those_of_a_direct_simulation(trace, accesses):
+    found, _ = stats("--working-set", "--miss-ratio", "-I", *trace)
+    is_bus = trace[0] == "byu"
+    lines, pages = ([locality.blocks(addr, size, each, is_bus) for addr, size in accesses()] for each in (32, 4096))
+    locality.check_misses(found["miss_ratio"], [line for span in lines for line in span], 32)
+    locality.check_working_set(found["working_set"], list(enumerate(lines, 1)), list(enumerate(pages, 1)),
+                               len(lines), every=4)

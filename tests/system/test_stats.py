@@ -7,6 +7,7 @@ import re
 import struct
 
 import harness
+import locality
 import reference
 from cut_model import SELECTORS, Selection, read, record_file, rich_stream
 from harness import equal
@@ -193,6 +194,29 @@ def test_plain_byu_is_counted(tmp):
         check_memory(result, records)
         check_time(result, plain_epochs(records))
         check_windows(result, plain_epochs(records))
+
+
+def check_locality(result, records, line=32, page=4096):
+    lines, pages = ([locality.blocks(r[0], r[2], each, True) for r in records if r[1] in MEMORY] for each in (line, page))
+    locality.check_working_set(result["working_set"], list(enumerate(lines, 1)), list(enumerate(pages, 1)), len(lines))
+    locality.check_misses(result["miss_ratio"], [number for span in lines for number in span], line)
+
+
+LOCALITY = ("--working-set", "--miss-ratio")
+
+
+def test_working_sets_and_misses_are_those_of_all_windows_and_caches():
+    rng = random.Random(31)
+    for count, span, line, page in ((1, 1, 32, 4096), (2, 1, 1, 1), (40, 90, 8, 16), (300, 3000, 32, 512), (300, 60, 4, 4)):
+        for _ in range(3):
+            records = [(rng.randrange(span) + (rng.random() < 0.1) * 0xFFFFF000, rng.choice((0, 1, 2, 3, 3, 5)),
+                        rng.choice((0, 1, 4, 8, 16, 32)), 0, 0, rng.choice((0, 0, 1, 2, 7, 30))) for _ in range(count)]
+            records[0] = (records[0][0], 0, *records[0][2:])
+            data = b"".join(struct.pack("<I4BI", *record) for record in records)
+            plain, _ = stats("-I", "byu", "--line", line, "--page", page, data=data)
+            result, _ = stats("-I", "byu", "--line", line, "--page", page, *LOCALITY, data=data)
+            check_locality(result, records, line, page)
+            equal({name: value for name, value in result.items() if name not in ("working_set", "miss_ratio")}, plain, "the rest")
 
 
 def test_options_set_the_length_of_lines_pages_idles_and_bursts():

@@ -188,6 +188,48 @@ TEST(reuse_of_every_small_trace_matches_a_search)
 	}
 }
 
+/* Counts the lines, or blocks of several, in each window of w references, one by one. */
+static double windows_of(const unsigned *lines, unsigned n, unsigned w, unsigned each)
+{
+	unsigned sum = 0;
+
+	for (unsigned start = 0; start + w <= n; start++) {
+		unsigned seen = 0;
+		for (unsigned i = start; i < start + w; i++)
+			seen |= 1u << lines[i] / each;
+		sum += (unsigned)__builtin_popcount(seen);
+	}
+	return (double)sum / (double)(n - w + 1);
+}
+
+TEST(working_sets_of_every_small_trace_match_all_windows)
+{
+	const struct bc_footprint_options options = {.line_bytes = 1 << 20,
+		.page_bytes = 1 << 21,
+		.memory_bytes = 1 << 14,
+		.has_working_set = true};
+
+	for (unsigned code = 0; code < 4 * 4 * 4 * 4 * 4 * 4; code++) {
+		unsigned lines[SMALL_LENGTH];
+		struct bc_footprint f;
+		assert_int_equal(bc_footprint_open(&f, &options), 0);
+		for (unsigned i = 0; i < SMALL_LENGTH; i++) {
+			lines[i] = code >> (2 * i) & 3;
+			add_reference(&f, BC_REQ_MEMREAD, (uint64_t)lines[i] << 20, 4);
+		}
+		bc_footprint_finish(&f);
+		for (unsigned k = 0; 1u << k <= SMALL_LENGTH; k++) {
+			double line_error = bc_footprint_working_set(&f, &f.lines, k) -
+					    windows_of(lines, SMALL_LENGTH, 1u << k, 1);
+			double page_error = bc_footprint_working_set(&f, &f.pages, k) -
+					    windows_of(lines, SMALL_LENGTH, 1u << k, 2);
+			assert_true(line_error < 1e-9 && line_error > -1e-9);
+			assert_true(page_error < 1e-9 && page_error > -1e-9);
+		}
+		bc_footprint_close(&f);
+	}
+}
+
 #define SET_RECORDS 1500
 
 /* Blocks that were touched, in a list: an independent count. */
