@@ -19,8 +19,8 @@ _NAME = re.compile(r"(.{1,111})-(\d{5}|a[1-9]\d{5}|b[1-9]\d{6}|c[1-9]\d{7}|d[1-9
                    r"\.byu\.(?:lz4|zst)(\.partial)?")
 
 
-def _key(path):
-    """Returns (recording, segment, whether it is open) by the name of a file, or None."""
+def parse_name(path):
+    """Returns (recording, segment, whether it is open) from the name of a file, or None."""
     name = _NAME.fullmatch(os.path.basename(path))
     return name and (name[1], int(name[2].lstrip("abcde")), name[3] is not None)
 
@@ -36,13 +36,13 @@ def segments(*paths):
                      and entry.name[0] != "." and entry.name != "lost+found"]
             for depth, place in enumerate([path, *sorted(below)]):
                 found += [((*key, depth), os.path.join(place, name)) for name in os.listdir(place)
-                          if (key := _key(name))]
+                          if (key := parse_name(name))]
             continue
         try:
             header = Segment(path).header
             key = header["recording"], header["segment"], path.endswith(".partial")
         except Damaged:
-            key = _key(path) or ("\U0010ffff", len(found), False)  # at the end, as given
+            key = parse_name(path) or ("\U0010ffff", len(found), False)  # at the end, as given
         found.append(((*key, 0), path))
     first = {key[:2]: path for key, path in sorted(found, reverse=True)}
     return [Segment(path) for path in reversed(first.values())]

@@ -152,3 +152,16 @@ def parse_counts(data, records):
         rows.append((region << m, 1 << m, *counts) if port < 0 else (PORTS + (port << q), 1 << q, *counts))
         total, region = total + sum(counts), region + 1
     return np.array(rows, PLACE) if total == records else None
+
+
+def merged_counts(arrays):
+    """Adds page counts up. Regions of memory, and of ports, get the size of the largest, so that none overlap."""
+    rows = np.concatenate([np.zeros(0, PLACE), *arrays])
+    for part in (rows["place"] < PORTS, rows["place"] >= PORTS):
+        rows["places"][part] = rows["places"][part].max(initial=1)
+    rows["place"] &= -rows["places"]
+    _, first, group = np.unique(rows["place"], return_index=True, return_inverse=True)
+    merged = rows[first]
+    for name in PLACE.names[2:]:
+        merged[name] = np.bincount(group, rows[name], len(first))
+    return merged

@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from .layout import (PLACE, PORTS, RECORD, ROW, Damaged, find, is_hashed, opened, parse, parse_chunk, parse_counts,
-                     read, unpack, xxh3)
+from .layout import (PLACE, PORTS, RECORD, ROW, Damaged, find, is_hashed, merged_counts, opened, parse, parse_chunk,
+                     parse_counts, read, unpack, xxh3)
 
 _CLASS = np.array([0, 1, 1, 2, *[3] * 12, 1, 2, *[3] * 238])  # of the page counts, by request type
 _kept = lru_cache(4)  # of the chunks that were used last
@@ -98,17 +98,12 @@ class Segment:
     def page_counts(self):
         """Returns how many records each page of memory and I/O port has, as an array of place, places, fetches, reads,
         writes, others. A row is of `places` places from `place` on; ports begin at buscap.PORTS. From the page summary;
-        without one, all records are read, and each place has a row."""
-        if self._summary and (counts := self._read_summary()) is not None:
-            return counts
-        total = np.zeros((PORTS + 65536, 4), "i8")
-        for chunk in self.chunks:
-            addr, kind = chunk.records["addr"], chunk.records["type"]
-            place = np.where((kind == 0x10) | (kind == 0x11), PORTS + (addr & 0xFFFF), addr >> 12)
-            found, records = np.unique(4 * place.astype("i8") + _CLASS[kind], return_counts=True)
-            total.reshape(-1)[found] += records
-        place = np.flatnonzero(total.any(axis=1))
-        return np.column_stack((place, np.ones_like(place), total[place])).view(PLACE)[:, 0]
+        without a whole one from the page counts of the chunks, and of a chunk without them from its records."""
+        try:
+            counts = self._read_summary() if self._summary else None
+        except Damaged:
+            counts = None
+        return merged_counts([chunk.page_counts() for chunk in self.chunks]) if counts is None else counts
 
     def _read_summary(self):
         """Returns the counts of the last node, which covers the segment; or None if they are unknown."""
@@ -140,26 +135,42 @@ class Chunk:
 
     @property
     @_kept
-    def _encoded(self):
-        """The events and the frame."""
-        at, n = int(self.info["offset"]), 272 + int(self.info["event_bytes"]) + int(self.info["page_bytes"])
+    def _header(self):
+        """The events, and the page counts as they are stored."""
+        at, pages = int(self.info["offset"]), int(self.info["page_bytes"])
         with opened(self.segment.path) as file:
-            data = read(file, at, n + int(self.info["frame_bytes"]))
-            parsed = parse_chunk(data[:n], at) or parse(file, at)
+            data = read(file, at, 272 + int(self.info["event_bytes"]) + pages)
+            parsed = parse_chunk(data, at) or parse(file, at)
         if not isinstance(parsed[1], list) or parsed[0].tobytes() != self.info.tobytes():
             raise Damaged(self.segment.path, at, "a chunk's header is damaged")
-        return parsed[1], data[n:]
+        return parsed[1], data[-8 - pages:-8]
 
     @property
     def events(self):
         """The events, as a list of Event in the order of their positions."""
-        return self._encoded[0]
+        return self._header[0]
+
+    def page_counts(self):
+        """Returns the page counts, as Segment.page_counts() does. From the chunk's header; if they are not there, from the
+        records."""
+        counts = self._header[1]
+        if counts and (found := parse_counts(counts, len(self))) is not None:
+            return found
+        addr, kind = self.records["addr"], self.records["type"]
+        place = np.where((kind == 0x10) | (kind == 0x11), PORTS + (addr & 0xFFFF), addr >> 12)
+        rows = np.zeros((len(addr), 6), "i8")
+        rows[:, :2] = np.column_stack((place, np.ones_like(place)))
+        rows[np.arange(len(addr)), 2 + _CLASS[kind]] = 1
+        return merged_counts([rows.view(PLACE)[:, 0]])
 
     @property
     @_kept
     def records(self):
         """The records, as an array of addr, type, size, attr, proc, delta."""
-        n, frame, data = len(self), self._encoded[1], b"-"  # which is never right
+        n, at, data = len(self), int(self.info["offset"]), b"-"  # which is never right
+        frame_at = at + 272 + int(self.info["event_bytes"]) + int(self.info["page_bytes"])
+        with opened(self.segment.path) as file:
+            frame = read(file, frame_at, int(self.info["frame_bytes"]))
         try:
             data = unpack(frame, 12 * n)
         except Exception as error:
@@ -167,7 +178,7 @@ class Chunk:
                 raise
         if len(data) != 12 * n or xxh3(data) != self.info["records_hash"]:
             what = f"chunk {self.info['number']} ({n:,} record{'s' * (n != 1)}): wrong checksum"
-            raise Damaged(self.segment.path, int(self.info["offset"]), what)
+            raise Damaged(self.segment.path, at, what)
         return np.frombuffer(data, RECORD)
 
     @property
