@@ -46,6 +46,7 @@ $(call ci_step,tsan,tsan-build,$$(MAKE) $(TSAN) LEVEL=ci check)
 $(call ci_step,deb,build,$$(MAKE) lint-deb)
 $(call ci_step,units,test,$$(MAKE) units)
 $(call ci_step,machine,deb,tests/tools/changed.sh --machine $(SINCE) $$(MAKE) -o deb test-package test-machine)
+$(call ci_step,fleet,build,tests/tools/changed.sh --fleet $(SINCE) env BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/fleet/check.py --short)
 
 ci: ## all that a change must pass
 	@rm -f $(CI_DIR)/*.log
@@ -67,5 +68,5 @@ nightly-sweeps: ## all tests with every case of their sweeps; lint of all source
 nightly-torture: ## the torture programs in their long forms, and a minute of each fuzz target
 	$(call each,torture LONG=1 TORTURE_FLAGS='--seconds 180',fuzz FUZZ_SECONDS=60)
 
-nightly-release: ## both Debian releases from clone to packages, the packages, the machine, clickhouse
-	$(call each,check-fresh,lint-deb test-package,-o deb test-machine RUNS=3,check-clickhouse)
+nightly-release: ## both Debian releases from clone to packages, the packages, the machine, the catalogue
+	$(call each,check-fresh,lint-deb test-package,-o deb test-machine RUNS=3,check-fleet)

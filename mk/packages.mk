@@ -12,7 +12,7 @@ SETS := BUILD DEMO TEST VALGRIND FUZZ COVERAGE LINT CI DEB BUILDER LINTIAN ROOT 
 PACKAGE_RUNS := deps-ci ci nightly nightly-release
 CI_RUNS := deps-ci ci nightly% picture $(if $(filter ci nightly,$(LEVEL)),test)
 
-BUILD_FOR := deps% demo% test% docs bench% fuzz% valgrind torture% lint lint-changed deb lint-deb check-clickhouse $(CI_RUNS)
+BUILD_FOR := deps% demo% test% docs bench% fuzz% valgrind torture% lint lint-changed deb lint-deb check-fleet% $(CI_RUNS)
 BUILD_LIBRARIES := \
 	libuv:libuv1-dev \
 	liblz4:liblz4-dev \
@@ -37,7 +37,7 @@ BUILD_TOOLS := \
 DEMO_FOR := deps% demo test torture% bench-directory bench-web $(CI_RUNS)
 DEMO_TOOLS := curl:curl
 
-TEST_FOR := deps-test test tests valgrind torture% test-package test-machine $(CI_RUNS)
+TEST_FOR := deps-test test tests valgrind torture% test-package test-machine check-fleet% $(CI_RUNS)
 TEST_LIBRARIES := cmocka:libcmocka-dev
 TEST_TOOLS := \
 	zstd:zstd \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # changed.sh [SINCE]                        prints the product's sources that changed, or include a header that did
 # changed.sh --machine [SINCE] COMMAND...   runs the command if what the machine tests has changed
+# changed.sh --fleet [SINCE] COMMAND...     the same for the tests of the catalogue
 # SINCE is a commit: by default where this branch left origin/main, otherwise the newest commit that is more than a day
 # old.
 set -eu
@@ -8,6 +9,7 @@ cd "$(dirname "$0")/../.."
 most=40
 layers='formats capture daemon cli'
 machine='debian systemd mk/install.mk daemon/main capture/usb tests/board tests/machine tests/tools/gadget.sh'
+fleet='python docs/fleet.md docs/clickhouse.md formats/codec/byu_printer.c tests/fleet'
 
 since() {
 	head=$(git rev-parse HEAD)
@@ -17,11 +19,12 @@ since() {
 	echo "$base"
 }
 
-is_machine=
-if [ "${1-}" = --machine ]; then
-	is_machine=1
-	shift
-fi
+tested=
+case ${1-} in
+--machine) tested=$machine ;;
+--fleet) tested=$fleet ;;
+esac
+[ -z "$tested" ] || shift
 if git rev-parse -q --verify "${1-}^{commit}" >/dev/null; then
 	commit=$1
 	shift
@@ -29,10 +32,10 @@ else
 	commit=$(since)
 fi
 
-if [ -n "$is_machine" ]; then
+if [ -n "$tested" ]; then
 	# shellcheck disable=SC2086
-	if git diff --quiet "$commit" -- $machine; then
-		echo "unchanged since $commit: $machine"
+	if git diff --quiet "$commit" -- $tested; then
+		echo "unchanged since $commit: $tested"
 		exit 0
 	fi
 	exec "$@"

@@ -1,122 +1,21 @@
-"""Checks the format rowbinary with ClickHouse: `make check-clickhouse`, not part of CI.
+"""Checks the format rowbinary with two servers of ClickHouse, a part of `make check-fleet`.
 
-Starts two servers of Debian's package on loopback, with configuration and data in a temporary directory. Creates the
-table of docs/clickhouse.md, loads traces written by `buscap convert -O rowbinary`, and compares counts, sums, types and
-absolute times with tests/support/reference.py and `buscap stats --json`. Then distributes recordings over both servers.
-The servers are always terminated, at the latest after two minutes.
+Creates the table of docs/clickhouse.md, loads traces written by `buscap convert -O rowbinary`, and compares counts, sums,
+types and absolute times with tests/support/reference.py and `buscap stats --json`. Then distributes recordings over both
+servers.
 """
 
 import collections
 import json
 import os
-import pathlib
 import re
-import shutil
-import socket
 import struct
 import subprocess
-import sys
-import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import reference
+from cluster import Cluster
 from harness import BUSCAP, ROOT, equal, need, run
-
-SECONDS = 120
-CONFIG = """<?xml version="1.0"?>
-<yandex>
-  <logger><level>warning</level><console>1</console></logger>
-  <http_port>{port}</http_port>
-  <tcp_port>{tcp_port}</tcp_port>
-  <listen_host>127.0.0.1</listen_host>
-  <path>{path}/data/</path>
-  <tmp_path>{path}/tmp/</tmp_path>
-  <mark_cache_size>16777216</mark_cache_size>
-  <users_config>{path}/users.xml</users_config>
-  <default_profile>default</default_profile>
-  <default_database>default</default_database>
-  <remote_servers><trace_cluster>{shards}</trace_cluster></remote_servers>
-</yandex>
-"""
-SHARD = "<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"
-USERS = """<?xml version="1.0"?>
-<yandex>
-  <profiles><default/></profiles>
-  <users><default><password></password><networks><ip>127.0.0.1</ip></networks>
-    <profile>default</profile><quota>default</quota></default></users>
-  <quotas><default/></quotas>
-</yandex>
-"""
-
-
-def install():
-    if shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin"):
-        return
-    done = subprocess.run(["tests/tools/deps.sh", "--", "clickhouse-server:clickhouse-server"], cwd=ROOT, check=False)
-    if done.returncode != 0:
-        sys.exit("clickhouse-server is not installed")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Server:
-    """A server of a cluster. tcp_ports: the ports of all servers."""
-
-    def __init__(self, directory, tcp_ports, number):
-        self.port = free_port()
-        directory.mkdir()
-        shards = "".join(SHARD.format(port=port) for port in tcp_ports)
-        (directory / "config.xml").write_text(
-            CONFIG.format(port=self.port, tcp_port=tcp_ports[number], path=directory, shards=shards))
-        (directory / "users.xml").write_text(USERS)
-        self.log = open(directory / "log", "wb")
-        program = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
-        self.process = subprocess.Popen(
-            ["timeout", "--foreground", str(SECONDS), program, f"--config-file={directory}/config.xml"],
-            cwd=directory, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
-
-    def __enter__(self):
-        end = time.monotonic() + 60
-        while True:
-            try:
-                self.version = self.ask("SELECT version()").strip()
-                return self
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > end:
-                    self.__exit__()
-                    sys.exit(f"no response from the server:\n{pathlib.Path(self.log.name).read_text()[-3000:]}")
-                time.sleep(0.2)
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-
-    def ask(self, query, data=None, settings=""):
-        """Sends a query. Returns the result as text."""
-        url = f"http://127.0.0.1:{self.port}/?{settings}query={urllib.parse.quote(query)}"
-        request = urllib.request.Request(url, data=data if data is not None else b"", method="POST")
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=SECONDS) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as why:
-            raise AssertionError(f"{query}: {why.read().decode()}") from None
-
-    def rows(self, query):
-        return [tuple(map(int, line.split("\t"))) for line in self.ask(query).splitlines()]
-
 
 def blocks(name):
     """Returns the SQL statements below a heading of docs/clickhouse.md."""
@@ -233,9 +132,8 @@ def check_sharding(servers):
 
 
 def check(directory):
-    ports = [free_port(), free_port()]
-    with Server(directory / "one", ports, 0) as server, Server(directory / "two", ports, 1) as second:
-        print(f"clickhouse-server {server.version}")
+    with Cluster(directory, shards=2) as cluster:
+        server, second = cluster.servers
         for statement in blocks("The table"):
             server.ask(statement)
             second.ask(statement)
@@ -244,17 +142,8 @@ def check(directory):
         equal(done.returncode, 0, done.stderr)
         print(check_session(server, 1, "simulated bus, bcp1", [bcp1], reference.decode_bcp1(bcp1.read_bytes())))
         for query in blocks("Queries"):
-            answer = server.ask(query)
-            assert answer, f"empty result:\n{query}"
-            print(f"\n{query.strip()}\n{answer.rstrip()}")
+            assert server.ask(query), f"empty result:\n{query}"
         size = server.rows("SELECT sum(bytes), sum(rows) FROM system.parts WHERE table = 'bus' AND active")[0]
-        print(f"\non disk: {size[0]} bytes for {size[1]} rows")
+        print(f"on disk: {size[0]} bytes for {size[1]} rows")
         check_loading(server, directory)
-        check_sharding([server, second])
-
-
-if __name__ == "__main__":
-    install()
-    with tempfile.TemporaryDirectory(prefix="buscap-clickhouse-") as temporary:
-        check(pathlib.Path(temporary))
-    print("all checks passed")
+        check_sharding(cluster.servers)
