@@ -45,7 +45,11 @@ TOOL_FILES := \
 	$(BUILD)/completion/_buscap:$(ZSHDIR)/_buscap \
 	$(call manual,$(filter %.1,$(MANUALS)) docs/man/buscap-formats.5) \
 	$(call into,$(TOOL_DOCS),$(DOCDIR)/buscap-tools)
+# The Python module, the programs that use it, and their units.
 PYTHON_FILES = \
+	$(call into,$(wildcard python/buscap-*),$(PREFIX)/bin) \
+	$(call manual,$(wildcard docs/man/buscap-ship.1)) \
+	$(call into,build/systemd/buscap-ship.service systemd/buscap-ship.timer,$(UNITDIR)) \
 	$(call into,$(wildcard python/buscap/*.py),$(PYTHONDIR)/buscap) \
 	$(call into,$(PYTHON_DOCS),$(DOCDIR)/python3-buscap)
 
@@ -58,11 +62,12 @@ define install_file
 endef
 install_files = $(foreach file,$(1),$(call install_file,$(file)))
 
-# PREFIX, and the part that both services share, are filled in.
+# PREFIX, and the parts that services share, are filled in.
 build/systemd/%: FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e '/^@common@$$/{r systemd/service.common' -e 'd}' systemd/$*.in | \
-		sed -e 's|@sbindir@|$(PREFIX)/sbin|' -e 's|@datadir@|$(DATADIR)|' >$@
+		sed -e '/^@sandbox@$$/{r systemd/service.sandbox' -e 'd}' \
+		-e 's|@bindir@|$(PREFIX)/bin|' -e 's|@sbindir@|$(PREFIX)/sbin|' -e 's|@datadir@|$(DATADIR)|' >$@
 
 install: install-daemon install-tools install-python ## install everything below DESTDIR and PREFIX
 
@@ -79,7 +84,7 @@ install-units: $(UNITS) $(DROPINS)
 install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
 	$(call install_files,$(TOOL_FILES))
 
-install-python:
+install-python: build/systemd/buscap-ship.service
 	$(call install_files,$(PYTHON_FILES))
 
 uninstall: ## remove what install installed, except the configuration, recordings, user and group
@@ -99,7 +104,9 @@ check-programs: all
 
 units: ## check units, udev rule, user and directories with systemd's own tools
 	$(Q)rm -rf build/units && install -D -m 755 /dev/null build/units/usr/sbin/buscapd
-	$(Q)$(MAKE) --no-print-directory install-units DESTDIR=build/units PREFIX=/usr >build/units/install.log
+	$(Q)install -D -m 755 /dev/null build/units/usr/bin/buscap-ship
+	$(Q)$(MAKE) --no-print-directory install-units install-python DESTDIR=build/units PREFIX=/usr \
+		PYTHONDIR=/usr/lib/python3/dist-packages >build/units/install.log
 	@tests/tools/units.sh build/units
 
 # The packages are built from a copy of the working tree, uncommitted changes included.

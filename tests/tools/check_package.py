@@ -200,6 +200,23 @@ def test_install_creates_user_and_group_and_starts_only_the_socket():
         equal(installed_units(root), "buscapd.service buscapd.socket buscapd@.service buscapd@.socket", "units")
 
 
+def test_the_timer_of_the_catalogue_is_off_until_enabled():
+    def requests():
+        return [re.sub("^gone:| --(quiet|system)", "", line).strip() for line in root.systemctl_requests()]
+
+    with Root() as root:
+        root.install(package("python3-buscap"))
+        equal(requests(), [], "requests at the installation")
+        equal(root.run("find", "/etc/systemd/system", "-name", "*buscap*"), "", "enabled")
+        root.run("systemctl.real", "--root=/", "enable", "buscap-ship.timer")
+        root.install(package("python3-buscap"))
+        equal(requests(), ["try-restart buscap-ship.timer"], "requests at an upgrade")
+        root.run("dpkg", "--remove", "python3-buscap")
+        equal(requests(), ["stop buscap-ship.timer buscap-ship.service"], "requests at the removal")
+        root.run("dpkg", "--purge", "python3-buscap")
+        equal(root.run("find", "/etc/systemd/system", "-name", "*buscap*"), "", "left after the purge")
+
+
 def test_the_packages_contain_the_files_of_make_install(tmp):
     """Compares names. In the packages, documents and manual pages are compressed, and Debian adds two files."""
     directories = [f"{name.upper()}DIR={run('pkg-config', f'--variable={key}', package).stdout.decode().strip()}"
@@ -234,8 +251,8 @@ def test_the_python_package_reads_recordings_without_the_others():
 
 def test_shellcheck_finds_nothing_in_the_scripts():
     harness.need("shellcheck")
-    scripts = sorted((ROOT / "debian").glob("buscapd.p*"))
-    equal(len(scripts), 3, "scripts")
+    scripts = sorted((ROOT / "debian").glob("*.p*"))
+    equal(len(scripts), 4, "scripts")
     done = run("shellcheck", "-s", "sh", *scripts)
     equal((done.returncode, done.stdout.decode(), done.stderr.decode()), (0, "", ""))
 
