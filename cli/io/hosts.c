@@ -125,7 +125,9 @@ static char *make_command(const struct asking *a, const struct host *host)
 
 	if (out == NULL)
 		return NULL;
-	fprintf(out, "env BUSCAP_HOSTS= buscap %s --json%s%s --", a->kind->usage->name, a->options,
+	/* ssh does not end what it has started there. */
+	fprintf(out, "env BUSCAP_HOSTS= timeout %" PRIu64 " buscap %s --json%s%s --",
+		a->timeout_ns / SECOND_NS + 1, a->kind->usage->name, a->options,
 		filter != NULL ? " --map=/dev/fd/3 --region=region" : "");
 	if (a->address != NULL)
 		write_quoted(out, " ", a->address);
@@ -217,7 +219,10 @@ static void run_hosts(struct asking *a)
 static void print_messages(const struct asking *a, const struct host *host, const char *before)
 {
 	char text[8192];
-	ssize_t n = pread(host->messages, text, sizeof(text) - 1, 0);
+	off_t end = lseek(host->messages, 0, SEEK_END);
+	off_t from = before != NULL && end >= (off_t)sizeof(text) ? end - (off_t)sizeof(text) + 1
+								  : 0;
+	ssize_t n = pread(host->messages, text, sizeof(text) - 1, from);
 	const char *last = "no message";
 	char *rest = text;
 	char *line;
@@ -226,7 +231,7 @@ static void print_messages(const struct asking *a, const struct host *host, cons
 	while ((line = strtok_r(NULL, "\r\n", &rest)) != NULL) {
 		const char *colon = strncmp(line, "buscap ", 7) == 0 ? strstr(line, ": ") : NULL;
 		last = colon != NULL ? colon + 2 : line;
-		if (before == NULL)
+		if (before == NULL && colon != NULL) /* not what ssh says at the login */
 			bc_print_error(a->console, host->node, "%s", last);
 	}
 	if (before != NULL)
@@ -412,8 +417,11 @@ static enum bc_exit read_hosts(struct asking *a)
 
 	if (file == NULL)
 		return bc_print_error(a->console, a->file, "can't open: %s", strerror(errno));
-	if (getdelim(&a->text, &capacity, '\0', file) < 0)
+	ssize_t bytes = getdelim(&a->text, &capacity, '\0', file);
+	if (bytes < 0)
 		wrong = feof(file) != 0 ? "the file is empty" : strerror(errno);
+	else if (strlen(a->text) != (size_t)bytes)
+		wrong = "not a text file";
 	fclose(file);
 	for (char *next = a->text; wrong == NULL && (line = strsep(&next, "\n")) != NULL;
 		number += next != NULL) {

@@ -18,7 +18,7 @@ enum { BC_HOSTS_OPT_FILE = 1300, BC_HOSTS_OPT_JOBS, BC_HOSTS_OPT_TIMEOUT };
 #define BC_HOSTS_OPTIONS \
 	{BC_HOSTS_OPT_FILE, "hosts", "FILE", "file", \
 		"ask the hosts in FILE ($BUSCAP_HOSTS) over ssh; each line has a destination and, unless it is the daemon's, a directory"}, \
-	{BC_HOSTS_OPT_JOBS, "jobs", "N", "number", "at most N hosts at a time (16)"}, \
+	{BC_HOSTS_OPT_JOBS, "jobs", "N", "number", "ask at most N hosts at a time (16); one that is silent for 1 s does not count"}, \
 	{BC_HOSTS_OPT_TIMEOUT, "timeout", "TIME", "time", "leave out hosts that need more time (30s)"}
 /* clang-format on */
 

@@ -57,7 +57,7 @@ struct deletion {
 	const struct bc_console *console;
 	const char *socket;
 	bool is_confirmed;
-	char current[BC_RECORDING_ID_MAX]; /* the id of the recording in progress, or empty */
+	char current[BC_RECORDING_ID_MAX]; /* the recording in progress, or empty */
 	struct bc_operands operands;
 	struct doomed *all; /* one for each operand */
 	uint64_t files;
@@ -106,9 +106,6 @@ static enum bc_exit look_at_files(struct deletion *d, struct doomed *r)
 {
 	char path[BC_RECORDING_PATH_MAX];
 
-	if (strcmp(r->recording->id, d->current) == 0)
-		return bc_print_error(d->console, NULL,
-			"recording %s: in progress; see buscap record stop", d->current);
 	for (uint32_t i = 0; i < r->recording->count; i++) {
 		const struct bc_recording_file *file = &r->list.files[r->recording->first + i];
 		bc_recording_file_path(path, &r->list, r->recording, file);
@@ -190,9 +187,14 @@ static enum bc_exit delete_files(
 static enum bc_exit delete_all(struct deletion *d, char **words, int count)
 {
 	struct bc_output output;
+
+	find_current(d);
+	for (int i = 0; i < count; i++)
+		if (d->current[0] != '\0' && strncmp(d->current, words[i], strlen(words[i])) == 0)
+			return bc_print_error(d->console, NULL,
+				"recording %s: in progress; see buscap record stop", d->current);
 	enum bc_exit code = bc_operands_open(
 		&d->operands, d->console, (const char *const *)words, count, d->socket);
-
 	if (code != BC_EXIT_OK || d->operands.exit != BC_EXIT_OK)
 		return bc_exit_worse(code, d->operands.exit);
 	d->all = calloc((size_t)count, sizeof(*d->all));
@@ -200,7 +202,6 @@ static enum bc_exit delete_all(struct deletion *d, char **words, int count)
 		return bc_print_no_memory(d->console);
 	for (int i = 0; i < count; i++)
 		d->all[i].dir_fd = -1;
-	find_current(d);
 	for (int i = 0; i < count && code == BC_EXIT_OK; i++)
 		code = find_recording(d, &d->operands.all[i], &d->all[i]);
 	if (code == BC_EXIT_OK)

@@ -9,8 +9,8 @@
 
 #define BC_LRU_STACK_LINES 65536u
 
-/* Exact up to max_lines, and then for caches of up to max_lines / 16. max_lines: a power of two
- * from 32 to BC_LRU_STACK_LINES. The caller frees it. NULL if out of memory. */
+/* Exact for fewer than max_lines lines, and then for caches of up to max_lines / 16. max_lines: a
+ * power of two from 32 to BC_LRU_STACK_LINES. The caller frees it. NULL if out of memory. */
 struct bc_lru_stack *bc_lru_stack_open(uint32_t max_lines) BC_MUST_CHECK;
 
 void bc_lru_stack_touch(struct bc_lru_stack *stack, uint64_t line, unsigned space);

@@ -111,7 +111,11 @@ class Database:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 return [line.split(b"\t") for line in answer.read().splitlines()]
         except urllib.error.HTTPError as error:
-            line = (error.read().decode(errors="replace").splitlines() or [f"HTTP status {error.code}"])[0]
+            try:
+                text = error.read()
+            except (OSError, http.client.HTTPException) as cut:
+                text = getattr(cut, "partial", b"")
+            line = (text.decode(errors="replace").splitlines() or [f"HTTP status {error.code}"])[0]
             is_table = any(f"Code: {code}," in line or f"Code: {code}." in line for code in (16, 47, 60, 81))
             raise Refused(line + ("; make the tables: buscap-ship --sql prints them" if is_table else "")) from None
         except (OSError, http.client.HTTPException) as error:
@@ -202,11 +206,16 @@ class Run:
         row |= {"boot": self.boot, "version": max(now, int(self.known.get(key, {}).get("version", 0)) + 1)}
         self.database.insert("segments", [[row[column] for column in COLUMNS["segments"]]])
 
-    def send(self, one, path):
-        if one.page_rows:
-            self.database.insert("pages", one.page_rows)
-        if one.event_rows:
-            self.database.insert("events", one.event_rows)
+    def send(self, one, path, is_repair):
+        where = f"recording = {quoted(one.recording)} AND segment = {one.segment}"
+        for table, number, rows, where in (("pages", "place", one.page_rows, f"{where} AND until = '{utc(one.until_ns)}'"),
+                                           ("events", "number", one.event_rows, where)):
+            if rows:
+                self.database.insert(table, rows)
+            # The last row may be one that was there before.
+            if rows and is_repair and int(self.database.ask(
+                    f"SELECT uniqExact({number}) FROM {table} WHERE {where}")[0][0]) < len(rows):
+                raise Refused(f"{table}: not all of {len(rows):,} rows are stored; the next --check sends them again")
         self.put(one.key, {**vars(one), "node": self.node, "path": path, "skew_s": self.skew_s, "present": 1})
         self.sent += 1
 
@@ -245,7 +254,7 @@ class Run:
         one = Contents(path)
         what = self.check(one) if is_known else ""
         if what or not is_known:
-            self.send(one, path)
+            self.send(one, path, is_repair=bool(what))
         if what:
             self.fail(1, f"{path}: {what}; sent again")
 
@@ -329,6 +338,8 @@ def parse(argv):
         parser.error("give --url and directories, or --sql without them")
     if args.url and not args.url.startswith(("http://", "https://")):
         parser.error(f"--url {args.url}: must begin with http:// or https://")
+    if not re.fullmatch(r"\w+", args.database):
+        parser.error(f"--database {args.database}: must be letters, digits and _")
     if not args.sql and (args.cluster or args.codecs):
         parser.error("--cluster and --codecs are for --sql")
     return args
@@ -347,14 +358,14 @@ def main(argv=None):
     try:
         run = Run(Database(args.url, args.database, args.password_file, args.set), args.node)
         run.run(map(os.path.abspath, args.directories), args.check)
+        if run.sent or run.gone:
+            print(f"node {args.node}: {run.sent:,} segment{'s' * (run.sent != 1)} sent, {run.gone:,} marked as gone")
+        if args.metrics and run.code in (0, 3):
+            write_metrics(args.metrics, run)
     except Unreachable as error:
         say(error)
         return 6
-    except (Refused, OSError) as error:
+    except (Refused, OSError, ValueError) as error:
         say(error)
         return 1
-    if run.sent or run.gone:
-        print(f"node {args.node}: {run.sent:,} segment{'s' * (run.sent != 1)} sent, {run.gone:,} marked as gone")
-    if args.metrics and run.code in (0, 3):
-        write_metrics(args.metrics, run)
     return run.code

@@ -33,7 +33,7 @@ stop() {
 [ "$#-${1-}" != 1-stop ] || { stop && exit; }
 case $#-${1-} in 2-start | 3-start) board=$2 ;; *) die "usage: gadget.sh start BOARD [UDC] | stop" ;; esac
 here=$(dirname "$0")
-program=$(command -v "$here/gadget_board" "$here/../../build/tests/gadget_board") ||
+program=$(command -v "$here/gadget_board" || command -v "$here/../../build/tests/gadget_board") ||
 	die "build/tests/gadget_board: not built; run make gadget"
 [ ! -e $gadget ] || die "$gadget: exists; gadget.sh stop removes it"
 udc=/sys/class/udc/${3-$(find /sys/class/udc/* -prune -printf '%f\n' 2>/dev/null | head -n 1)}
