@@ -67,7 +67,9 @@ static void find_matches(void *result, const struct bc_chunk_info *info, const u
 
 void bc_selection_read(struct bc_selection *s, struct bc_reader_options *options)
 {
-	s->work = (struct bc_chunk_work){open_matches, free, find_matches, s};
+	/* Few records match an address. */
+	s->work = (struct bc_chunk_work){
+		open_matches, free, find_matches, s, s->args.filter.has_addr};
 	options->work = &s->work;
 	options->as_records = true; /* of BYU files */
 	options->as_runs = true;    /* of segments */

@@ -153,8 +153,11 @@ enum bc_exit bc_cmd_convert(const struct bc_console *console, int argc, char **a
 			goto out;
 		}
 	}
-	const struct bc_chunk_work work = {
-		.open = open_text, .close = close_text, .run = print_chunk, .context = &c.output};
+	const struct bc_chunk_work work = {.open = open_text,
+		.close = close_text,
+		.run = print_chunk,
+		.context = &c.output,
+		.is_most = true};
 	c.reader.work = &work;
 	c.reader.as_runs = !c.target.is_strict; /* see bc_target_add_run() */
 	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);

@@ -117,7 +117,6 @@ static void prepare_args(struct cut *c)
 	selection->add_run = add_run;
 	selection->context = c;
 	bc_filter_args_init(&selection->args);
-	bc_selection_read(selection, &c->args.reader);
 	c->args.filter = &selection->args;
 	c->args.target.origin = (struct bc_origin){
 		.key = "cut_from", .how = selection->args.selection};
@@ -140,6 +139,7 @@ static enum bc_exit read_and_cut(struct cut *c, int argc, char **argv)
 	}
 	if (!bc_filter_args_finish(&c->selection.args, c->console, c->names))
 		return BC_EXIT_USAGE;
+	bc_selection_read(&c->selection, &c->args.reader);
 	code = bc_convert_args_operands(&c->args, argc, argv, BC_FILES_SORTED);
 	if (code != BC_EXIT_OK)
 		return code;

@@ -30,7 +30,6 @@
 #include "formats/bus/tick_time.h"
 #include "formats/codec/format.h"
 #include "formats/codec/reader.h"
-#include "formats/segment/decode_ahead.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
@@ -157,20 +156,6 @@ static size_t print_texts(struct record_text *text, char *out, const uint8_t *re
 {
 	return text->is_b2a ? print_cached(text, out, records, n, true)
 			    : print_cached(text, out, records, n, false);
-}
-
-/* The text of a segment's chunk, printed by the threads that decode them. */
-struct chunk_text {
-	struct record_text text;
-	size_t used;
-	char out[BC_CHUNK_RECORDS * BC_RECORD_TEXT_MAX]; /* only what is used is touched */
-};
-
-static void print_chunk(void *result, const struct bc_chunk_info *info, const uint8_t *records)
-{
-	struct chunk_text *t = result;
-
-	t->used = print_texts(&t->text, t->out, records, info->records);
 }
 
 /* ---- A dump. */
@@ -470,17 +455,6 @@ static bool dump_entries(void *context, const struct bc_entry *entries, size_t c
 
 #define ENTRIES 64u
 
-/* Starts the text of a chunk, if it is that of its records alone. */
-static void *open_text(void *context)
-{
-	const struct dump *dump = context;
-	struct chunk_text *t = dump->is_by_record ? NULL : malloc(sizeof(*t));
-
-	if (t != NULL)
-		t->text = (struct record_text){.is_b2a = dump->text.is_b2a};
-	return t;
-}
-
 static bool dump_run(void *context, struct bc_record_run run)
 {
 	struct dump *dump = context;
@@ -491,19 +465,6 @@ static bool dump_run(void *context, struct bc_record_run run)
 	while (dump->is_by_record && run.count != 0)
 		if (!dump_entries(dump, entries, bc_record_run_entries(&run, entries, ENTRIES)))
 			return false;
-	return !is_over(dump);
-}
-
-/* Prints the records of a batch, of which all are wanted. */
-static bool dump_batch_run(struct dump *dump, const struct bc_batch *batch)
-{
-	const struct chunk_text *t = batch->result;
-
-	if (t == NULL || dump->left < batch->run.count)
-		return dump_run(dump, batch->run);
-	dump->left -= batch->run.count;
-	print_columns(dump);
-	bc_output_text(&dump->output, t->out, t->used);
 	return !is_over(dump);
 }
 
@@ -581,7 +542,7 @@ static void dump_trace(struct dump *dump)
 			print_epoch(dump, info->epoch, info->first_record, info->first_tick);
 		is_more = dump->is_part ? bc_selection_add(&dump->selection, &batch)
 					: dump_entries(dump, batch.entries, batch.count) &&
-						  dump_batch_run(dump, &batch);
+						  dump_run(dump, batch.run);
 		if (trace->is_open && bc_file_would_wait(&trace->file))
 			bc_output_flush(&dump->output);
 	}
@@ -608,13 +569,11 @@ static void dump_files(struct dump *dump, int argc, char **argv)
 	struct bc_files files;
 	struct bc_reader_options how = {
 		.format = dump->format, .as_records = true, .as_runs = true, .index_fd = -1};
-	const struct bc_chunk_work work = {open_text, free, print_chunk, dump};
 	enum bc_exit code = bc_operands_read(&operands, &files, dump->console,
 		(const char *const *)argv + optind, argc - optind,
 		BC_FILES_SORTED | BC_FILES_CHECKED | BC_FILES_STDIN);
 
 	dump->exit = bc_exit_worse(code, files.exit);
-	how.work = &work;
 	if (dump->is_part)
 		bc_selection_read(&dump->selection, &how);
 	bc_trace_init(&dump->trace, dump->console, (const char **)files.paths, files.count,

@@ -437,7 +437,7 @@ static enum bc_exit end_unread(const struct check *c, int error)
 static enum bc_exit verify_segments(struct check *c)
 {
 	const struct bc_chunk_work work = {
-		.open = open_counted, .close = free, .run = count_records};
+		.open = open_counted, .close = free, .run = count_records, .is_most = true};
 	struct bc_segment_reader *reader = NULL;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;

@@ -188,7 +188,7 @@ static void scan_records(void *result, const struct bc_chunk_info *info, const u
  * several recordings at a time, files are opened too often. */
 static void start_ahead(struct search *s)
 {
-	const struct bc_chunk_work work = {open_scan, free, scan_records, s};
+	const struct bc_chunk_work work = {open_scan, free, scan_records, s, true};
 	const struct bc_chunk_table *t = &s->files.file.table;
 	uint32_t left = 0;
 

@@ -156,8 +156,7 @@ struct bc_decode_ahead *bc_decode_ahead_open(int fd,
 	const struct bc_chunk_work *work)
 {
 	unsigned cores = bc_cores();
-	/* With work, the reader's thread has little to do. */
-	unsigned spare = work != NULL ? cores : cores - 1;
+	unsigned spare = work != NULL && work->is_most ? cores : cores - 1;
 	unsigned threads = cores == 1 ? 0 : spare < THREADS_MAX ? spare : THREADS_MAX;
 	struct bc_decode_ahead *a = threads != 0 ? calloc(1, sizeof(*a)) : NULL;
 

@@ -22,9 +22,10 @@ struct bc_chunk_work {
 	/* Works on a chunk, in any order. */
 	void (*run)(void *result, const struct bc_chunk_info *info, const uint8_t *records);
 	void *context;
+	bool is_most; /* the reader has little left to do, so it needs no core */
 };
 
-/* Starts a thread for each core, without work except the reader's, for the segment in the regular
+/* Starts a thread for each core, except the reader's unless work->is_most, for the segment in the regular
  * file `fd`, which stays the caller's and is not moved. Leaves out the chunks that needs() rejects
  * now; NULL rejects none. `work` may be NULL. Returns NULL on failure, and without an index or with
  * too few chunks or cores. */
