@@ -51,7 +51,8 @@ struct bc_selection {
 	struct bc_entry entries[BC_SELECTION_ENTRIES];
 };
 
-/* Sets how the trace is to be read: call it when the options are known. The selection must not move afterwards. */
+/* Sets how the trace is to be read: call it when the options are known. The selection must not move
+ * afterwards. */
 void bc_selection_read(struct bc_selection *selection, struct bc_reader_options *options);
 
 /* Selects from the next batch of the trace. Skips the rest of a file that can't match. Returns

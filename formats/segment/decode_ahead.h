@@ -25,10 +25,10 @@ struct bc_chunk_work {
 	bool is_most; /* the reader has little left to do, so it needs no core */
 };
 
-/* Starts a thread for each core, except the reader's unless work->is_most, for the segment in the regular
- * file `fd`, which stays the caller's and is not moved. Leaves out the chunks that needs() rejects
- * now; NULL rejects none. `work` may be NULL. Returns NULL on failure, and without an index or with
- * too few chunks or cores. */
+/* Starts a thread for each core, except the reader's unless work->is_most, for the segment in the
+ * regular file `fd`, which stays the caller's and is not moved. Leaves out the chunks that needs()
+ * rejects now; NULL rejects none. `work` may be NULL. Returns NULL on failure, and without an index
+ * or with too few chunks or cores. */
 struct bc_decode_ahead *bc_decode_ahead_open(int fd,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context,
 	const struct bc_chunk_work *work);
