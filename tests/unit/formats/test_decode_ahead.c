@@ -175,7 +175,7 @@ TEST_F(a_chunk_at_another_place_or_with_another_header_is_not_there)
 TEST_F(the_work_is_done_on_each_chunk_and_each_result_closed)
 {
 	unsigned results = 0;
-	const struct bc_chunk_work work = {open_number, free, read_number, &results};
+	const struct bc_chunk_work work = {open_number, free, read_number, &results, false};
 	struct bc_decode_ahead *ahead = bc_decode_ahead_open(f->fd, NULL, NULL, &work);
 	struct bc_chunk_info info;
 	void *result;
