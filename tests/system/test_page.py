@@ -180,6 +180,7 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
         members = ("kind", "text", "cause", "lost", "exact")
         listed = [json.loads(line) for line in output("marks", "--json", out).splitlines()]
         assert listed and {event["kind"] for event in listed} == {"gap", "mark"}
+        listed = [{**event, "text": None} if event["kind"] == "gap" else event for event in listed]  # the page writes its own
         equal([(event["record"], event["duration_ns"], *map(event.get, members)) for event in browser.model("events.events")],
               [(event["number"], event["duration_ns"] or 0, *map(event.get, members)) for event in listed])
 
