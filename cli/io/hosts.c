@@ -322,7 +322,8 @@ static void sort_rows(struct asking *a)
 	json_t *first = json_object(); /* which host had an object first */
 	size_t count = 0;
 
-	qsort(a->rows, a->rows_count, sizeof(*a->rows), compare_rows);
+	if (a->rows_count != 0)
+		qsort(a->rows, a->rows_count, sizeof(*a->rows), compare_rows);
 	for (size_t i = 0; i < a->rows_count && a->kind->print == NULL; i++) {
 		struct row row = a->rows[i];
 		json_t *object = json_copy(row.object);
