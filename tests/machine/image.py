@@ -20,8 +20,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST = HERE / "guest"  # files copied over the root
-# Enough for deb-systemd-invoke and the maintainer scripts.
-PACKAGES = ("systemd", "systemd-sysv", "udev", "kmod")
+# Enough for deb-systemd-invoke and the maintainer scripts; ssh for `buscap find --hosts`.
+PACKAGES = ("systemd", "systemd-sysv", "udev", "kmod", "openssh-server", "openssh-client")
 SIZE = "3G"  # of the file system, a sparse file
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 # The kernel modules to include; the others would only make it larger.

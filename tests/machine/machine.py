@@ -26,7 +26,7 @@ MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-ut
           "systemd-machine-id-commit.service", "systemd-pstore.service", "motd-news.timer",
           "systemd-random-seed.service", "getty-static.service", "modprobe@configfs.service",
           "modprobe@loop.service", "modprobe@dm_mod.service", "modprobe@fuse.service", "dev-hugepages.mount",
-          "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "kmod-static-nodes.service",
+          "ssh.service", "ssh.socket", "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "kmod-static-nodes.service",
           "systemd-user-sessions.service", "systemd-update-utmp-runlevel.service", "systemd-boot-system-token.service")
 
 

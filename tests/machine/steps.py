@@ -363,6 +363,42 @@ def a_second_board_has_its_own_service(c):
     equal(c.partial("*second"), "", "torn segments")
 
 
+def hosts_are_asked_through_a_real_sshd(c):
+    """Two names of this machine, a port that is closed, a key that is refused, and a directory that would be a command."""
+    c.run(f"""mkdir -p -m 700 /root/.ssh; cd /root/.ssh
+ssh-keygen -q -t ed25519 -N '' -f id_ed25519; cp id_ed25519.pub authorized_keys
+cat >config <<'END'
+Host *
+    StrictHostKeyChecking accept-new
+Host one two closed
+    HostName 127.0.0.1
+Host closed
+    Port 1
+END
+mkdir -p /run/sshd; /usr/sbin/sshd -o ListenAddress=127.0.0.1 -o PidFile=/run/sshd.pid
+cat >/run/hosts <<'END'
+one
+two {SPOOL}
+closed
+nobody@one
+two $(touch${{IFS}}/run/touched)
+END""", timeout=60)
+    first = "--json --first 3 --type write 0-ffffffff"
+    asked = c.machine.try_run(f"buscap find --hosts /run/hosts --timeout 5min {first}", 120)
+    found, local = ([json.loads(line) for line in text.splitlines()]
+                    for text in (asked.out, c.run(f"buscap find {first} {SPOOL}", 60)))
+    equal(asked.code, 3, asked.err)
+    equal([(one["recording"], one["number"]) for one in found], [(one["recording"], one["number"]) for one in local])
+    assert {one["node"] for one in found} <= {"one", "two"}, found
+    equal([line.split(": ")[1] for line in asked.err.splitlines()], ["closed", "nobody@one", "two"], asked.err)
+    assert "Permission denied" in asked.err and "No such file" in asked.err, asked.err
+    c.run("test ! -e /run/touched")
+    asked = c.machine.try_run("buscap status --hosts /run/hosts --timeout 5min --json", 120)
+    states = [json.loads(line) for line in asked.out.splitlines()]
+    equal({(one["node"], one["state"]) for one in states}, {("one", "recording"), ("two", "recording")}, asked.err)
+    c.run("kill $(cat /run/sshd.pid); rm -r /root/.ssh /run/hosts", timeout=60)
+
+
 def stopping_the_service_seals_and_lost_samples_are_not_a_failure(c):
     lost = c.status()["counts"]["lost"]["board"] + 54321
     c.board.command("lose 54321")
@@ -441,6 +477,7 @@ STEPS = [
     the_watchdog_restarts_a_service_that_hangs, an_upgrade_seals_the_recording_and_starts_the_next,
     the_metrics_drop_in_allows_only_loopback,
     the_network_drop_in_lets_a_sealed_command_reach_other_hosts, a_second_board_has_its_own_service,
+    hosts_are_asked_through_a_real_sshd,
     *gadget.STEPS,
     stopping_the_service_seals_and_lost_samples_are_not_a_failure,
     removing_and_purging_the_packages_keeps_the_recordings,
