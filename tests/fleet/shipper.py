@@ -37,9 +37,9 @@ def counted_ask(self, query, data=b""):
     return rows
 
 
-def ledger_first(self, one, path):
+def ledger_first(self, one, path, **more):
     self.put(one.key, {**vars(one), "node": self.node, "path": path, "skew_s": self.skew_s, "present": 1})
-    send(self, one, path)
+    send(self, one, path, **more)
 
 
 ship.Database.ask = counted_ask
