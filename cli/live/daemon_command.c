@@ -507,7 +507,7 @@ static enum bc_exit add_disk(
 
 static const struct command {
 	const struct bc_usage *usage;
-	const char *method;      /* NULL: record delete, which is no request */
+	const char *method;      /* NULL: record delete, which sends none */
 	const char *path;        /* %s: the first operand, percent-encoded */
 	int min;                 /* operands */
 	int max;                 /* -1: any number */

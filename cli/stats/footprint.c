@@ -27,7 +27,7 @@
 #define FIRST_SLOTS 64u
 
 enum line_touch {
-	LINE_FULL,      /* there is no room for the line's block */
+	LINE_FULL,      /* the table is full, and the line is in none of its blocks */
 	LINE_CHANGED,   /* the line is new, or had not been touched in this way */
 	LINE_UNCHANGED, /* the line had been touched in this way before */
 };
@@ -124,7 +124,7 @@ static uint64_t *new_block(struct bc_line_table *t)
 	return block;
 }
 
-/* Returns a line's block, or NULL if there is no room for it. */
+/* Returns a line's block, which it makes if need be; NULL if the table is full. */
 static uint64_t *find_block(struct bc_line_table *t, uint64_t number, unsigned space)
 {
 	if (space == 0 && number < t->low_count) {

@@ -619,7 +619,7 @@ static void put_working_set(struct printer *p)
 	const struct bc_footprint *f = &p->stats->footprint;
 	json_t *windows = add_array(p, "working_set");
 
-	print_heading(p, "working set: lines and pages touched in so many references");
+	print_heading(p, "working set: average lines and pages, by window in references");
 	for (unsigned k = 0; f->references >> k != 0; k++) {
 		const uint64_t n = UINT64_C(1) << k;
 		const double lines = bc_footprint_working_set(f, &f->lines, k);
@@ -637,7 +637,7 @@ static void put_miss_ratio(struct printer *p)
 	json_t *sizes = add_array(p, "miss_ratio");
 	unsigned shift;
 
-	print_heading(p, "miss ratio: misses in an LRU cache of so many bytes");
+	print_heading(p, "miss ratio: LRU cache misses, by size in bytes");
 	for (unsigned k = 0; f->lines.count != 0 && (f->lines.count * 2 - 1) >> k != 0; k++) {
 		uint64_t misses = bc_lru_stack_misses(f->stack, k, &shift);
 		const uint64_t bytes = p->stats->options.footprint.line_bytes << k;
