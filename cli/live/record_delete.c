@@ -153,9 +153,11 @@ static enum bc_exit confirm(const struct deletion *d)
 	if (!isatty(d->console->in))
 		return bc_print_usage_error(
 			d->console, "standard input is not a terminal; to delete, use --yes");
-	fprintf(d->console->err, "Delete %d recording%s (%" PRIu64 " file%s, %s)? [y/N] ",
-		d->operands.count, bc_plural((uint64_t)d->operands.count), d->files,
-		bc_plural(d->files), bc_humanize_bytes(size, (double)d->bytes));
+	for (int i = 0; i < d->operands.count; i++)
+		fprintf(d->console->err, "%s%s", i == 0 ? "Delete " : ", ",
+			d->all[i].recording->id);
+	fprintf(d->console->err, " (%" PRIu64 " file%s, %s)? [y/N] ", d->files, bc_plural(d->files),
+		bc_humanize_bytes(size, (double)d->bytes));
 	fflush(d->console->err);
 	if (read(d->console->in, &answer, 1) == 1 && (answer == 'y' || answer == 'Y'))
 		return BC_EXIT_OK;

@@ -67,7 +67,7 @@ def test_a_terminal_is_asked(tmp):
             _, err = delete(tmp, first, code=code, stdin=there)
             os.close(here)
             os.close(there)
-            assert f"Delete 1 recording ({len(its)} files, " in err, err
+            assert f"Delete {first} ({len(its)} files, " in err, err
             equal(harness.segments(out, prefix=first), left)
 
 
