@@ -753,6 +753,18 @@ def read_segment(path):
     return segment
 
 
+def forged(path, changes):
+    """Returns a segment without its index, in whose chunk headers these fields, (chunk, format, offset, value), are changed."""
+    data = bytearray(path.read_bytes())
+    chunks = read_segment(path).chunks
+    for number, form, offset, value in changes:
+        chunk = chunks[number]
+        struct.pack_into(form, data, chunk.offset + offset, value)
+        end = chunk.offset + chunk.header_bytes - 8
+        struct.pack_into("<Q", data, end, hash_of(data[chunk.offset : end]))
+    return data[: chunks[-1].offset + chunks[-1].header_bytes + chunks[-1].info["frame_bytes"]]
+
+
 def _bitmap(values):
     bits = bytearray(32)
     for value in values:

@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import datetime
 import fcntl
 import heapq
 import json
@@ -410,18 +411,27 @@ def test_the_last_matches_are_the_latest_of_recordings_that_overlap(tmp, changed
         equal(found_last, wanted, last)
 
 
-def in_order(paths, command):
-    """What a command says of each recording alone, merged by time; each keeps its own order."""
+def started(recording):
+    """When a recording started, in ns since 1970: its id has the second, and 4096ths of it."""
+    second = datetime.datetime.strptime(recording[:16] + "+0000", "%Y%m%dT%H%M%SZ%z")
+    return int(second.timestamp()) * 10**9 + int(recording[17:20], 16) * 10**9 // 4096
+
+
+def in_order(paths, command, is_from_end=False):
+    """What a command says of each recording alone, merged by time; each keeps its own order.
+
+    After its clock was set back, a record has the time of the one before it (from the end: that of the one after it)."""
     lanes = {}
     for path in paths:
         lanes.setdefault(path.name.rsplit("-", 1)[0], []).append(path)
     alone = [[json.loads(line) for line in buscap(*command, *lanes[name])[0].splitlines()] for name in sorted(lanes)]
-    for lane in alone:
-        for before, after in zip(lane, lane[1:]):
-            after["at"] = max(before.setdefault("at", before["time"]), after["time"])
-    merged = list(heapq.merge(*alone, key=lambda one: one.get("at", one["time"])))
+    for lane, name in zip(alone, sorted(lanes)):
+        at = "9" if is_from_end else utc(started(name))
+        for one in reversed(lane) if is_from_end else lane:
+            one["at"] = at = (min if is_from_end else max)(at, one["time"])
+    merged = list(heapq.merge(*alone, key=lambda one: one["at"]))
     for one in merged:
-        one.pop("at", None)
+        del one["at"]
     return merged
 
 
@@ -469,6 +479,48 @@ def test_recordings_that_overlap_are_listed_in_the_order_of_time(tmp):
             near = {at for hit in found if hit["recording"] == recording
                     for at in range(hit["number"] - 2, hit["number"] + 3) if whole.get(at) == hit["segment"]}
             equal(numbers, sorted(near), recording)
+
+
+def test_recordings_whose_clocks_were_set_back(tmp):
+    """Each keeps its order. The latest matches are the latest by the clock as it was set."""
+    dice = random.Random(8)
+    out, paths = overlapping(tmp, dice, 5)
+    seconds = collections.Counter()
+    for path in paths:
+        recording = path.name[:23]
+        seconds[recording] += dice.choice((0, 0, 3, -1, -2, -4))
+        walls = [(n, "<q", 64, chunk.info["wall_ns"] + seconds[recording] * 10**9)
+                 for n, chunk in enumerate(reference.read_segment(path).chunks)]
+        path.write_bytes(reference.forged(path, walls))
+        buscap("recover", path, "-o", out / "sealed")
+        (out / "sealed").rename(path)
+
+    def lines(*argv, where=(out,)):
+        return [json.loads(line) for line in buscap("find", "-j", *argv, *where)[0].splitlines()]
+
+    wanted = in_order(paths, ("find", "-j", "0-"))
+    times = [hit["time"] for hit in wanted]
+    assert len(set(seconds.values())) > 1 and times != sorted(times), seconds
+    equal(lines("0-"), wanted)
+    equal(lines("--first", 70, "0-"), wanted[:70])
+    from_end = in_order(paths, ("find", "-j", "0-"), is_from_end=True)
+    assert [hit["tick"] for hit in from_end] != [hit["tick"] for hit in wanted]
+
+    def place(hit):
+        return hit["recording"], hit["number"]
+
+    for n in (1, 2, 7, 50, 200, len(wanted) - 1, len(wanted)):
+        last = lines("--last", n, "0-")
+        equal(sorted(map(place, last)), sorted(map(place, from_end[-n:])), n)
+        for recording in seconds:
+            numbers = [hit["number"] for hit in last if hit["recording"] == recording]
+            equal(numbers, sorted(numbers), (n, recording))
+    for _ in range(200 if NIGHTLY else 5):
+        page = int(dice.choice(wanted)["addr"], 16) & ~0xFFF
+        found = lines(f"{page:x}-{page + 0xFFF:x}")
+        for recording in seconds:
+            alone = lines(f"{page:x}-{page + 0xFFF:x}", where=[path for path in paths if path.name.startswith(recording)])
+            equal([hit for hit in found if hit["recording"] == recording], alone, (hex(page), recording))
 
 
 def test_a_mark_limits_recordings_that_overlap_by_its_time(tmp):

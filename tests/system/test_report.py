@@ -194,18 +194,6 @@ def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     equal(overview["recordings"][0]["clock_hz"], 0)
 
 
-def forged(path, changes):
-    """Returns a segment without its index, in whose chunk headers these fields, (chunk, format, offset, value), are changed."""
-    data = bytearray(path.read_bytes())
-    chunks = reference.read_segment(path).chunks
-    for number, form, offset, value in changes:
-        chunk = chunks[number]
-        struct.pack_into(form, data, chunk.offset + offset, value)
-        end = chunk.offset + chunk.header_bytes - 8
-        struct.pack_into("<Q", data, end, reference.hash_of(data[chunk.offset : end]))
-    return data[: chunks[-1].offset + chunks[-1].header_bytes + chunks[-1].info["frame_bytes"]]
-
-
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
@@ -215,7 +203,7 @@ def test_impossible_times_end_in_a_report(tmp, walls):
     record(tmp / "out", small_chunks(2), "byu", clock_hz=66_000_000)
     (segment,) = harness.segments(tmp / "out")
     changes = [(number, "<q", 64, wall) for number, wall in enumerate(walls)]
-    (tmp / "x.byu.lz4").write_bytes(forged(segment, changes))
+    (tmp / "x.byu.lz4").write_bytes(reference.forged(segment, changes))
     for argv in ((), ("--columns", "512")):
         done = run(need(BUSCAP), "report", "--json", *argv, tmp / "x.byu.lz4")
         assert done.returncode in (0, 3), (argv, done.returncode, done.stderr[-300:])
@@ -229,7 +217,7 @@ def test_deltas_beyond_the_end_of_their_chunk_stay_in_the_picture(tmp):
     (segment,) = harness.segments(tmp / "a")
     chunks = reference.read_segment(segment).chunks
     changes = [(number, "<Q", 56, chunk.info["first_tick"]) for number, chunk in enumerate(chunks)]
-    (tmp / "x.byu.lz4").write_bytes(forged(segment, changes))
+    (tmp / "x.byu.lz4").write_bytes(reference.forged(segment, changes))
     for columns in (2, 3, 511, 512):
         done = run(need(BUSCAP), "report", "--json", "--columns", columns, tmp / "x.byu.lz4", *harness.segments(tmp / "b"))
         assert done.returncode in (0, 3), (done.returncode, done.stderr[-300:])
