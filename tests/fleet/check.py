@@ -412,6 +412,14 @@ def servers_killed(fleet, places, kills):
     fleet.check(f"{kills} servers killed; 0 of {polls} polls saw a segment without its pages")
 
 
+def is_read_only(fleet):
+    try:
+        fleet.ask("SELECT count() FROM system.zookeeper WHERE path = '/'")
+    except Refused:
+        return True
+    return False
+
+
 def keeper_killed(fleet, directory):
     """ZooKeeper killed in the middle of a run, and started again."""
     place = fresh(directory, "keeper_killed", 12)
@@ -419,7 +427,7 @@ def keeper_killed(fleet, directory):
         with harness.popen(fleet.argv("keeper", place), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             harness.wait_until(lambda: fleet.ask("SELECT count() > 1 FROM segments WHERE node = 'keeper'") == [(1,)], "two")
             fleet.cluster.keeper.kill()
-            time.sleep(0.3)  # what is sent now fails
+            harness.wait_until(lambda: is_read_only(fleet), "a server notices: what is sent now fails")
             fleet.cluster.keeper.start()
             fleet.cluster.keeper.wait()
             process.wait()
