@@ -68,6 +68,7 @@ struct bc_overview_recording {
 	const char *id; /* may be empty if segment headers are damaged */
 	const char *label;
 	const char *host;     /* may be empty */
+	bool is_simulated;    /* by the simulated bus, whose time may be faster */
 	const char *metadata; /* of the last segment's header: a JSON object, or empty */
 	enum bc_overview_state state;
 	int64_t from_ns;   /* of the first record, in ns since 1970 */

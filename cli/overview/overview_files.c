@@ -209,6 +209,7 @@ static void set_header(struct bc_overview_segment *s, const struct bc_segment_he
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	snprintf(s->label, sizeof(s->label), "%s", header != NULL ? header->label : "");
 	snprintf(s->host, sizeof(s->host), "%s", header != NULL ? header->host : "");
+	s->is_simulated = header != NULL && strcmp(header->source_kind, "sim") == 0;
 }
 
 /* Keeps the metadata of the last header in a file. */
@@ -530,6 +531,7 @@ static void add_to_recording(
 		r->id = s->id;
 		r->label = s->label;
 		r->host = s->host;
+		r->is_simulated = s->is_simulated;
 		r->metadata = s->file->metadata != NULL ? s->file->metadata : "";
 		r->clock_hz = strcmp(s->axis, "") == 0 || strcmp(s->axis, "seconds") == 0
 				      ? s->clock_hz

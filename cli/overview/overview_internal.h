@@ -47,6 +47,7 @@ struct bc_overview_segment {
 	char id[BC_RECORDING_ID_MAX];
 	char label[BC_LABEL_MAX + 1];
 	char host[65];
+	bool is_simulated;
 	/* While drawing: the chunks in the picture. */
 	bool is_in;
 	uint32_t low;

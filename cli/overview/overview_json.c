@@ -109,6 +109,7 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		BC_JSON_OBJECT({"id", bc_json_text(r->id)},
 			{"label", bc_json_text_or_null(r->label)},
 			{"host", bc_json_text_or_null(r->host)},
+			{"simulated", json_boolean(r->is_simulated)},
 			{"state", json_string(states[r->state])},
 			{"from", time_json(w, r->from_ns)}, {"to", time_json(w, r->to_ns)},
 			{"ended", time_json(w, r->ended_ns)},

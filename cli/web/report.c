@@ -56,7 +56,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_report_usage = {
 	.name = "report",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "draw recordings: traffic over time, and which addresses",
 	.text = "Draws the traffic over time, with gaps and marks, and how often each block of "
 		"addresses is used. Without an operand, draws the recordings in the daemon's "

@@ -46,7 +46,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_web_usage = {
 	.name = "web",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "show recordings and the daemon in a browser",
 	.text = "Serves a page for a browser, and prints the link to it. The page shows what the "
 		"daemon does now, and recordings by time and address, down to single records. "

@@ -477,11 +477,28 @@ def test_a_recording_is_shown_after_all_files_were_deleted_while_a_part_was_show
         browser.idle()
         for path in segments(out):
             path.unlink()
-        browser.wait("document.querySelector('#empty').innerText === 'There are no recordings here yet.'")
+        browser.wait("document.querySelector('#empty').innerText.startsWith('There are no recordings in ')")
         record(out, "--label", "new", source="sim:rate=1M,count=1000")
         browser.wait("buscap.model.overview.recordings.length === 1 && document.querySelector('#empty').hidden")
         equal(browser.js("buscap.model.overview.recordings[0].label"), "new")
         equal(browser.faults(), [])
+
+
+def test_an_empty_directory_says_what_to_do(tmp, driver):
+    out = tmp / "it is empty"
+    out.mkdir()
+    empty = f"There are no recordings in {out} yet. "
+    shown = "document.querySelector('#empty').innerText"
+    with Web(out, "--socket", tmp / "socket") as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}")
+        browser.wait(f"{shown} === arguments[0]".replace("arguments[0]", json.dumps(
+            f"{empty}buscapd does not answer. Start it as a service, or: buscapd -o '{out}'")))
+        with Daemon("--set", "recording.record=on-demand", "--source", "sim:rate=1k", "-o", out, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            browser.wait(f"{shown} === {json.dumps(f'{empty}buscapd is idle. To record in {out}: buscap record start')}")
+            output("record", "start", "--socket", tmp / "socket")
+            browser.wait("buscap.model.overview.recordings.length === 1 && document.querySelector('#empty').hidden")
+            assert "simulated bus and time" in browser.text("#facts"), browser.text("#facts")
 
 
 def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
@@ -585,6 +602,50 @@ def test_the_box_goes_to_times_records_and_marks(tmp, driver):
         browser.press("g", *"25:00:00", Keys.ENTER)  # no time: it is searched for
         browser.wait("!!(buscap.model.search && buscap.model.search.error)", "an error")
         assert "25:00:00" in browser.js("buscap.model.search.error")
+
+
+def test_a_range_of_addresses_is_selected_by_the_keyboard(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    out = record(tmp / "out")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        rows, height = browser.model("overview.rows"), browser.js("document.querySelector('#heatmap').getBoundingClientRect().top")
+        browser.js("document.querySelector('#heatmap').focus()")
+        browser.press(Keys.ARROW_RIGHT)
+        for key in (Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP):
+            browser.chord(Keys.SHIFT, key)
+        cursor = browser.model("cursor")
+        first, last = rows[cursor["row"]], rows[cursor["toRow"]]
+        equal(cursor["toRow"], cursor["row"] + 2)
+        cells = browser.js("buscap.model.overview.columns[buscap.model.cursor.column].cells")
+        wanted = sum(sum(cells[i + 1 : i + 5]) for i in range(0, len(cells), 5) if cursor["row"] <= cells[i] <= cursor["toRow"])
+        assert f"records {wanted:,}" in browser.text("#summary"), (wanted, browser.text("#summary"))
+        browser.press(Keys.ENTER)
+        browser.wait("!!(buscap.model.cell && (buscap.model.cell.hits || buscap.model.cell.error))", "its records")
+        hits = browser.js("buscap.model.cell.hits")
+        assert hits, browser.js("buscap.model.cell.error")
+        view = {"placeFrom": first["place"], "placeTo": last["place"] + last["count"] - 1}
+        assert {int(hit["addr"], 16) >> 12 for hit in hits} <= {*range(view["placeFrom"], view["placeTo"] + 1)}
+        browser.js("document.querySelector('#heatmap').focus()")
+        browser.chord(Keys.SHIFT, Keys.ENTER)
+        browser.idle()
+        equal({name: browser.js(f"buscap.model.view.{name}") for name in view}, view)
+        # From the search box.
+        for words, places in (("b8000-bffff", (0xB8, 0xBF)), ("0x1000", (1, 1)), ("port 3f8-3ff", ((1 << 20) + 0x3F8, (1 << 20) + 0x3FF))):
+            browser.js("document.querySelector('#search-text').value = ''")
+            browser.press("/", *words)
+            browser.chord(Keys.SHIFT, Keys.ENTER)
+            browser.idle()
+            equal(tuple(browser.js(f"buscap.model.view.{name}") for name in view), places, words)
+        browser.press("/", *" write")
+        browser.chord(Keys.SHIFT, Keys.ENTER)
+        assert browser.text("#summary").startswith("Shift + Enter shows an address"), browser.text("#summary")
+        # Markers do not move the picture.
+        browser.press(Keys.ESCAPE, "a", "b")
+        browser.wait("buscap.model.measured !== null", "it is measured")
+        equal(browser.js("document.querySelector('#heatmap').getBoundingClientRect().top"), height)
+        equal(browser.faults(), [])
 
 
 def test_the_page_that_xdg_open_gets_leads_to_the_page(tmp, driver):

@@ -4,7 +4,7 @@ import { hasMarkers, markerTime, setMarker } from "./markers.js";
 import { model, pannedView, spanView, toAbsolute, wholeView, zoomedView } from "./model.js";
 import { cellAtPixel, cellLines, heatMapTip, placesBetween } from "./heatmap.js";
 import { edges, timeAtPixel } from "./plot.js";
-import { cellView } from "./selection.js";
+import { cellView, cursorRows } from "./selection.js";
 import { timelineTip } from "./timeline.js";
 
 const DRAG = 4; // pixels that make a click a drag
@@ -193,8 +193,23 @@ function moveCursor(app, dx, dy) {
 	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
 }
 
-// Zooms to the cursor's column. The last column may end 1 ns after everything, which would move the view back by 1 ns.
+// Extends the cursor to the next row.
+function extendCursor(app, dy) {
+	const rows = app.rowsInView();
+	const { row, toRow = row } = model.cursor;
+	const next = rows[rows.indexOf(toRow) + dy];
+	setCursor(app, { ...model.cursor, toRow: next === undefined ? toRow : next });
+}
+
+// Zooms to the addresses of the cursor if it has several rows, else to its column. The last column may end 1 ns after
+// everything, which would move the view back by 1 ns.
 function enterCursor(app) {
+	const [first, last] = cursorRows(model.cursor);
+	if (first !== last) {
+		const { placeFrom, placeTo } = cellView(model.cursor);
+		app.go({ ...model.view, placeFrom, placeTo });
+		return;
+	}
 	const column = model.overview.columns[model.cursor.column];
 	const [to, end] = [toAbsolute(column.to), wholeView().to];
 	app.go(spanView(toAbsolute(column.from), to < end ? to : end, model.view.placeFrom, model.view.placeTo));
@@ -208,6 +223,11 @@ function listenToKeys(plots, app) {
 	document.addEventListener("keydown", (event) => {
 		if (event.key === "Escape" && event.target.id === "search-text") {
 			app.act("leaveSearch");
+			event.preventDefault();
+			return;
+		}
+		if (event.key === "Enter" && event.shiftKey && event.target.id === "search-text") {
+			app.act("showPlaces");
 			event.preventDefault();
 			return;
 		}
@@ -225,6 +245,8 @@ function listenToKeys(plots, app) {
 		if (arrows && model.view && (isOnMap || /^(timeline|strip)$/.test(event.target.id) || event.target === document.body)) {
 			if (isOnMap && !event.shiftKey) {
 				moveCursor(app, ...arrows);
+			} else if (isOnMap && arrows[1] && model.cursor) {
+				extendCursor(app, arrows[1]);
 			} else if (arrows[0]) {
 				app.go(pannedView(model.view, arrows[0] * PAN), true);
 			} else {

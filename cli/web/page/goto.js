@@ -1,6 +1,8 @@
-// Places that have names in the search box: times as they are printed, times since the start, marks and triggers.
+// What the search box goes to: times as they are printed, times since the start, marks and triggers; addresses.
 
 import { model, toAbsolute, wholeView } from "./model.js";
+import { parseQuery } from "./query.js";
+import { PORT_0, PORTS } from "./text.js";
 import { countedAxis, fromRfc3339, hasTimesOfDay, toRfc3339 } from "./time.js";
 
 const UNITS = { ns: 1n, us: 1000n, "\u00b5s": 1000n, ms: 1000000n, s: 1000000000n, min: 60000000000n, h: 3600000000000n };
@@ -40,6 +42,21 @@ function timeOf(given) {
 	}
 	const whole = time.length === 5 ? `${time}:00` : time;
 	return date ? fromRfc3339(`${date}T${whole}Z`) : dayTime(whole);
+}
+
+// The places of a search for nothing but addresses or ports, or null: {placeFrom, placeTo}.
+export function placesOf(text) {
+	try {
+		const { addr, port, ...others } = parseQuery(text);
+		const [first, last = first] = (addr || port || "").split("-").map((end) => parseInt(end || "ffffffff", 16));
+		if (Number.isNaN(first) || last < first || (addr && port) || Object.keys(others).length) {
+			return null;
+		}
+		return addr ? { placeFrom: first >>> 12, placeTo: last >>> 12 }
+			: { placeFrom: PORT_0 + first, placeTo: PORT_0 + Math.min(last, PORTS - 1) };
+	} catch (error) {
+		return null;
+	}
 }
 
 // Returns {ns, text} of what a text names, or null: then it is searched for.

@@ -5,7 +5,8 @@ import {
 	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
 	totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
-import { addressRange, CLASS_TEXTS, count, lostText, plural, short, visible } from "./text.js";
+import { quoted } from "./selection.js";
+import { CLASS_TEXTS, count, endsText, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
 import { formatSpan, formatTime, formatTimes, hasTimesOfDay, rateUnit } from "./time.js";
 
@@ -27,8 +28,7 @@ function unitText() {
 }
 
 function addressesText({ placeFrom, placeTo }) {
-	const [first] = addressRange(placeFrom, 1).split("\u2013");
-	return `addresses ${first} to ${addressRange(placeTo, 1).split("\u2013").pop()}`;
+	return `addresses ${endsText(placeFrom, placeTo).join(" to ")}`;
 }
 
 export function drawRange() {
@@ -94,22 +94,37 @@ export function recordingAround() {
 	return model.overview.recordings.find((one) => one.from <= from && one.ended >= to);
 }
 
+// The files and directories that are shown.
+function pathsText() {
+	const paths = model.files ? model.files.paths.map(visible) : [];
+	return paths.length > 3 ? `${paths[0]} and ${count(paths.length - 1)} more` : paths.join(", ");
+}
+
 // What is going on before the first picture.
 export function startText() {
 	const { error, files, isLoading, liveError } = model;
-	const paths = files ? files.paths.map(visible) : [];
-	const where = paths.length > 3 ? `${paths[0]} and ${count(paths.length - 1)} more` : paths.join(", ") || "the recordings";
+	const where = pathsText() || "the recordings";
 	if (error && !isLoading) {
 		return `${where}: can't be shown; the reason is above.${liveError ? "" : " This page tries again every 5 s."}`;
 	}
 	return `Reading ${where} \u2026${files ? ` ${count(files.read)} of ${plural(files.files, "file")}` : ""}`;
 }
 
+// What to do if there is nothing to show.
+function nothingText() {
+	const { files, live } = model;
+	const status = live && live.status;
+	const next = !status ? `buscapd does not answer. Start it as a service, or: buscapd -o ${files ? quoted(files.paths[0]) : "DIRECTORY"}`
+		: status.state === "idle" ? `buscapd is idle. To record in ${visible(status.directory)}: buscap record start`
+		: `buscapd is ${visible(status.state)} in ${visible(status.directory)}; its first records take a second.`;
+	return `There are no recordings in ${pathsText() || "the directory"} yet. ${next}`;
+}
+
 // Why the view is empty; "" if it is not.
 export function emptyText() {
 	const { overview, around } = model;
 	if (!overview.recordings.length) {
-		return "There are no recordings here yet.";
+		return nothingText();
 	}
 	if (visibleColumns().length) {
 		return visibleRows().length || overview.columns.some((column) => column.uncounted) ? ""
@@ -190,7 +205,7 @@ export function drawFacts() {
 	}
 	if (shown.length) {
 		const missing = missingText(d3.sum(shown, (r) => r.missing), d3.sum(shown, (r) => r.missing_segments));
-		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatSpan(d3.max(shown, (r) => r.to) - shown[0].from),
+		facts.push(...(shown.every((r) => r.simulated) ? ["simulated bus and time"] : []), formatTime(toAbsolute(shown[0].from), 1e9), formatSpan(d3.max(shown, (r) => r.to) - shown[0].from),
 			plural(d3.sum(shown, (r) => r.records), "record"),
 			...(one && one.first_record ? [`starts at record ${count(one.first_record)}`] : []),
 			...(missing ? [missing] : []), `${lostCount(shown)} lost`);

@@ -6,8 +6,9 @@ import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRela
 import {
 	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
 } from "./plot.js";
+import { cellView, cursorRows } from "./selection.js";
 import { holeLines, linedSymbols } from "./timeline.js";
-import { address, addressRange, CLASS_TEXTS, count, isPort, PORT_0, PORTS, visible } from "./text.js";
+import { address, addressRange, CLASS_TEXTS, count, endsText, isPort, PORT_0, PORTS, visible } from "./text.js";
 import { formatSpan, formatTime, fromRfc3339 } from "./time.js";
 
 const MAP_TOP = 4;
@@ -155,10 +156,11 @@ function drawRecords(context, width, height, hits, isRing) {
 }
 
 function drawCursor(context, width, height) {
-	const box = cellPixels(width, height, model.cursor.column, model.cursor.row);
-	if (!box) {
+	const [box, last] = cursorRows(model.cursor).map((row) => cellPixels(width, height, model.cursor.column, row));
+	if (!box || !last) {
 		return;
 	}
+	box.height = last.y + last.height - box.y;
 	const colours = currentColours();
 	const { left } = edges(width);
 	const row = Math.round(box.y + box.height / 2) + 0.5;
@@ -241,15 +243,19 @@ function placeLines(row) {
 	return [["address", addressRange(row.place, row.count)], ...(row.name ? [["region", visible(row.name)]] : [])];
 }
 
-export function cellLines({ column, row }) {
+export function cellLines(cell) {
+	const { column } = cell;
 	const one = model.overview.columns[column];
-	const place = model.overview.rows[row];
+	const [first, last] = cursorRows(cell);
+	const { placeFrom, placeTo } = cellView(cell);
+	const places = first === last ? placeLines(model.overview.rows[first]) : [["addresses", endsText(placeFrom, placeTo).join("\u2013")]];
 	if (one.is_hole) {
-		return [...placeLines(place), ...holeLines(one)];
+		return [...places, ...holeLines(one)];
 	}
-	const counts = cellCounts(one, row) || [0, 0, 0, 0];
+	const cells = d3.range(first, last + 1).map((row) => cellCounts(one, row) || [0, 0, 0, 0]);
+	const counts = CLASS_TEXTS.map((name, k) => d3.sum(cells, (four) => four[k]));
 	return [
-		...placeLines(place),
+		...places,
 		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatSpan(one.to - one.from)}`],
 		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
 		["records", count(d3.sum(counts))],

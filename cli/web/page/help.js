@@ -13,9 +13,9 @@ const KEYS = [
 	["Esc", "cancel a drag; remove the cursor, then the markers; then as Backspace"],
 	["n, p", "next, previous mark, trigger or gap; with the search open, the next, previous hit"],
 	["click on a cell", "list its records"],
-	["/, g, Ctrl+G", "search, or go to a time (14:29:17.5, +1.5 ms), a record (#1021171), a mark by its name; Enter and Esc leave the text"],
-	["in the heat map: \u2190 \u2191 \u2192 \u2193", "move the cursor; with Shift: earlier, later"],
-	["Enter, Shift + Enter", "list the records of the cursor's cell, zoom to its column; in a report both zoom"],
+	["/, g, Ctrl+G", "search, or go to a time (14:29:17.5, +1.5 ms), a record (#1021171), a mark by its name; Shift + Enter shows the addresses in the text; Enter and Esc leave it"],
+	["in the heat map: \u2190 \u2191 \u2192 \u2193", "move the cursor; Shift + \u2191 \u2193: over several rows; Shift + \u2190 \u2192: earlier, later"],
+	["Enter, Shift + Enter", "list the records of the cursor, zoom to its column or, over several rows, to their addresses; in a report both zoom"],
 ];
 const SYMBOLS = [
 	["\u25bc", "gap: samples were lost here"],

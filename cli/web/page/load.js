@@ -204,10 +204,10 @@ async function loadAround(signal) {
 	}
 }
 
-// Until the first picture is there, asks how far the server is.
+// Until the first picture is there, asks how far the server is, and what it reads.
 export function watchStart(app) {
 	const ask = async () => {
-		if (model.overview) {
+		if (model.overview && (model.files || model.overview.recordings.length)) {
 			return;
 		}
 		try {

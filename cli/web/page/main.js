@@ -6,7 +6,7 @@ import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
-import { placeOf } from "./goto.js";
+import { placeOf, placesOf } from "./goto.js";
 import { drawHelp } from "./help.js";
 import { copyText, goBack, outsideText, parseLink, writeLink } from "./link.js";
 import { drawLive, watchLive } from "./live.js";
@@ -44,9 +44,20 @@ function redraw() {
 	}
 }
 
+// Says why nothing is shown, and what to do.
+function drawEmpty() {
+	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
+	const box = element("empty");
+	box.hidden = !text;
+	if (box.textContent !== text) { // setting it would lose a selection
+		box.textContent = text;
+	}
+}
+
 // Draws what may change each second. The rest stays, with its focus and selection.
 function drawNow() {
 	drawNotices();
+	drawEmpty();
 	drawOrigin();
 	drawFollow(app);
 	drawLive();
@@ -54,9 +65,6 @@ function drawNow() {
 
 function draw() {
 	drawNow();
-	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
-	element("empty").hidden = !text;
-	element("empty").textContent = text;
 	element("panel").classList.toggle("waiting", !model.overview);
 	if (!model.overview) {
 		return;
@@ -81,6 +89,17 @@ function leaveSearch() {
 	}
 }
 
+// Zooms to the addresses in the search box, at all times.
+function showPlaces() {
+	const places = placesOf(element("search-text").value);
+	if (places) {
+		go(app, { ...model.view, ...places });
+		leaveSearch();
+	} else {
+		app.announce("Shift + Enter shows an address, a range (b8000-bffff) or a port (port 3f8).");
+	}
+}
+
 const ACTS = {
 	home: () => follow(app, "all"),
 	resume: () => follow(app, model.window),
@@ -101,7 +120,7 @@ const ACTS = {
 	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
 	help: () => element("help").showModal(),
 	search: () => element("search-text").focus(),
-	leaveSearch,
+	leaveSearch, showPlaces,
 };
 
 function openTab(id) {

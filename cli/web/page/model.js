@@ -15,7 +15,7 @@ export const model = {
 	view: null, // {from, to: BigInt ns since 1970; placeFrom, placeTo}
 	shown: "all", // or a class
 	tab: "totals", // the open table
-	cursor: null, // {column, row}: indices in the overview
+	cursor: null, // {column, row, toRow}: indices in the overview; without toRow, one row
 	records: null, // single records in the view: {hits, isCutOff}
 	hiddenKinds: new Set(), // of events
 	markers: { a: null, b: null }, // times: markers.js

@@ -33,7 +33,7 @@ export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
 	return found;
 }
 
-function quoted(text) {
+export function quoted(text) {
 	return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
@@ -59,13 +59,18 @@ export function saveFile(name, type, text) {
 	setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
-// The view of a cell of the heat map. The end of a column is the start of the next one.
-export function cellView({ column, row }) {
-	const one = model.overview.columns[column];
-	const block = model.overview.rows[row];
+// The rows of the cursor, which the keyboard may extend: the first and the last.
+export function cursorRows({ row, toRow = row }) {
+	return [Math.min(row, toRow), Math.max(row, toRow)];
+}
+
+// The view of a cell of the heat map, or of several. The end of a column is the start of the next one.
+export function cellView(cell) {
+	const one = model.overview.columns[cell.column];
+	const [block, last] = cursorRows(cell).map((row) => model.overview.rows[row]);
 	const from = toAbsolute(one.from);
 	const end = toAbsolute(one.to);
-	return { from, to: end > from ? end - 1n : from, placeFrom: block.place, placeTo: block.place + block.count - 1 };
+	return { from, to: end > from ? end - 1n : from, placeFrom: block.place, placeTo: last.place + last.count - 1 };
 }
 
 // The searches for the records of a cell. A column of chunks has all of their records: of a live source, the last ones may

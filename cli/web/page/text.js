@@ -60,6 +60,11 @@ export function addressRange(place, places) {
 	return places === 1 ? `io ${hex(first, 4)}` : `io ${hex(first, 4)}\u2013${hex(first + places - 1, 4)}`;
 }
 
+// The first and the last address of a range of places, which may have memory and ports.
+export function endsText(placeFrom, placeTo) {
+	return [addressRange(placeFrom, 1).split("\u2013")[0], addressRange(placeTo, 1).split("\u2013").pop()];
+}
+
 // Escapes control characters: they are invisible, or change the direction of the text around them.
 export function visible(text) {
 	return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,

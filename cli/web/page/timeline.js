@@ -236,7 +236,7 @@ export function drawTimeline(canvas) {
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
 	const title = figureOf(visibleColumns()) !== rate ? "records" : countedAxis() ? `records${isNarrow(width) ? "" : rateUnit()}` : isNarrow(width) ? "rec./s"
-		: `records/s by ${hasClocks() ? "the bus clock" : "arrival"}`;
+		: `records/s ${hasClocks() ? "of bus time" : "by arrival"}`;
 	context.fillText(title, left - 8, 9);
 }
 
