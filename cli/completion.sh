@@ -1,7 +1,8 @@
 #!/bin/sh
 # completion.sh bash|zsh PROGRAM
 # Prints the completion script of buscap or buscapd for a shell, generated from the output of
-# `PROGRAM --options` (see formats/base/usage.h) and `buscap formats`. The script runs neither program.
+# `PROGRAM --options` (see formats/base/usage.h) and `buscap formats`. The script for bash asks the daemon, with PROGRAM, for
+# the names of recordings, triggers and marks; it runs it for nothing else.
 set -eu
 
 shell=$1
@@ -92,13 +93,42 @@ _@NAME@_paths() { # BEFORE CURRENT -f|-d
 	done < <(compgen "$3" -- "$2")
 }
 
+# Prints the names of a kind that the daemon knows.
+_@NAME@_ask() { # KIND
+	local ask=(timeout 2 "${COMP_WORDS[0]}") word
+
+	case $1 in
+	mark) "${ask[@]}" marks --json --kind mark | sed -n 's/.*"text":"\([^"\\]*\)".*/\1/p' ;;
+	*)
+		[[ $1 == trigger ]] && ask+=(trigger list) || ask+=(record list)
+		"${ask[@]}" | {
+			read -r word # the heads of the columns
+			while read -r word _; do
+				[[ $word == '#' ]] || printf '%s\n' "$word"
+			done
+		}
+		;;
+	esac </dev/null 2>/dev/null
+}
+
 # _@NAME@_kind KIND BEFORE CURRENT
 _@NAME@_kind() {
-	local kind=$1 before=$2 current=$3 words keys
+	local kind=$1 before=$2 current=$3 words word keys
 
 	case $kind in
 	file) _@NAME@_paths "$before" "$current" -f ;;
 	dir) _@NAME@_paths "$before" "$current" -d ;;
+	map)
+		_@NAME@_paths "$before" "$current" -f
+		_@NAME@_add "$before" "$current" pc
+		;;
+	recording | id | trigger | mark)
+		[[ $kind == recording ]] && _@NAME@_paths "$before" "$current" -f
+		while IFS= read -r word; do
+			printf -v word %q "$word"
+			_@NAME@_add "$before" "$current" "$word"
+		done < <(_@NAME@_ask "$kind")
+		;;
 	choice:*)
 		if [[ $current == file:* && "|${kind#choice:}|" == *'|file:|'* ]]; then
 			_@NAME@_paths "${before}file:" "${current#file:}" -f
@@ -311,7 +341,7 @@ END
 	awk -F '\t' "$functions"'
 		# Returns the action for a kind of value; `is_spec`: for an _arguments specification.
 		function action(kind, is_spec, words, n, i, text) {
-			if (kind == "file") return "_files"
+			if (kind ~ /^(file|map|recording)$/) return "_files"
 			if (kind == "dir") return "_files -/"
 			if (kind == "setting") return " _@NAME@_setting"
 			if (kind ~ /^format-/) return " _@NAME@_format " substr(kind, 8)

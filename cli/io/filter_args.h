@@ -107,7 +107,7 @@ enum {
 /* Rows for the options of a command. */
 /* clang-format off */
 #define BC_NAME_OPTIONS \
-	{BC_NAME_OPT_MAP, "map", "FILE", "file", \
+	{BC_NAME_OPT_MAP, "map", "FILE", "map", \
 		"names of addresses: \"pc\", or a file with lines such as \"a0000-bffff VGA memory\" and \"port 80 POST\"; can be repeated"}, \
 	{BC_NAME_OPT_SYMBOLS, "symbols", "FILE[:OFFSET]", "file", \
 		"the symbols of an ELF file or a System.map are names too; adds the hexadecimal offset (-c0000000) to their addresses; can be repeated"}

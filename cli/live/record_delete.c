@@ -35,7 +35,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_record_delete_usage = {
 	.name = "record delete",
 	.operands = "ID...",
-	.kind = "text",
+	.kind = "id",
 	.summary = "delete recordings",
 	.text = "Deletes recordings from the daemon's directory, after asking. The beginning of an "
 		"id is enough. Refuses the recording that is in progress, and one among whose "

@@ -293,7 +293,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_stats_usage = {
 	.name = "stats",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "print statistics of a trace: totals, mix, footprint, reuse, time",
 	.text = "Prints statistics of one or more files of the same format, taken together: totals "
 		"by type, size, memory type and processor, instruction mix, footprint, reuse, "

@@ -25,7 +25,7 @@ const struct bc_usage bc_convert_usage = {
 	.name = "convert",
 	.required = "-O FMT",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "convert a trace to another format",
 	.text = "Converts traces from one format to another. Without a file, or with \"-\", reads "
 		"standard input. `buscap formats` lists the formats and their options; "

@@ -25,7 +25,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_cut_usage = {
 	.name = "cut",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "write part of a trace",
 	.text = "Writes the records that match all of the options. Without a file, or with \"-\", "
 		"reads standard input. Of a sealed segment, only chunks that may contain a match "

@@ -57,7 +57,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_dump_usage = {
 	.name = "dump",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: the records of segments (.byu.lz4) and BYU files in "
 		"columns, bus samples (raw6, bcp1) like the printer in their specification, "

@@ -37,9 +37,9 @@ static const struct bc_usage_option options[] = {
 	BC_FILTER_OPTION_RECORDS,
 	BC_FILTER_OPTION_EPOCH,
 	BC_FILTER_OPTIONS_TIME,
-	{OPTION_AFTER_MARK, "after-mark", "TEXT", "text",
+	{OPTION_AFTER_MARK, "after-mark", "TEXT", "mark",
 		"after the first mark or trigger with this text"},
-	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
+	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "mark",
 		"before the last mark or trigger with this text"},
 	{'U', "context", "N", "number",
 		"also print N entries before and after each match, up to 10000 (default 0)"},
@@ -55,7 +55,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_find_usage = {
 	.name = "find",
 	.operands = "ADDR[-ADDR]|--region NAME|--port A-B [FILE|DIR|ID]...",
-	.kind = "text file",
+	.kind = "text recording",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
 		"number, time of day, file, and what dump prints. Searches recordings, or one "

@@ -35,7 +35,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_info_usage = {
 	.name = "info",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "describe files and recordings",
 	.text = "Describes each file: its format and contents; then, for each directory or id, "
 		"prints a line for each recording. Without an operand, describes the daemon's "

@@ -35,7 +35,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_marks_usage = {
 	.name = "marks",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "list the marks, triggers and gaps of recordings",
 	.text = "Prints the marks, triggers, gaps and missing segments of recordings: number of "
 		"the next record, time of day, kind, and its text or what was lost. Without an "

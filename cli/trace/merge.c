@@ -142,7 +142,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_merge_usage = {
 	.name = "merge",
 	.operands = "FILE|DIR|ID...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "combine traces, ordered by time",
 	.text = "Combines traces into one, ordered by time. Each file is one input; the segments "
 		"of a recording are one input together. Entries with equal times are in the order "

@@ -36,7 +36,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_verify_usage = {
 	.name = "verify",
 	.operands = "[FILE|DIR|ID]...",
-	.kind = "file",
+	.kind = "recording",
 	.summary = "check the integrity of files",
 	.text = "Checks segments (all checksums; the index against the chunks; the ticks in the "
 		"chunks' headers; that no chunk or record is missing, even between files; that a "

@@ -24,6 +24,9 @@
  *                        ends in ':' or '=' is followed by a value ("file:" by a path)
  *     list:A|B|C         some of these words, separated by commas
  *     command            a command; for a command with verbs, a verb
+ *     recording          a file or directory, or the id of one of the daemon's recordings
+ *     id, trigger, mark  one that the daemon knows
+ *     map                a file, or "pc"
  *     setting            a configuration key and its value: SECTION.KEY=VALUE
  *     number, size, time, length, range, text
  *                        can't be completed; a length is a time or a size */

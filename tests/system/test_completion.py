@@ -272,13 +272,13 @@ def paths_cases():
     cases = {}
     for before, rows in everything():
         for row in rows:
-            if row.kind in ("file", "dir"):
+            if row.kind in ("file", "dir", "map"):
                 wanted = ["folder"] if row.kind == "dir" else ["fold.byu", "folder"]
                 for option in words_of(row):
                     cases[f"{before}{option} fol"] = wanted
                     if option.startswith("--"):
                         cases[f"{before}{option}=fol"] = wanted
-    for row in (row for row in BUSCAP_ROWS if not row.short and not row.long and row.kind == "file"):
+    for row in (row for row in BUSCAP_ROWS if not row.short and not row.long and row.kind in ("file", "recording")):
         cases[f"buscap {row.command} fol"] = ["fold.byu", "folder"]
         cases[f"buscap {row.command} with"] = ["with blank"]
         cases[f"buscap {row.command} -- fol"] = ["fold.byu", "folder"]
@@ -292,6 +292,23 @@ def paths_cases():
 
 
 # ---- bash
+
+
+def test_bash_offers_what_the_daemon_knows(tmp, monkeypatch):
+    monkeypatch.setenv("PATH", f"{BUILD}:{os.environ['PATH']}")
+    monkeypatch.setenv("BUSCAP_SOCKET", str(tmp / "socket"))
+    (tmp / "2trace").write_text("")
+    with harness.Daemon("--source", "sim:rate=10k", "-o", tmp / "rec", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        for argv in (("trigger", "add", "boot_1", "mark", "addr=f0000"), ("trigger", "add", "Boot-2", "mark", "addr=f0000"), ("mark", "two words")):
+            equal(run(harness.BUSCAP, *argv, "--socket", tmp / "socket").returncode, 0)
+        harness.wait_until(lambda: b"two words" in run(harness.BUSCAP, "marks", tmp / "rec").stdout, "the mark is written")
+        name = daemon.status()["recording"]["id"]
+        found = Bash().ask(["buscap info 2", "buscap dump -- 2", "buscap record show ", "buscap record delete x 2", "buscap record show x",
+                            "buscap trigger remove ", "buscap trigger remove B", "buscap find --after-mark ", "buscap find --before-mark=two",
+                            "buscap dump --map p"], tmp)
+    equal(found, [["2trace", name], ["2trace", name], [name], [name], [], ["boot_1", "Boot-2"], ["Boot-2"], [r"two\ words"], [r"two\ words"], ["pc"]])
+    equal(Bash().ask(["buscap record show ", "buscap find --after-mark "]), [[], []])  # without a daemon
 
 
 CASES = {"options": lambda _: options_cases(), "words": words_cases, "commands": lambda _: commands_cases(),
