@@ -301,11 +301,16 @@ static void print_hang(struct bc_output *o, const json_t *event)
 static void print_recording_ended(struct bc_output *o, const json_t *event)
 {
 	const char *reason = bc_json_path_text(event, "recording.reason");
+	char text[BC_HUMANIZE_MAX];
 
 	bc_template_print(o,
 		"{recording.id}: {recording.records record} in {recording.segments segment}"
 		"[, {recording.lost sample} lost]",
 		event);
+	double started = bc_status_time(event, "recording.started");
+	double ended = bc_status_time(event, "recording.ended");
+	if (started != 0 && ended >= started)
+		bc_output_format(o, ", %s", bc_humanize_time(text, ended - started));
 	if (reason != NULL) {
 		bc_output_format(o, "; ended: ");
 		bc_output_safe(o, reason_text(reason));
@@ -353,7 +358,38 @@ static void print_time(struct bc_output *o, const json_t *event)
 		strlen(time) == 23 && time[22] != 'Z' ? "Z" : "");
 }
 
-bool bc_event_print(struct bc_output *o, const json_t *event)
+/* True if something is wrong after the event: of the nth kind that ends. */
+static bool is_wrong(const json_t *event, const char *name, size_t *n)
+{
+	static const char *const names[] = {"board", "disk", "disk-low", "hang"};
+	const char *state = bc_json_path_text(event, "state");
+
+	for (*n = 0; *n < 4 && strcmp(name, names[*n]) != 0; ++*n)
+		;
+	return (*n == 0 && state != NULL && strcmp(state, "streaming") != 0) ||
+	       (*n == 1 && json_is_true(bc_json_path(event, "stuck"))) ||
+	       (*n == 2 && json_is_true(bc_json_path(event, "low"))) ||
+	       (*n == 3 && bc_json_path_text(event, "error") != NULL);
+}
+
+/* At the end of something wrong, prints how long it lasted. */
+static void print_duration(struct bc_output *o, const json_t *event, const char *name,
+	struct bc_event_times *times)
+{
+	double now = bc_status_time(event, "time");
+	char text[BC_HUMANIZE_MAX];
+	size_t n;
+	bool is = is_wrong(event, name, &n);
+
+	if (n == sizeof(times->began) / sizeof(times->began[0]))
+		return;
+	double *began = &times->began[n];
+	if (!is && *began != 0 && now >= *began)
+		bc_output_format(o, ", after %s", bc_humanize_time(text, now - *began));
+	*began = !is ? 0 : *began != 0 ? *began : now;
+}
+
+bool bc_event_print(struct bc_output *o, const json_t *event, struct bc_event_times *times)
 {
 	const char *name = json_string_value(bc_json_path(event, "event"));
 	size_t i = 0;
@@ -379,6 +415,7 @@ bool bc_event_print(struct bc_output *o, const json_t *event)
 		bc_template_print(o, known[i].template, event);
 	else
 		known[i].print(o, event);
+	print_duration(o, event, name, times);
 	bc_output_text(o, "\n", 1);
 	return true;
 }

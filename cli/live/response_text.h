@@ -14,8 +14,13 @@ bool bc_response_print_recording(struct bc_output *output, const json_t *respons
 bool bc_response_print_recordings(struct bc_output *output, const json_t *response);
 bool bc_response_print_triggers(struct bc_output *output, const json_t *response);
 
+/* When what is wrong began, in seconds since 1970, or 0: kept for the event at its end. */
+struct bc_event_times {
+	double began[4];
+};
+
 /* Prints an event as a line; an unknown one as JSON. Returns false, having printed nothing, if the
  * object is not an event: it has no name. */
-bool bc_event_print(struct bc_output *output, const json_t *event);
+bool bc_event_print(struct bc_output *output, const json_t *event, struct bc_event_times *times);
 
 #endif

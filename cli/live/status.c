@@ -191,22 +191,20 @@ static void write_recording(const json_t *s, writer *w)
 			w, BC_TONE_PLAIN, "in %.*s", slash != text ? (int)(slash - text) : 1, text);
 }
 
-/* Returns Unix time, or 0 if it is missing. */
-static double read_time(const json_t *s, const char *path)
+double bc_status_time(const json_t *s, const char *path)
 {
 	const char *text = bc_json_path_text(s, path);
 	struct tm tm = {0};
+	const char *rest = text != NULL ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
 
-	if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-		return 0;
-	return (double)timegm(&tm);
+	return rest != NULL ? (double)timegm(&tm) + (*rest == '.' ? atof(rest) : 0) : 0;
 }
 
 static void write_amounts(const json_t *s, writer *w)
 {
 	uint64_t records = bc_json_path_count(s, "recording.records");
 	double bytes = (double)bc_json_path_count(s, "recording.bytes");
-	double started = read_time(s, "recording.started");
+	double started = bc_status_time(s, "recording.started");
 	double seconds = (double)w->now - started;
 	char text[BC_HUMANIZE_MAX];
 

@@ -53,6 +53,9 @@ struct bc_status_row {
 };
 extern const struct bc_status_row bc_status_rows[BC_STATUS_LINES];
 
+/* Returns a time in seconds since 1970, or 0 if it is missing. */
+double bc_status_time(const json_t *object, const char *path);
+
 /* Like bc_humanize_time(), but in whole seconds: "3 s", "2 min 5 s". Returns `out`. */
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 

@@ -145,8 +145,7 @@ const struct bc_usage bc_events_usage = {
 
 static bool print_event(void *context, struct bc_output *output, const json_t *event)
 {
-	(void)context;
-	return bc_event_print(output, event);
+	return bc_event_print(output, event, context);
 }
 
 static bool is_not_status(void *context, const json_t *event)
@@ -159,7 +158,9 @@ static bool is_not_status(void *context, const json_t *event)
 
 enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
+	struct bc_event_times times = {.began = {0}};
 	struct stream stream = {.console = console,
+		.context = &times,
 		.path = "/v1/events",
 		.silence_ms = SILENCE_MS,
 		.filter = is_not_status,

@@ -296,7 +296,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"`id` to the chip's.",
 		&bc_type_choice, FIELD(usb.link)},
 	{"usb.transfers", "N", "number", "64", NULL, BC_RELOAD_RESTART,
-		"Number of USB transfers that wait for data, 1 to 256. Together they may take up to 256 MiB.",
+		"Number of USB transfers that wait for data, 1 to 256. Together they may take up "
+		"to 256 MiB.",
 		&bc_type_number, FIELD(usb.transfers), .min = 1, .max = BC_USB_TRANSFERS_MAX},
 	{"usb.transfer_size", "SIZE", "size", "64KiB", NULL, BC_RELOAD_RESTART,
 		"Size of each transfer, 4K to 16M. Larger transfers use less CPU time, but delay "

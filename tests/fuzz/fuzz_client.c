@@ -38,6 +38,8 @@ static const struct answered_command commands[] = {
 	{.line = "tail -t wall"},
 };
 
+static struct bc_event_times times;
+
 /* Prints a line of a stream of events. */
 static bool on_line(void *context, char *text, size_t bytes)
 {
@@ -46,7 +48,7 @@ static bool on_line(void *context, char *text, size_t bytes)
 
 	if (text[bytes] != '\0' || memchr(text, '\n', bytes) != NULL)
 		abort();
-	if (!json_is_object(json) || !bc_event_print(output, json))
+	if (!json_is_object(json) || !bc_event_print(output, json, &times))
 		bc_output_json(output, text, bytes);
 	json_decref(json);
 	bc_output_text(output, "\n", 1);
@@ -83,7 +85,7 @@ static void print_json(const uint8_t *data, size_t size)
 	if (fd < 0 || !bc_output_open_fd(&output, fd))
 		abort();
 	if (json_is_object(json)) {
-		bc_event_print(&output, json);
+		bc_event_print(&output, json, &times);
 		if (bc_is_status(json))
 			bc_status_print(&output, json, "");
 	}

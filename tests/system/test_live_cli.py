@@ -66,7 +66,7 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("status", {"status": STATUS}),
     ("state", {"from": "idle", "to": "recording"}),
     ("recording-started", {"recording": RECORDING}),
-    ("recording-ended", {"recording": {**RECORDING, "lost": 1, "reason": "limit"}}),
+    ("recording-ended", {"recording": {**RECORDING, "lost": 1, "reason": "limit", "ended": "2026-11-20T09:27:05Z"}}),
     ("segment-started", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x"}),
     ("segment-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x", "records": 1000, "bytes": 2000,
                         "chunks": 1, "gaps": 1, "lost": 12, "inexact_gaps": 0, "away_ns": 0, "hash": "00ff", "first_record": 0, "started": TIME}),
@@ -85,6 +85,8 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("hang", {"error": "the writer hangs: writing to x"}),
     ("hang", {"error": None}),
     ("board", {"state": "detached", "error": "it was unplugged", "unplugs": 1}),
+    ("board", {"state": "opening", "error": None, "unplugs": 1, "time": "2026-11-20T09:15:02Z"}),
+    ("board", {"state": "streaming", "error": None, "unplugs": 1, "time": "2026-11-20T09:15:02.62Z"}),
     ("board", {"state": "streaming", "error": None, "unplugs": 1}),
     ("clock", {"reason": "set", "moved_seconds": -3600.25}),
     ("command-failed", {"path": "/d/x", "exit_code": 3, "error": None}),
@@ -97,7 +99,7 @@ EVENTS_TEXT = """\
 status             recording, 1.00 M samples/s, 61,290,837 samples received, 12,355 samples lost
 state              idle -> recording
 recording started  20261120T091500Z-3f9a2c-boot, label boot
-recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended: limit reached
+recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost, 12 min 4 s; ended: limit reached
 segment started    /d/x
 segment sealed     /d/x: 1,000 records, 2.00 kB, 12 samples lost, hash 00ff
 mark               here, before record 7, tick 8
@@ -108,20 +110,22 @@ trigger disarmed   roi
 gap                1,200 samples lost (buffer) in 3 gaps; the sealer: syncing x since then
 note               20261120T091500Z-3f9a2c-boot a=b c=d
 disk               stuck: No space left on device
-disk               writing resumed
+disk               writing resumed, after 0 s
 disk               write failed: /d/x: deleted; writing resumed
 disk low           full in 12 min 0 s at the current rate
-disk low           no longer nearly full
+disk low           no longer nearly full, after 0 s
 hang               the writer hangs: writing to x
-hang               the thread continues
+hang               the thread continues, after 0 s
 board              detached: it was unplugged
+board              opening
+board              streaming, after 2.5 s
 board              streaming
 clock              times of day move by -3600.250 s (set)
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
 missed             4 events (this program was too slow)
-{"event":"of-tomorrow","seq":27,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
+{"event":"of-tomorrow","seq":29,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
 stopping           buscapd is stopping: SIGTERM
 """
 
@@ -457,8 +461,8 @@ def test_lines_are_joined_however_they_are_split(tmp):
 
 
 def test_each_event_is_one_line(tmp):
-    prefix = "2026-11-20T09:15:00.123Z "
-    wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
+    times = (event["time"] for event in EVENTS)
+    wanted = "".join(f"{time if len(time) < 24 else time[:23] + 'Z'} {line}\n" for time, line in zip(times, EVENTS_TEXT.splitlines(), strict=True))
     check(tmp, ("events", "--status"), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
     check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS, EVENTS[0]), wanted.split("\n", 1)[1])
     for options, seen in ((("--status",), EVENTS), ((), EVENTS[1:])):
