@@ -373,8 +373,8 @@ static bool is_wrong(const json_t *event, const char *name, size_t *n)
 }
 
 /* At the end of something wrong, prints how long it lasted. */
-static void print_duration(struct bc_output *o, const json_t *event, const char *name,
-	struct bc_event_times *times)
+static void print_duration(
+	struct bc_output *o, const json_t *event, const char *name, struct bc_event_times *times)
 {
 	double now = bc_status_time(event, "time");
 	char text[BC_HUMANIZE_MAX];
