@@ -255,6 +255,7 @@ enum {
 	OPTION_IDLE,
 	OPTION_BURST,
 	OPTION_CLOCK_HZ,
+	OPTION_COMPARE,
 	OPTION_MISS_RATIO,
 	OPTION_TOP,
 	OPTION_WORKING_SET,
@@ -266,6 +267,8 @@ static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object"},
 	{OPTION_AS, "as", "cis501", "choice:cis501",
 		"print the same four lines as the CIS 501 course's reader of micro-op traces"},
+	{OPTION_COMPARE, "compare", NULL, NULL,
+		"print the figures of two runs, each a FILE, DIR or ID, and their differences"},
 	{OPTION_FULL, "full", NULL, NULL,
 		"read the records of segments, too; options that need them imply it"},
 	{OPTION_LINE, "line", "SIZE", "size", "bytes per line, a power of two (default 32)"},
@@ -316,6 +319,8 @@ struct stats_args {
 	struct bc_selection selection;
 	bool is_json;
 	bool is_cis501;
+	bool is_compared;
+	json_t *json; /* of a run that is compared */
 	uint64_t top;
 	enum bc_exit exit; /* if names can't be read */
 };
@@ -348,7 +353,7 @@ static bool parse_as(const struct bc_console *console, struct stats_args *w)
 static bool parse_stats_option(const struct bc_console *console, int letter, struct stats_args *w)
 {
 	w->stats.is_full |= letter != 'I' && letter != 'j' && letter != OPTION_CLOCK_HZ &&
-			    letter != OPTION_TOP;
+			    letter != OPTION_TOP && letter != OPTION_COMPARE;
 	switch (letter) {
 	case 'I':
 		return bc_option_read_format(console, "-I", &w->from, &w->reader.format);
@@ -357,6 +362,9 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		return true;
 	case OPTION_AS:
 		return parse_as(console, w);
+	case OPTION_COMPARE:
+		w->is_compared = true;
+		return true;
 	case OPTION_FULL:
 		return true;
 	case OPTION_LINE:
@@ -392,8 +400,8 @@ static bool check_args(const struct bc_console *console, struct stats_args *w)
 {
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
-	if (w->is_json && w->is_cis501) {
-		bc_print_usage_error(console, "--json excludes --as");
+	if ((w->is_json || w->is_compared) && w->is_cis501) {
+		bc_print_usage_error(console, "--as excludes --json and --compare");
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
@@ -416,11 +424,15 @@ static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 }
 
 static enum bc_exit print_stats(
-	const struct bc_console *console, const struct stats_args *w, const struct bc_stats *stats)
+	const struct bc_console *console, struct stats_args *w, const struct bc_stats *stats)
 {
 	struct bc_output output;
 	bool ok = true;
 
+	if (w->is_compared) {
+		w->json = bc_stats_json(stats);
+		return w->json != NULL ? BC_EXIT_OK : bc_print_no_memory(console);
+	}
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
 	if (w->is_cis501)
@@ -512,12 +524,11 @@ out:
 }
 
 static enum bc_exit read_and_run(
-	const struct bc_console *console, struct stats_args *w, int argc, char **argv)
+	const struct bc_console *console, struct stats_args *w, const char *const *words, int count)
 {
 	struct bc_operands operands;
 	struct bc_files files;
-	enum bc_exit code = bc_operands_read(&operands, &files, console,
-		(const char *const *)argv + optind, argc - optind,
+	enum bc_exit code = bc_operands_read(&operands, &files, console, words, count,
 		BC_FILES_SORTED | BC_FILES_CHECKED | BC_FILES_STDIN);
 
 	if (code == BC_EXIT_OK)
@@ -525,6 +536,31 @@ static enum bc_exit read_and_run(
 	code = bc_exit_worse(code, files.exit);
 	bc_files_free(&files);
 	bc_operands_close(&operands);
+	return code;
+}
+
+/* Reads each of two operands as a trace. */
+static enum bc_exit compare_runs(
+	const struct bc_console *console, struct stats_args *w, const char *const *words, int count)
+{
+	json_t *runs[2] = {NULL};
+	enum bc_exit code = BC_EXIT_OK;
+	struct bc_output output;
+
+	if (count != 2)
+		return bc_print_usage_error(console, "--compare needs two operands, each a run");
+	for (int i = 0; i < 2; i++) {
+		struct stats_args run = *w;
+		code = bc_exit_worse(code, read_and_run(console, &run, &words[i], 1));
+		runs[i] = run.json;
+	}
+	if (runs[0] != NULL && runs[1] != NULL && bc_output_open(&output, console)) {
+		if (!bc_stats_compare(&output, runs[0], runs[1], w->is_json, w->top))
+			code = bc_print_no_memory(console);
+		code = bc_exit_worse(code, bc_output_close(&output, console));
+	}
+	json_decref(runs[0]);
+	json_decref(runs[1]);
 	return code;
 }
 
@@ -551,8 +587,10 @@ enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **arg
 			bc_name_map_close(w.stats.names);
 			return w.exit != BC_EXIT_OK ? w.exit : o.exit;
 		}
+	const char *const *words = (const char *const *)argv + optind;
 	if (check_args(console, &w))
-		code = read_and_run(console, &w, argc, argv);
+		code = (w.is_compared ? compare_runs : read_and_run)(
+			console, &w, words, argc - optind);
 	bc_name_map_close(w.stats.names);
 	return code;
 }

@@ -58,6 +58,10 @@ double bc_stats_hz(const struct bc_stats *stats);
 /* The statistics as a JSON object: a new reference, or NULL if out of memory. */
 json_t *bc_stats_json(const struct bc_stats *stats);
 
+/* Compares two such objects: prints each figure of both, and their difference, as JSON or as a page
+ * with at most `top` figures of a table. False: out of memory. */
+bool bc_stats_compare(struct bc_output *output, json_t *a, json_t *b, bool is_json, uint64_t top);
+
 /* Prints the page, with at most `top` rows per table. False: out of memory, rows are missing. */
 bool bc_stats_print(struct bc_output *output, const struct bc_stats *stats, uint64_t top);
 

@@ -530,3 +530,128 @@ def test_a_tarmac_trace_is_counted():
     types = counted(result["types"], "name")
     equal((types["MEMREAD"], types["MEMWRITE"]), (words["MR4"], words["MW4"]), "accesses")
     equal(result["registers"]["total"], words["R"], "registers")
+
+
+# ---- two runs
+
+
+SERIES = ("time.epochs", "reuse.within", "working_set", "miss_ratio")  # they end with the trace
+
+
+def simulated(directory, seed, count):
+    path = directory / f"{seed}.bcp1"
+    path.write_bytes(simulate("--seed", str(seed), "--count", str(count)))
+    return path
+
+
+def figures_of(value, path="", found=None, tables=None):
+    """The figures of the JSON object by their paths, and the paths of tables of counts."""
+    found, tables = ({}, set()) if found is None else (found, tables)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            figures_of(one, f"{path}.{name}" if path else name, found, tables)
+    elif isinstance(value, list):
+        tables |= {path} - set(SERIES)
+        for i, row in enumerate(value):
+            first, key = next(iter(row.items()))
+            key = f"0x{key:08x}" if first == "addr" else row.get("name") or key
+            if path == "time.epochs":
+                first, key = None, i
+            figures_of({name: one for name, one in row.items() if name != first and isinstance(one, (int, float))},
+                       f"{path}.{key}", found, tables)
+    else:
+        found[path] = value
+    return found, tables
+
+
+def difference(a, b):
+    """What --compare has for a figure."""
+    if any(isinstance(one, (bool, str, type(None))) for one in (a, b)):
+        return {"a": a, "b": b, "difference": None, "percent": None}
+    return {"a": a, "b": b, "difference": b - a, "percent": 100 * (b - a) / abs(a) if a else None}
+
+
+def expected_comparison(a, b):
+    (a, tables_a), (b, tables_b) = figures_of(a), figures_of(b)
+
+    def value(run, tables, name):
+        is_counted = any(name.startswith(f"{table}.") for table in tables_a & tables_b)
+        return run.get(name, 0 if is_counted else None)
+    return {name: difference(value(a, tables_a, name), value(b, tables_b, name)) for name in a | b}
+
+
+def check_comparison(a, b, *options):
+    wanted = expected_comparison(stats(*options, *a)[0], stats(*options, *b)[0])
+    found, _ = stats("--compare", *options, *a, *b)
+    equal(set(found), set(wanted), "figures")
+    for name, row in wanted.items():
+        for column, number in row.items():
+            is_close = isinstance(number, float) and abs(found[name][column] - number) <= 1e-9 * max(1, abs(number))
+            assert is_close or found[name][column] == number, (name, column, found[name], row)
+    return found
+
+
+def test_two_runs_are_compared_figure_by_figure(tmp):
+    paths = [simulated(tmp, 1, 4000), simulated(tmp, 2, 5000)]
+    found = check_comparison(paths[:1], paths[1:], "--working-set", "--miss-ratio", "--map", "pc")
+    equal(found["references"], {"a": 4000, "b": 5000, "difference": 1000, "percent": 25})
+    end = found["working_set.4096.lines"]
+    equal((end["a"], end["b"] > 0, end["difference"]), (None, True, None), "a window longer than a run")
+    equal(check_comparison(paths[:1], paths[:1])["references"]["difference"], 0)
+    check_comparison(paths[:1], paths[1:], "--records", "0-999", "--type", "read")
+
+
+def test_what_a_run_does_not_have_counts_0_in_it(tmp):
+    paths = [tmp / "1.byu", tmp / "2.byu"]
+    runs = [simulate("--count", "2000", out_format="byu"), reference.make_byu(random.Random(7), 1000)[0]]
+    for path, data in zip(paths, runs):
+        path.write_bytes(data)
+    found = check_comparison(paths[:1], paths[1:], "-I", "byu")
+    records = [records_of(data) for data in runs]
+    for member, column in (("sizes", 2), ("attrs", 3), ("processors", 4)):
+        counts = [collections.Counter(record[column] for record in run) for run in records]
+        for value in counts[0] | counts[1]:
+            a, b = counts[0][value], counts[1][value]
+            equal(found[f"{member}.{value}.references"],
+                  {"a": a, "b": b, "difference": b - a, "percent": found[f"{member}.{value}.references"]["percent"]})
+            equal(found[f"{member}.{value}.references"]["percent"] is None, a == 0, "a percentage of 0")
+        assert any(counts[0][value] == 0 for value in counts[1]), member
+
+
+def test_two_recordings_are_compared_by_their_headers(tmp):
+    dirs = [record_file(tmp, simulated(tmp, seed, 30000).read_bytes()).parent for seed in (1, 2)]
+    found = check_comparison(dirs[:1], dirs[1:])
+    assert any(name.startswith("hot_pages.") for name in found), found
+    check_comparison(dirs[:1], dirs[1:], "--full")
+    # A trace of another format is read as a whole: what the headers lack is unknown.
+    found = check_comparison(dirs[:1], [simulated(tmp, 3, 2000)])
+    equal((found["bytes"]["a"], found["bytes"]["difference"]), (None, None))
+    equal(found["classes.fetch"]["b"], None)
+
+
+def test_the_page_of_two_runs_has_the_figures_that_differ_most(tmp):
+    paths = [simulated(tmp, seed, 20000) for seed in (1, 2)]
+    found, _ = stats("--compare", *paths)
+    page, _ = buscap("stats", "--compare", "--top", "3", *paths)
+    lines = {line[:32].strip(): line[32:] for line in page.splitlines()[1:]}
+    for name in ("references", "footprint.lines.read", "reuse.first"):
+        words = [f"{found[name][side]:,}" for side in ("a", "b")]
+        if found[name]["difference"]:
+            words += [f"{found[name]['difference']:+,}", f"{found[name]['percent']:+.2f}", "%"]
+        else:
+            words += ["0"]
+        equal(lines[name].split(), words, name)
+    types = {name: abs(row["difference"]) for name, row in found.items() if name.startswith("types.") and (row["a"] or row["b"])}
+    shown = [name for name in lines if name.startswith("types.")]
+    equal(sorted(map(types.get, shown)), sorted(types.values())[-3:], "the types that differ most")
+    rest = page[page.index(shown[-1]) :].splitlines()[1]
+    equal(rest, f"and {len(types) - 3} more")
+
+
+def test_comparing_needs_two_runs(tmp):
+    path = simulated(tmp, 1, 10)
+    for operands in ([], [path], [path] * 3):
+        _, err = buscap("stats", "--compare", *operands, code=2)
+        assert "--compare needs two operands" in err, err
+    _, err = buscap("stats", "--compare", path, tmp / "none", code=1)
+    assert "check the name" in err, err
