@@ -933,7 +933,8 @@ static void put_all(struct printer *p)
 			put_working_set(p);
 		if (s->footprint.stack != NULL)
 			put_miss_ratio(p);
-	}
+	} else if (s->options.footprint.has_working_set || s->footprint.stack != NULL)
+		print_heading(p, "no memory references: no working set or miss ratio");
 	if (is_json(p))
 		set_time(p);
 	else
