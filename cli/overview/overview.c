@@ -12,6 +12,10 @@
  * So the work depends on the picture, not on the length of the recording. If there are only a few
  * records, overview_records.c draws them instead of steps 2 and 3.
  *
+ * A unit that has records of several tracks, in a picture by processor, is replaced in step 2 by
+ * the units below it, and a chunk by its records; if these are too much work, the picture has no
+ * tracks.
+ *
  * Invariant: every record in the picture is counted in exactly one column, by class and place or as
  * uncounted. A deferred unit is counted in `records` of its column, but not yet in its cells. */
 #include "cli/overview/overview.h"
@@ -229,6 +233,7 @@ static int defer_unit(struct drawing *d, uint32_t column, const struct unit *u, 
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
 	const struct bc_page_counts *counts)
 {
+	unsigned track = bc_overview_track_of(d->overview, row->info.procs);
 	struct bc_overview *o = d->overview;
 	uint64_t work = work_of(row->info.records, 1);
 	bool is_decoded = work <= d->work;
@@ -242,18 +247,22 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 	if (is_decoded)
 		return bc_overview_add_records(o, column, o->chunk, 0, row->info.records);
 	if (counts != NULL)
-		return bc_overview_add_counts(o, column, counts);
+		return bc_overview_add_counts(o, column, track, counts);
 	o->columns[column].uncounted += row->info.records;
 	return 0;
 }
 
-/* Adds chunks to a column: by the counts of this level if these are known and as fine as the rows,
- * else by the counts of the level below. */
+/* Adds chunks to a column: by the counts of this level if these are known, of one track, and as
+ * fine as the rows, else by the counts of the level below. */
 static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, unsigned level)
 {
 	struct bc_overview *o = d->overview;
 	uint64_t below = UINT64_C(1) << 4 * (level != LEVEL_CHUNKS ? level - 1 : 0);
-	const struct bc_page_counts *counts = level == LEVEL_CHUNKS
+	unsigned track = bc_overview_track_of(
+		o, level == LEVEL_CHUNKS ? u->rows[u->first].info.procs : u->segment->procs);
+	bool has_several = o->picture.by_processor && track == ALL_TRACKS;
+	const struct bc_page_counts *counts = has_several ? NULL
+					      : level == LEVEL_CHUNKS
 						      ? chunk_counts(o, &u->rows[u->first])
 					      : level == LEVEL_SEGMENTS
 						      ? segment_counts(o, u->segment)
@@ -264,8 +273,8 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 	if (o->open.stop != 0)
 		return o->open.stop;
 	if (counts != NULL && bc_overview_mark_places(o, counts) <= d->accepted)
-		return bc_overview_add_counts(o, column, counts);
-	if (!d->is_second && (counts != NULL || level == LEVEL_CHUNKS))
+		return bc_overview_add_counts(o, column, track, counts);
+	if (!d->is_second && !has_several && (counts != NULL || level == LEVEL_CHUNKS))
 		return unit_records(u) != 0 ? defer_unit(d, column, u, level, counts) : 0;
 	if (level == LEVEL_CHUNKS)
 		return add_decoded(d, column, &u->rows[u->first], counts);
@@ -836,6 +845,29 @@ static void choose_units(struct drawing *d)
 						       : BC_OVERVIEW_SUMMARY;
 }
 
+/* True if it is not too much work to read the segments in which several tracks occur by chunks, and
+ * to decode the chunks in which several do. */
+static bool can_tell_processors(const struct drawing *d)
+{
+	struct bc_overview *o = d->overview;
+	uint64_t each = UINT64_C(1) << 4 * d->level;
+	uint64_t work = 0;
+
+	for (uint32_t i = 0; i < o->segment_count && work <= d->work; i++) {
+		const struct bc_overview_segment *s = o->segments[i];
+		if (!s->is_in || bc_overview_track_of(o, s->procs) != ALL_TRACKS)
+			continue;
+		const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
+		uint64_t end = (s->high / each + 1) * each; /* of a whole unit */
+		for (uint64_t row = s->low / each * each;
+			rows != NULL && row < s->rows && row < end; row++)
+			work += bc_overview_track_of(o, rows[row].info.procs) == ALL_TRACKS
+					? work_of(rows[row].info.records, 1)
+					: work_of(0, 1);
+	}
+	return work <= d->work;
+}
+
 static int draw_picture(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
@@ -851,6 +883,9 @@ static int draw_picture(struct drawing *d)
 	if (rc != 0)
 		return rc;
 	choose_units(d);
+	o->picture.by_processor = d->options->by_processor && o->track_count > 1;
+	if (o->picture.unit != BC_OVERVIEW_RECORDS && !can_tell_processors(d))
+		o->picture.by_processor = false;
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
 		return bc_overview_draw_records(o, d->options->columns, d->is_mixed, d->has_holes);
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {

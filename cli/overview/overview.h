@@ -17,12 +17,15 @@
  * Rows are as fine as possible. A unit whose counts are coarser than the rows is replaced by the
  * units below it, down to its records.
  *
+ * A picture by processor also has the cells of each track: of a processor, or of several. Page
+ * counts have no processors, so chunks in which several tracks occur are decoded.
+ *
  * Every count is exact. A record counts once, at its address, as in the page counts
  * (formats/bus/page_counts.h). Its time is the time of day of its tick, computed from its chunk, or
  * the time of its chunk if the clock rate is unknown.
  *
- * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, and
- * about 500 bytes per segment. Not thread-safe: one thread at a time. */
+ * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, as
+ * many for each track, and about 500 bytes per segment. Not thread-safe: one thread at a time. */
 #ifndef BC_CLI_OVERVIEW_OVERVIEW_H
 #define BC_CLI_OVERVIEW_OVERVIEW_H
 
@@ -38,6 +41,7 @@
 
 #define BC_OVERVIEW_COLUMNS 512u
 #define BC_OVERVIEW_ROWS    1024u
+#define BC_OVERVIEW_TRACKS  8u
 
 #define BC_PLACES (BC_PORT_0 + BC_PORTS)
 
@@ -129,6 +133,7 @@ struct bc_overview_options {
 	unsigned columns;    /* 1 .. BC_OVERVIEW_COLUMNS */
 	unsigned rows;       /* 2 .. BC_OVERVIEW_ROWS */
 	uint64_t work; /* records that may be decoded; a chunk counts as BC_OVERVIEW_CHUNK more */
+	bool by_processor; /* if there are several, and unless this would be more work */
 };
 
 #define BC_OVERVIEW_CHUNK 4096u
@@ -171,6 +176,7 @@ struct bc_overview_picture {
 	uint32_t place_from;
 	uint32_t place_to;
 	enum bc_overview_unit unit;
+	bool by_processor;   /* its JSON has the cells of each track */
 	unsigned page_shift; /* rows of memory have 2^page_shift pages */
 	unsigned port_shift; /* rows of I/O have 2^port_shift ports */
 	uint32_t row_count;

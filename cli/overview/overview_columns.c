@@ -21,7 +21,8 @@
 void bc_overview_clear(struct bc_overview *o)
 {
 	for (uint32_t i = 0; i < BC_OVERVIEW_COLUMNS; i++)
-		bc_page_counts_free(&o->cells[i]);
+		for (unsigned track = 0; track <= ALL_TRACKS; track++)
+			bc_page_counts_free(&o->cells[i].of[track]);
 	free(o->rows);
 	o->rows = NULL;
 	o->absence_count = 0;
@@ -172,10 +173,9 @@ unsigned bc_overview_mark_places(struct bc_overview *o, const struct bc_page_cou
 
 /* ---- counts */
 
-static int add_cells(struct bc_overview *o, uint32_t column, const struct bc_page_counts *part)
+static int add_cells(
+	struct bc_overview *o, struct bc_page_counts *cells, const struct bc_page_counts *part)
 {
-	struct bc_page_counts *cells = &o->cells[column];
-
 	bc_page_counts_coarsen(cells, o->places.page_shift, o->places.port_shift);
 	uint64_t room = (uint64_t)cells->count + part->count;
 	room = room < o->row_limit ? room : o->row_limit;
@@ -192,8 +192,20 @@ static int add_cells(struct bc_overview *o, uint32_t column, const struct bc_pag
 	return 0;
 }
 
+unsigned bc_overview_track_of(const struct bc_overview *o, const uint64_t procs[4])
+{
+	for (unsigned track = 0; o->picture.by_processor && track < o->track_count; track++) {
+		uint64_t others = 0;
+		for (unsigned i = 0; i < 4; i++)
+			others |= procs[i] & ~o->tracks[track][i];
+		if (others == 0)
+			return track;
+	}
+	return ALL_TRACKS;
+}
+
 int bc_overview_add_counts(
-	struct bc_overview *o, uint32_t column, const struct bc_page_counts *counts)
+	struct bc_overview *o, uint32_t column, unsigned track, const struct bc_page_counts *counts)
 {
 	struct bc_overview_places *places = &o->places;
 	struct bc_page_counts part = bc_overview_inside(o, counts);
@@ -208,7 +220,9 @@ int bc_overview_add_counts(
 	for (uint32_t i = 0; i < counts->count; i++)
 		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 			o->columns[column].counts[class] += counts->regions[i].counts[class];
-	return add_cells(o, column, &part);
+	struct bc_page_counts *cells = o->cells[column].of;
+	int rc = add_cells(o, &cells[ALL_TRACKS], &part);
+	return rc == 0 && track != ALL_TRACKS ? add_cells(o, &cells[track], &part) : rc;
 }
 
 int bc_overview_join_columns(struct bc_overview *o)
@@ -216,40 +230,74 @@ int bc_overview_join_columns(struct bc_overview *o)
 	uint32_t last = o->picture.column_count - 1;
 	const struct bc_overview_column *from = &o->columns[last];
 	struct bc_overview_column *to = &o->columns[last - 1];
-	int rc = add_cells(o, last - 1, &o->cells[last]);
+	int rc = 0;
 
+	for (unsigned track = 0; track <= ALL_TRACKS; track++) {
+		struct bc_page_counts *cells = &o->cells[last].of[track];
+		if (rc == 0)
+			rc = add_cells(o, &o->cells[last - 1].of[track], cells);
+		bc_page_counts_free(cells);
+	}
 	to->missing += from->missing;
 	to->records += from->records;
 	to->uncounted += from->uncounted;
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 		to->counts[class] += from->counts[class];
 	bc_loss_add(&to->loss, from->loss);
-	bc_page_counts_free(&o->cells[last]);
 	o->picture.column_count = last;
+	return rc;
+}
+
+static int add_records(struct bc_overview *o, uint32_t column, const struct bc_chunk *chunk,
+	uint32_t first, uint32_t end, unsigned track)
+{
+	const uint8_t *record = chunk->records + (size_t)first * BC_RECORD_BYTES;
+	struct bc_chunk *run = o->run;
+	uint32_t records = 0;
+	int rc = 0;
+
+	for (uint32_t i = first; i < end; i++, record += BC_RECORD_BYTES) {
+		memcpy(bc_chunk_record(run, records), record, BC_RECORD_BYTES);
+		records += o->tracks[track][record[7] / 64] >> record[7] % 64 & 1;
+	}
+	if (records == 0)
+		return 0;
+	run->info.records = records;
+	bc_chunk_count(&run->info, run->records, &o->pages);
+	if (end - first <= FEW_RECORDS || bc_overview_mark_places(o, &o->pages.counts) == 0)
+		return bc_overview_add_counts(o, column, track, &o->pages.counts);
+	for (uint32_t next; rc == 0 && first < end; first = next) {
+		next = end - first > FEW_RECORDS ? first + FEW_RECORDS : end;
+		rc = add_records(o, column, chunk, first, next, track);
+	}
 	return rc;
 }
 
 int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct bc_chunk *chunk,
 	uint32_t first, uint32_t end)
 {
-	uint32_t records = end - first;
-	struct bc_chunk *run = o->run;
+	unsigned track = o->picture.by_processor ? 0 : ALL_TRACKS;
 	int rc = 0;
 
-	run->info.records = records;
-	memcpy(run->records, chunk->records + (size_t)first * BC_RECORD_BYTES,
-		(size_t)records * BC_RECORD_BYTES);
-	bc_chunk_count(&run->info, run->records, &o->pages);
-	if (records <= FEW_RECORDS || bc_overview_mark_places(o, &o->pages.counts) == 0)
-		return bc_overview_add_counts(o, column, &o->pages.counts);
-	for (uint32_t next; rc == 0 && first < end; first = next) {
-		next = end - first > FEW_RECORDS ? first + FEW_RECORDS : end;
-		rc = bc_overview_add_records(o, column, chunk, first, next);
-	}
+	do
+		rc = add_records(o, column, chunk, first, end, track);
+	while (rc == 0 && ++track < o->track_count);
 	return rc;
 }
 
 /* ---- rows */
+
+/* Replaces the places of cells by the indices of their rows. */
+static void index_cells(const struct bc_overview *o, struct bc_page_counts *cells)
+{
+	uint32_t row = 0;
+
+	for (uint32_t c = 0; c < cells->count; c++) {
+		while (o->rows[row].place != cells->regions[c].first)
+			row++;
+		cells->regions[c].first = row;
+	}
+}
 
 int bc_overview_make_rows(struct bc_overview *o)
 {
@@ -259,8 +307,10 @@ int bc_overview_make_rows(struct bc_overview *o)
 	int rc = bc_page_counts_init(&all, o->row_limit);
 
 	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
-		bc_page_counts_coarsen(&o->cells[i], places->page_shift, places->port_shift);
-		bc_page_counts_add(&all, &o->cells[i]);
+		for (unsigned track = 0; track <= ALL_TRACKS; track++)
+			bc_page_counts_coarsen(
+				&o->cells[i].of[track], places->page_shift, places->port_shift);
+		bc_page_counts_add(&all, &o->cells[i].of[ALL_TRACKS]);
 	}
 	if (rc == 0)
 		o->rows = calloc((size_t)all.count + 1, sizeof(*o->rows));
@@ -273,15 +323,10 @@ int bc_overview_make_rows(struct bc_overview *o)
 							      : places->port_shift);
 	}
 	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
-		struct bc_page_counts *cells = &o->cells[i];
-		uint32_t row = 0;
-		for (uint32_t c = 0; c < cells->count; c++) {
-			while (o->rows[row].place != cells->regions[c].first)
-				row++;
-			cells->regions[c].first = row;
-		}
-		o->columns[i].cells = cells->regions;
-		o->columns[i].cell_count = cells->count;
+		for (unsigned track = 0; track <= ALL_TRACKS; track++)
+			index_cells(o, &o->cells[i].of[track]);
+		o->columns[i].cells = o->cells[i].of[ALL_TRACKS].regions;
+		o->columns[i].cell_count = o->cells[i].of[ALL_TRACKS].count;
 	}
 	p->page_shift = places->page_shift;
 	p->port_shift = places->port_shift;

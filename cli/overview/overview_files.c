@@ -256,6 +256,8 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->to_ns = to > s->to_ns ? to : s->to_ns;
 	s->rows++;
 	s->records += info->records;
+	for (unsigned i = 0; i < 4; i++)
+		s->procs[i] |= info->procs[i];
 	if (info->records != 0) {
 		s->last_epoch = info->epoch;
 		s->last_tick = info->last_tick;
@@ -676,6 +678,24 @@ static void make_recordings(struct bc_overview *o)
 	}
 }
 
+/* Makes a track for each processor that occurs; the last one has all that are left. */
+static void make_tracks(struct bc_overview *o)
+{
+	memset(o->tracks, 0, sizeof(o->tracks));
+	memset(o->tracks[ALL_TRACKS], 0xFF, sizeof(o->tracks[ALL_TRACKS]));
+	o->track_count = 0;
+	for (unsigned proc = 0; proc < 256; proc++) {
+		uint64_t bit = UINT64_C(1) << proc % 64;
+		bool occurs = false;
+		for (uint32_t i = 0; i < o->segment_count && !occurs; i++)
+			occurs = (o->segments[i]->procs[proc / 64] & bit) != 0;
+		if (!occurs)
+			continue;
+		o->track_count += o->track_count < BC_OVERVIEW_TRACKS;
+		o->tracks[o->track_count - 1][proc / 64] |= bit;
+	}
+}
+
 static int link_segments(struct bc_overview *o)
 {
 	int rc = collect_segments(o);
@@ -698,6 +718,7 @@ static int link_segments(struct bc_overview *o)
 		o->from_ns = r->from_ns < o->from_ns ? r->from_ns : o->from_ns;
 		o->to_ns = r->to_ns > o->to_ns ? r->to_ns : o->to_ns;
 	}
+	make_tracks(o);
 	return report_holes(o);
 }
 

@@ -39,6 +39,7 @@ struct bc_overview_segment {
 	struct bc_loss after;
 	struct bc_loss base; /* `after` of the segment before it, or `before` */
 	struct bc_loss left; /* after its last chunk: the end of a killed recording */
+	uint64_t procs[4];   /* that occur */
 	bool has_events;
 	struct bc_missing_segments hole; /* after an update: what is missing before it */
 	/* From its header; empty if that is damaged. */
@@ -91,6 +92,13 @@ struct bc_overview_places {
 	unsigned port_least;
 };
 
+#define ALL_TRACKS BC_OVERVIEW_TRACKS
+
+/* The cells of a column, by track, and of ALL_TRACKS. */
+struct bc_overview_cells {
+	struct bc_page_counts of[BC_OVERVIEW_TRACKS + 1];
+};
+
 struct bc_overview {
 	struct bc_segment_io io;
 	struct bc_overview_file **files; /* by name */
@@ -102,6 +110,8 @@ struct bc_overview {
 	uint32_t recording_count;
 	int64_t from_ns;
 	int64_t to_ns;
+	uint64_t tracks[BC_OVERVIEW_TRACKS + 1][4]; /* bitmaps of processors; ALL_TRACKS: any */
+	uint32_t track_count;
 	struct bc_overview_damage damages[BC_OVERVIEW_DAMAGES];
 	uint32_t damage_count;
 	struct bc_overview_hole holes[BC_OVERVIEW_DAMAGES];
@@ -120,7 +130,7 @@ struct bc_overview {
 	struct bc_overview_picture picture;
 	struct bc_overview_row *rows;
 	struct bc_overview_column columns[BC_OVERVIEW_COLUMNS];
-	struct bc_page_counts cells[BC_OVERVIEW_COLUMNS];
+	struct bc_overview_cells cells[BC_OVERVIEW_COLUMNS];
 	unsigned row_limit;
 	/* The absences in the picture that are drawn, by segment and row. */
 	struct bc_overview_blank *absences;
@@ -150,6 +160,9 @@ static inline bool bc_overview_read_chunk(
 
 /* ---- columns: overview_columns.c */
 
+/* The track that has all of these processors; ALL_TRACKS if none has, or in a picture without. */
+unsigned bc_overview_track_of(const struct bc_overview *overview, const uint64_t procs[4]);
+
 /* Empties the picture. */
 void bc_overview_clear(struct bc_overview *overview);
 
@@ -172,15 +185,15 @@ unsigned bc_overview_excess(
  * many doublings these counts are still coarser. */
 unsigned bc_overview_mark_places(struct bc_overview *overview, const struct bc_page_counts *counts);
 
-/* Adds counts to a column, and those in the picture's places to its cells. If they are coarser than
- * the rows, the rows become as coarse. Returns 0 or -ENOMEM. */
-int bc_overview_add_counts(struct bc_overview *overview, uint32_t column,
+/* Adds counts of a track, or of ALL_TRACKS, to a column, and those in the picture's places to its
+ * cells. If they are coarser than the rows, the rows become as coarse. Returns 0 or -ENOMEM. */
+int bc_overview_add_counts(struct bc_overview *overview, uint32_t column, unsigned track,
 	const struct bc_page_counts *counts) BC_MUST_CHECK;
 
 /* Adds the last column to the one before it. Returns 0 or -ENOMEM. */
 int bc_overview_join_columns(struct bc_overview *overview) BC_MUST_CHECK;
 
-/* Adds some records of a decoded chunk in the same way. */
+/* Adds some records of a decoded chunk in the same way, by track if the picture is by processor. */
 int bc_overview_add_records(struct bc_overview *overview, uint32_t column,
 	const struct bc_chunk *chunk, uint32_t first, uint32_t end) BC_MUST_CHECK;
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/overview/overview_internal.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "formats/segment/segment_header.h"
@@ -196,20 +197,44 @@ static json_t *append_numbers(json_t *array, const uint64_t *numbers, unsigned c
 	return array;
 }
 
-static json_t *cells_json(const struct bc_overview_column *c)
+static json_t *cells_json(const struct bc_region *cells, uint32_t count)
 {
 	json_t *array = json_array();
 
-	for (uint32_t i = 0; i < c->cell_count; i++) {
-		const uint64_t row = c->cells[i].first;
+	for (uint32_t i = 0; i < count; i++) {
+		const uint64_t row = cells[i].first;
 		array = append_numbers(array, &row, 1);
-		array = append_numbers(array, c->cells[i].counts, BC_PAGE_CLASSES);
+		array = append_numbers(array, cells[i].counts, BC_PAGE_CLASSES);
 	}
 	return array;
 }
 
-static json_t *column_json(const struct writer *w, const struct bc_overview_column *c)
+/* The cells of each track, if the picture is by processor. */
+static json_t *tracks_json(const struct bc_overview *o, uint32_t column)
 {
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; o->picture.by_processor && i < o->track_count; i++) {
+		const struct bc_page_counts *cells = &o->cells[column].of[i];
+		array = bc_json_append(array, cells_json(cells->regions, cells->count));
+	}
+	return array;
+}
+
+static json_t *processors_json(const uint64_t track[4])
+{
+	json_t *array = json_array();
+
+	for (unsigned proc = 0; proc < 256; proc++)
+		if ((track[proc / 64] >> proc % 64 & 1) != 0)
+			array = bc_json_append(array, json_integer(proc));
+	return array;
+}
+
+static json_t *column_json(const struct writer *w, const struct bc_overview *o, uint32_t column)
+{
+	const struct bc_overview_column *c = &o->columns[column];
+
 	return bc_json_merge(
 		BC_JSON_OBJECT({"from", time_json(w, c->from_ns)}, {"to", time_json(w, c->to_ns)},
 			{"duration_ns", bc_json_u64(c->duration_ns)},
@@ -219,7 +244,8 @@ static json_t *column_json(const struct writer *w, const struct bc_overview_colu
 			{"records", bc_json_u64(c->records)},
 			{"uncounted", bc_json_u64(c->uncounted)},
 			{"counts", append_numbers(json_array(), c->counts, BC_PAGE_CLASSES)},
-			{"cells", cells_json(c)}),
+			{"cells", cells_json(c->cells, c->cell_count)},
+			{"cells_by_processor", tracks_json(o, column)}),
 		bc_loss_json(&c->loss));
 }
 
@@ -238,12 +264,15 @@ static void write_lists(
 	start_array(w, "holes");
 	for (uint32_t i = 0; i < c.hole_count && w->rc == 0; i++)
 		write_item(w, hole_json(&c.holes[i]));
+	start_array(w, "processors");
+	for (uint32_t i = 0; i < o->track_count && w->rc == 0; i++)
+		write_item(w, processors_json(o->tracks[i]));
 	start_array(w, "rows");
 	for (uint32_t i = 0; i < p->row_count && w->rc == 0; i++)
 		write_item(w, row_json(&p->rows[i], names));
 	start_array(w, "columns");
 	for (uint32_t i = 0; i < p->column_count && w->rc == 0; i++)
-		write_item(w, column_json(w, &p->columns[i]));
+		write_item(w, column_json(w, o, i));
 	end_array(w);
 }
 
@@ -272,6 +301,7 @@ int bc_overview_json(
 	write_member(&w, "place_from", json_integer(p->place_from));
 	write_member(&w, "place_to", json_integer(p->place_to));
 	write_member(&w, "unit", json_string(units[p->unit]));
+	write_member(&w, "by_processor", json_boolean(p->by_processor));
 	write_member(&w, "page_shift", json_integer(p->page_shift));
 	write_member(&w, "port_shift", json_integer(p->port_shift));
 	write_lists(&w, o, names);

@@ -345,7 +345,7 @@ static void sort_columns(struct bc_overview *o)
 {
 	for (uint32_t i = 1; i < o->picture.column_count; i++) {
 		struct bc_overview_column column = o->columns[i];
-		struct bc_page_counts cells = o->cells[i];
+		struct bc_overview_cells cells = o->cells[i];
 		uint32_t to = i;
 		for (; to != 0 && is_before(&column, &o->columns[to - 1]); to--) {
 			o->columns[to] = o->columns[to - 1];

@@ -295,6 +295,7 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 					   : position(ticks->last + (ticks->last != UINT64_MAX));
 	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
+	picture.by_processor = true;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
 	s->max_events = BC_OVERVIEW_EVENTS;
 	text->max = s->max_bytes;

@@ -244,6 +244,15 @@ static bool read_times(struct request *r, int64_t *from_ns, int64_t *to_ns)
 	return *from_ns <= *to_ns || bc_fail(r->err, sizeof(r->err), "from: must not be after to");
 }
 
+static bool read_flag(struct request *r, const char *name, bool *value)
+{
+	const char *text = param(r, name);
+
+	*value = text != NULL && strcmp(text, "true") == 0;
+	return text == NULL || *value || strcmp(text, "false") == 0 ||
+	       bc_fail(r->err, sizeof(r->err), "%s=%.60s: must be true or false", name, text);
+}
+
 static bool read_picture(struct request *r, struct bc_overview_options *o)
 {
 	int64_t from = 0, to = BC_PLACES - 1, columns, rows;
@@ -255,7 +264,8 @@ static bool read_picture(struct request *r, struct bc_overview_options *o)
 		!read_integer(r, "place_from", 0, BC_PLACES - 1, &from) ||
 		!read_integer(r, "place_to", 0, BC_PLACES - 1, &to) ||
 		!read_integer(r, "columns", 1, BC_OVERVIEW_COLUMNS, &columns) ||
-		!read_integer(r, "rows", 2, BC_OVERVIEW_ROWS, &rows))
+		!read_integer(r, "rows", 2, BC_OVERVIEW_ROWS, &rows) ||
+		!read_flag(r, "by_processor", &o->by_processor))
 		return false;
 	o->place_from = (uint32_t)from;
 	o->place_to = (uint32_t)to;
@@ -273,15 +283,6 @@ static bool read_count(struct request *r, const char *name, int64_t min, int64_t
 		return false;
 	*n = (uint64_t)value;
 	return true;
-}
-
-static bool read_flag(struct request *r, const char *name, bool *value)
-{
-	const char *text = param(r, name);
-
-	*value = text != NULL && strcmp(text, "true") == 0;
-	return text == NULL || *value || strcmp(text, "false") == 0 ||
-	       bc_fail(r->err, sizeof(r->err), "%s=%.60s: must be true or false", name, text);
 }
 
 static bool read_numbers(struct request *r, struct bc_span *span)

@@ -26,14 +26,14 @@ class Chunk:
         self.events = [e for e in chunk.events if e.kind in ("gap", "mark", "trigger")]
         anchors = {e.position: e.value for e in chunk.events if e.kind == "anchor"}
         tick, self.times, self.keys = info["first_tick"], array.array("q"), []
-        for i, (addr, reqtype, time) in enumerate(struct.iter_unpack("<IB3xI", chunk.records)):
+        for i, (addr, reqtype, proc, time) in enumerate(struct.iter_unpack("<IB2xBI", chunk.records)):
             if i and time != 0xFFFFFFFF:
                 tick += time
             elif i:
                 tick = anchors.get(i, tick)
             ns = (tick - info["first_tick"]) * 10**9 // clock_hz if clock_hz else 0
             self.times.append(self.wall + ns)
-            self.keys.append((place_of(addr, reqtype), page_reference.class_of(reqtype)))
+            self.keys.append((place_of(addr, reqtype), page_reference.class_of(reqtype), proc))
         last = (info["last_tick"] - info["first_tick"]) * 10**9 // clock_hz if clock_hz else 0
         self.end = self.wall + last
         self.counts = collections.Counter(self.keys)
@@ -56,6 +56,11 @@ class Recordings:
     def start(self):
         return min(chunk.wall for chunks in self.by_id.values() for chunk in chunks)
 
+    def tracks(self):
+        """The processors that are counted together."""
+        procs = sorted({key[2] for chunks in self.by_id.values() for chunk in chunks for key in chunk.counts})
+        return [[proc] for proc in procs] if len(procs) <= 8 else [*([proc] for proc in procs[:7]), procs[7:]]
+
     def check(self, report):
         """Checks everything in a report that follows from the records."""
         o = report["overview"]
@@ -69,6 +74,7 @@ class Recordings:
             equal(r["from"] + origin, min(chunk.wall for chunk in chunks), "from")
             equal(r["to"] + origin, max(chunk.end for chunk in chunks), "to")
         equal(sorted(r["id"] for r in o["recordings"]), sorted(self.by_id), "recordings")
+        equal(o["processors"], self.tracks(), "processors")
         if o["unit"] == "records":
             self._check_bins(o, origin)
         else:
@@ -77,16 +83,22 @@ class Recordings:
 
     def _check_cells(self, o, column, counts):
         totals = [0] * 4
-        for (_, kind), n in counts.items():
+        for (_, kind, _), n in counts.items():
             totals[kind] += n
         equal(column["counts"], totals, "counts")
-        wanted = {}
-        for (place, kind), n in counts.items():
+        tracks = o["processors"] if o["by_processor"] else []
+        wanted = [{} for _ in range(len(tracks) + 1)]  # of all, and by track
+        for (place, kind, proc), n in counts.items():
             shift = o["page_shift"] if place < PORT_0 else o["port_shift"]
             first = place >> shift << shift
             if first + (1 << shift) > o["place_from"] and first <= o["place_to"]:
-                wanted.setdefault(first, [0] * 4)[kind] += n
-        flat = column["cells"]
+                for at in (0, *(1 + t for t, procs in enumerate(tracks) if proc in procs)):
+                    wanted[at].setdefault(first, [0] * 4)[kind] += n
+        equal(len(column["cells_by_processor"]), len(tracks), "tracks")
+        for flat, cells in zip((column["cells"], *column["cells_by_processor"]), wanted):
+            self._check_list(o, flat, cells)
+
+    def _check_list(self, o, flat, wanted):
         got = {o["rows"][flat[i]]["place"]: flat[i + 1 : i + 5] for i in range(0, len(flat), 5)}
         equal(len(got), len(flat) // 5, "cells of different rows")
         equal(sorted(flat[::5]), flat[::5], "order of rows")

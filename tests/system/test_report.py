@@ -31,8 +31,9 @@ def record(directory, data, suffix="bcp1", options=(), clock_hz=66000000):
     stream.unlink()
 
 
-def many_chunks(chunks, seed=1, samples=150, small=()):
-    """A stream of many chunks: each frame is an epoch, and its records don't compress. `small` ones have a tenth of the samples."""
+def many_chunks(chunks, seed=1, samples=150, small=(), procs_of=lambda sequence: [0]):
+    """A stream of many chunks: each frame is an epoch, and its records don't compress. `small` ones have a tenth of the samples.
+    `procs_of` returns the processors of a frame."""
     rng = random.Random(seed)
     stream = b""
     for sequence in range(chunks):
@@ -42,7 +43,11 @@ def many_chunks(chunks, seed=1, samples=150, small=()):
         if sequence % 7 == 0:
             frame[0] = (0x3F8, 0xFE, 5 << 4, 5)
         lost = rng.randrange(1, 99) if sequence % 11 == 5 else 0
-        header = reference.encode_header(reference.LOSS if lost else 0, 0, sequence, len(frame), 1000, lost)
+        procs = procs_of(sequence)
+        if len(procs) > 1:
+            frame = [(addr, enables, control | rng.choice(procs), time) for addr, enables, control, time in frame]
+        flags = (reference.LOSS if lost else 0) | (reference.AGENT if len(procs) > 1 else 0)
+        header = reference.encode_header(flags, procs[0], sequence, len(frame), 1000, lost)
         stream += header + reference.encode_payload(frame)
     return stream
 
@@ -151,6 +156,41 @@ def test_rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger(tm
         assert before is None or (got[0] <= before[0] and got[1] <= before[1]), (before, got)
         before, span = got, end - start
         start, end = start + rng.randrange(span // 3), end - rng.randrange(span // 3)
+
+
+# ---- processors
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Segments of processor 0 and of 200, and one with chunks of one processor and of twelve."""
+    stream = many_chunks(1100, samples=40, procs_of=lambda at: range(12) if 500 <= at < 510 else [0 if at < 800 else 200])
+    directory = harness.shared("report-mixed", lambda new: record(new, stream, options=("-b", "filesize:200K")))
+    paths = harness.segments(directory)
+    return directory, paths, Recordings(paths)
+
+
+@pytest.mark.parametrize("columns, unit", [(300, "chunks"), (50, "summary"), (2, "segments")])
+def test_processors_are_counted_apart(mixed, columns, unit):
+    """Page counts don't have them, so chunks of several are decoded. Of more than eight, the last ones are grouped."""
+    directory, paths, recordings = mixed
+    overview = check(recordings, directory, "--columns", columns)
+    equal((overview["unit"], overview["by_processor"]), (unit, True))
+    equal(overview["processors"], [[0], [1], [2], [3], [4], [5], [6], [7, 8, 9, 10, 11, 200]])
+    for track, procs in enumerate(overview["processors"]):
+        stats, = lines("stats", "--json", "--full", "--proc", ",".join(map(str, procs)), *paths)
+        equal(sum(n for column in overview["columns"] for i, n in enumerate(column["cells_by_processor"][track]) if i % 5),
+              stats["references"], f"processors {procs}")
+
+
+def test_processors_of_too_many_records_are_not_told_apart(tmp):
+    """Each chunk counts as 4,096 records."""
+    record(tmp, many_chunks(4097, samples=2, procs_of=lambda at: [at % 2]))
+    overview = report(tmp)["overview"]
+    equal((overview["processors"], overview["by_processor"]), ([[0], [1]], False))
+    equal(sum(len(column["cells_by_processor"]) for column in overview["columns"]), 0)
+    origin, half = int(overview["origin_ns"]), overview["to"] // 2
+    equal(report("--to", utc(origin + half), tmp)["overview"]["by_processor"], True)
 
 
 # ---- totals
