@@ -443,7 +443,7 @@ static void get_history(struct request *r)
 
 static const char *const no_params[] = {NULL};
 static const char *const picture_params[] = {
-	"from", "to", "place_from", "place_to", "columns", "rows", NULL};
+	"from", "to", "place_from", "place_to", "columns", "rows", "by_processor", NULL};
 static const char *const time_params[] = {"from", "to", NULL};
 static const char *const search_params[] = {"addr", "type", "proc", "port", "region", "records",
 	"from", "to", "first", "last", "context", "count", NULL};

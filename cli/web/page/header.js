@@ -2,9 +2,10 @@
 /* global d3 */
 
 import {
-	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
-	totals, visibleColumns, visibleHoles, visibleRows, wholeView,
+	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, onlyProcessors, processorText, recordingInProgress,
+	spanView, toAbsolute, toRelative, totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
+import { togetherText } from "./processors.js";
 import { quoted } from "./selection.js";
 import { CLASS_TEXTS, count, endsText, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
@@ -39,6 +40,9 @@ export function drawRange() {
 	const { from, to } = model.view;
 	const span = Number(to - from);
 	const parts = [formatTimes(from, to, span / 100), formatSpan(span), unitText()];
+	if (onlyProcessors()) {
+		parts.push(processorText());
+	}
 	if (hasPlaces()) {
 		parts.push(addressesText(model.view));
 	}
@@ -70,7 +74,7 @@ export function viewText() {
 	const { from, to } = model.view;
 	const sums = totals();
 	const counts = CLASS_TEXTS.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
-	const where = hasPlaces() ? ` at ${addressesText(model.view)}` : "";
+	const where = `${onlyProcessors() ? ` of ${processorText()}` : ""}${hasPlaces() ? ` at ${addressesText(model.view)}` : ""}`;
 	return `${formatSpan(Number(to - from))} from ${formatTime(from, 1e3)}${hasTimesOfDay() ? " UTC" : ""}, ${plural(sums.records, "record")}${where}, `
 		+ `${counts}, ${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
@@ -128,7 +132,7 @@ export function emptyText() {
 	}
 	if (visibleColumns().length) {
 		return visibleRows().length || overview.columns.some((column) => column.uncounted) ? ""
-			: "No record at these addresses in this view.";
+			: `No record${onlyProcessors() ? ` of ${processorText()}` : ""}${hasPlaces() ? " at these addresses" : ""} in this view.`;
 	}
 	const holes = visibleHoles();
 	if (holes.length) {
@@ -258,6 +262,9 @@ export function drawNotices() {
 	}
 	if (report && report.reduced) {
 		notices.push(["", visible(report.reduced)]);
+	}
+	if (togetherText()) {
+		notices.push(["", togetherText()]);
 	}
 	if (overview && overview.holes.length) {
 		notices.push(["bad", holesText(overview.holes)]);

@@ -2,9 +2,11 @@
 /* global d3 */
 
 import { currentColours, heatColour, heatStep } from "./colours.js";
-import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRelative, visibleRows } from "./model.js";
 import {
-	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
+	cellCounts, eachCell, model, mostInCell, onlyProcessors, processorText, shownCount, toAbsolute, toRelative, visibleRows,
+} from "./model.js";
+import {
+	columnAtPixel, columnPixels, drawFrame, drawMarkers, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale, trackBands,
 } from "./plot.js";
 import { cellView, cursorRows } from "./selection.js";
 import { holeLines, linedSymbols } from "./timeline.js";
@@ -17,18 +19,19 @@ const DIVIDER = 9; // between memory and I/O
 const HIGHEST = 22; // a row
 const LABEL = 13; // a line of text
 
-// How many rows this canvas can show well.
+// How many rows this canvas can show well, in each of its tracks.
 export function rowsThatFit(canvas) {
-	return Math.max(16, Math.min(1024, Math.floor((canvas.clientHeight - MAP_TOP - MAP_BOTTOM - DIVIDER) / 3)));
+	const tracks = model.proc === "each" && model.picture ? model.picture.processors.length : 1;
+	return Math.max(16, Math.min(1024, Math.floor((canvas.clientHeight - MAP_TOP - MAP_BOTTOM - DIVIDER) / 3 / Math.max(1, tracks))));
 }
 
-// The rows' pixels: {list: [{row, y, height}], divider: y or null, bottom}.
-function rowPixels(height) {
-	const indices = visibleRows();
+// The pixels of the rows of a part: {track, top, list: [{row, y, height}], divider: y or null, bottom}.
+function bandPixels({ track, top: start, bottom: limit }) {
 	const { rows } = model.overview;
+	const indices = visibleRows().filter((i) => track === null || rows[i].track === track);
 	const firstPort = indices.findIndex((i) => isPort(rows[i].place));
 	const isDivided = firstPort > 0;
-	const room = height - MAP_TOP - MAP_BOTTOM - (isDivided ? DIVIDER : 0);
+	const room = limit - start - (isDivided ? DIVIDER : 0);
 	const each = Math.min(HIGHEST, room / Math.max(1, indices.length));
 	const memory = isDivided ? firstPort : indices.length;
 	const ports = indices.length - memory;
@@ -37,18 +40,26 @@ function rowPixels(height) {
 	const page = Math.min(each, (room - ports * port) / memory);
 	const top = (n) => Math.round(Math.min(n, memory) * page + Math.max(0, n - memory) * port);
 	const list = indices.map((row, n) => {
-		const y = MAP_TOP + top(n) + (isDivided && n >= memory ? DIVIDER : 0);
+		const y = start + top(n) + (isDivided && n >= memory ? DIVIDER : 0);
 		return { row, y, height: Math.max(1, top(n + 1) - top(n)) };
 	});
-	const end = list.length ? list[list.length - 1] : { y: MAP_TOP, height: 0 };
+	const end = list.length ? list[list.length - 1] : { y: start, height: 0 };
 	const divider = isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null;
-	return { list, divider, bottom: end.y + end.height };
+	return { track, top: start, list, divider, bottom: end.y + end.height };
+}
+
+function bandsPixels(height) {
+	return trackBands(MAP_TOP, height - MAP_BOTTOM).map(bandPixels);
+}
+
+function rowPixels(height) {
+	return bandsPixels(height).flatMap(({ list }) => list);
 }
 
 // Cells are drawn from the emptiest to the fullest, so the fullest of a pixel is visible.
 function drawCells(context, width, height) {
 	const scale = timeScale(width);
-	const byRow = new Map(rowPixels(height).list.map((one) => [one.row, one]));
+	const byRow = new Map(rowPixels(height).map((one) => [one.row, one]));
 	const most = mostInCell();
 	const boxes = currentColours().heat.map(() => []);
 	for (const column of model.overview.columns) {
@@ -78,7 +89,7 @@ function labelled(list) {
 	const importance = list.map(({ row }, n) => {
 		const before = n ? rows[list[n - 1].row] : null;
 		const one = rows[row];
-		if (!before || (one.name && one.name !== before.name) || isPort(one.place) !== isPort(before.place)) {
+		if (!before || one.track !== before.track || (one.name && one.name !== before.name) || isPort(one.place) !== isPort(before.place)) {
 			return 2;
 		}
 		return one.place !== before.place + before.count || one.name !== before.name ? 1 : 0;
@@ -98,7 +109,7 @@ function drawLabels(context, width, height) {
 	const { left } = edges(width);
 	const colours = currentColours();
 	const { rows } = model.overview;
-	const { list } = rowPixels(height);
+	const list = rowPixels(height);
 	let name = null;
 	context.textAlign = "right";
 	for (const { y, n } of labelled(list)) {
@@ -120,14 +131,17 @@ function drawLabels(context, width, height) {
 	context.font = FONT;
 }
 
-// The row of an address.
-function rowOfPlace(place) {
-	return model.overview.rows.findIndex((row) => place >= row.place && place < row.place + row.count);
-}
-
 export function placeOfHit(hit) {
 	const addr = parseInt(hit.addr, 16);
 	return /^IO/.test(hit.type) ? PORT_0 + addr % PORTS : Math.floor(addr / 4096);
+}
+
+// The row of a record's address, in its processor's track.
+function rowOfHit(hit) {
+	const { rows, tracks } = model.overview;
+	const place = placeOfHit(hit);
+	return rows.findIndex((row) => place >= row.place && place < row.place + row.count
+		&& (!tracks || tracks[row.track].procs.includes(hit.proc)));
 }
 
 // Single records as dots, and the hits of a search as rings.
@@ -135,9 +149,9 @@ function drawRecords(context, width, height, hits, isRing) {
 	const colours = currentColours();
 	const scale = timeScale(width);
 	const [left, right] = scale.range();
-	const byRow = new Map(rowPixels(height).list.map((one) => [one.row, one]));
+	const byRow = new Map(rowPixels(height).map((one) => [one.row, one]));
 	for (const hit of hits) {
-		const place = byRow.get(rowOfPlace(placeOfHit(hit)));
+		const place = byRow.get(rowOfHit(hit));
 		const x = hit.time ? scale(toRelative(fromRfc3339(hit.time))) : -1;
 		if (!place || x < left || x > right) {
 			continue;
@@ -180,7 +194,7 @@ function drawCursor(context, width, height) {
 // A cell's pixels, or null if it isn't visible. Tests compare them with the model.
 export function cellPixels(width, height, column, row) {
 	const pixels = columnPixels(model.overview.columns[column], timeScale(width));
-	const place = rowPixels(height).list.find((one) => one.row === row);
+	const place = rowPixels(height).find((one) => one.row === row);
 	return pixels && place ? { ...pixels, y: place.y, height: place.height } : null;
 }
 
@@ -191,7 +205,8 @@ export function drawHeatMap(canvas) {
 	}
 	const { left, right } = edges(width);
 	const colours = currentColours();
-	const { divider, bottom } = rowPixels(height);
+	const bands = bandsPixels(height);
+	const { bottom } = bands[bands.length - 1];
 	drawPauses(context, timeScale(width), MAP_TOP, bottom - MAP_TOP, false);
 	drawCells(context, width, height);
 	for (const symbol of linedSymbols(width)) {
@@ -203,12 +218,11 @@ export function drawHeatMap(canvas) {
 		context.stroke();
 	}
 	context.setLineDash([]);
-	if (divider !== null) {
-		context.fillStyle = colours.dim;
+	context.fillStyle = colours.dim;
+	for (const { divider } of bands.filter((one) => one.divider !== null)) {
 		context.fillRect(left - 60, divider, right - left + 60, 1);
 	}
-	context.strokeStyle = colours.dim;
-	context.strokeRect(left - 0.5, MAP_TOP - 0.5, right - left + 1, bottom - MAP_TOP + 1);
+	bands.forEach((band) => drawFrame(context, width, band));
 	drawLabels(context, width, height);
 	if (model.records) {
 		drawRecords(context, width, height, model.records.hits, false);
@@ -224,23 +238,21 @@ export function drawHeatMap(canvas) {
 
 // {column, row} at a pixel; -1 for none.
 export function cellAtPixel(canvas, x, y) {
-	const place = rowPixels(canvas.clientHeight).list.find((one) => y >= one.y && y < one.y + one.height);
+	const place = rowPixels(canvas.clientHeight).find((one) => y >= one.y && y < one.y + one.height);
 	return { column: columnAtPixel(x, timeScale(canvas.clientWidth)), row: place ? place.row : -1 };
 }
 
 // The places between two pixels, as a range of whole rows; null if no row is there.
 export function placesBetween(canvas, y0, y1) {
 	const { rows } = model.overview;
-	const found = rowPixels(canvas.clientHeight).list.filter((one) => one.y + one.height > y0 && one.y < y1);
-	if (!found.length) {
-		return null;
-	}
-	const last = rows[found[found.length - 1].row];
-	return { placeFrom: rows[found[0].row].place, placeTo: last.place + last.count - 1 };
+	const found = rowPixels(canvas.clientHeight).filter((one) => one.y + one.height > y0 && one.y < y1).map(({ row }) => rows[row]);
+	return !found.length ? null
+		: { placeFrom: d3.min(found, (row) => row.place), placeTo: d3.max(found, (row) => row.place + row.count - 1) };
 }
 
 function placeLines(row) {
-	return [["address", addressRange(row.place, row.count)], ...(row.name ? [["region", visible(row.name)]] : [])];
+	const track = row.track === undefined || onlyProcessors() ? [] : [["track", processorText(row.track)]];
+	return [...track, ["address", addressRange(row.place, row.count)], ...(row.name ? [["region", visible(row.name)]] : [])];
 }
 
 export function cellLines(cell) {

@@ -35,7 +35,7 @@ function readPlaces(text) {
 // Returns the text of the model; `isEnd` if the view moves with the recording.
 function linkText(isEnd) {
 	const found = new URLSearchParams();
-	const { view, shown, tab, search, markers } = model;
+	const { view, shown, proc, tab, search, markers } = model;
 	if (view && !isEnd) {
 		found.set("from", timeToLink(view.from));
 		found.set("to", timeToLink(view.to));
@@ -46,7 +46,7 @@ function linkText(isEnd) {
 	for (const name of ["a", "b"].filter((one) => markers[one] !== null)) {
 		found.set(name, timeToLink(markers[name]));
 	}
-	for (const [name, value, usual] of [["class", shown, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
+	for (const [name, value, usual] of [["class", shown, "all"], ["proc", proc, "all"], ["tab", tab, "totals"], ["window", model.window, "all"],
 		["q", search && search.text, null], ["which", search && search.which, "first"], ["in", search && search.isLimited && "view", null]]) {
 		if (value && value !== usual) {
 			found.set(name, value);
@@ -83,7 +83,7 @@ export function outsideText(view) {
 		+ `${what} ${bounds.map(([verb, ns]) => `${verb}${s} at ${time(ns)}`).join(" and ")}`;
 }
 
-// Returns {view, fault, a, b, shown, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is
+// Returns {view, fault, a, b, shown, proc, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is
 // followed. `fault` says why the times are invalid; "": they are not.
 export function parseLink(text) {
 	const given = new URLSearchParams(text.replace(/^#/, ""));
@@ -94,6 +94,7 @@ export function parseLink(text) {
 		fault: faultText(given, from, to),
 		a, b,
 		shown: CLASSES.includes(given.get("class")) ? given.get("class") : "all",
+		proc: /^(each|\d+([-,]\d+)*)$/.test(given.get("proc")) ? given.get("proc") : "all",
 		tab: given.get("tab") || "totals",
 		window: given.get("window") || "all",
 		q: given.get("q") || "",

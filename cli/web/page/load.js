@@ -8,8 +8,9 @@ import { followedView, isFollowing } from "./follow.js";
 import { recordingAround, recordingName, viewText } from "./header.js";
 import { placeOfHit, rowsThatFit } from "./heatmap.js";
 import { outsideText, writeLink } from "./link.js";
-import { clampView, columnRecords, isSameView, model, toAbsolute, toRelative, wholeView } from "./model.js";
+import { clampView, columnRecords, isSameView, model, onlyProcessors, toAbsolute, toRelative, wholeView } from "./model.js";
 import { edges } from "./plot.js";
+import { showProcessors } from "./processors.js";
 import { viewQueries } from "./selection.js";
 import { fetchEvents, fetchFiles, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
 import { count, PLACES, plural } from "./text.js";
@@ -59,7 +60,8 @@ function setOverview(overview) {
 		model.deleted = { text, since: new Date() };
 	}
 	setAxis(overview.axis);
-	Object.assign(model, { overview, cursor: null, cell: null, records: null, around: null });
+	Object.assign(model, { picture: overview, cursor: null, cell: null, records: null, around: null });
+	showProcessors();
 }
 
 // Fetches all events if there may be new ones; or the events in the view, if there are too many.
@@ -116,7 +118,7 @@ export async function load(app, isEnd = false, text = "", first = null) {
 		const rows = rowsThatFit(document.querySelector("#heatmap canvas"));
 		const view = !isEnd ? first || model.view
 			: model.window === "all" ? null : followedView(await fetchRecordings(own.signal));
-		const overview = await fetchOverview(view, columns, rows, own.signal);
+		const overview = await fetchOverview(view, columns, rows, own.signal, model.proc !== "all");
 		own.signal.throwIfAborted(); // the view has changed
 		setOverview(overview);
 		model.view = view || wholeView();
@@ -169,7 +171,7 @@ async function loadWhole(signal) {
 	const { overview, whole } = model;
 	const { from, to } = overview.extent;
 	if (isSameView(model.view, wholeView())) {
-		model.whole = overview;
+		model.whole = model.picture;
 	} else if (!whole || (to - whole.extent.to) * STRIP_COLUMNS > to - from) {
 		model.whole = await fetchOverview(null, STRIP_COLUMNS, 2, signal);
 	}
@@ -183,7 +185,7 @@ async function loadRecords(signal) {
 	const areInside = overview.columns.every((column) => column.from >= from && column.from <= to);
 	if (overview.unit === "records" && areInside && known > 0 && known <= RECORDS) {
 		const { placeFrom, placeTo } = model.view;
-		const { hits, isCutOff } = await fetchRecords(viewQueries(model.view, "all"), RECORDS, signal);
+		const { hits, isCutOff } = await fetchRecords(viewQueries(model.view, "all", onlyProcessors()), RECORDS, signal);
 		const isInside = (hit) => placeOfHit(hit) >= placeFrom && placeOfHit(hit) <= placeTo;
 		model.records = { hits: hits.filter(isInside), isCutOff };
 	}

@@ -16,6 +16,7 @@ import {
 	clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
+import { drawProcessors, showProcessors } from "./processors.js";
 import { parseQuery } from "./query.js";
 import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records.js";
 import { viewQueries } from "./selection.js";
@@ -70,6 +71,7 @@ function draw() {
 		return;
 	}
 	drawFacts();
+	drawProcessors(app);
 	drawStrip(canvasOf("strip"));
 	drawTimeline(canvasOf("timeline"));
 	drawHeatMap(canvasOf("heatmap"));
@@ -133,10 +135,11 @@ function openTab(id) {
 
 // Shows what the page's address says.
 function restore() {
-	const { view, fault, a, b, shown, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
+	const { view, fault, a, b, shown, proc, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
 	model.window = isWindow(followed) && !model.isReport ? followed : "all";
 	model.isFollowing = view === null;
 	model.shown = shown;
+	model.proc = proc;
 	model.tab = isTab(tab) ? tab : "totals";
 	d3.selectAll("#classes input").property("checked", (name) => name === shown);
 	const isSearched = model.search ? model.search.text === q && model.search.which === which
@@ -158,6 +161,9 @@ function restore() {
 	} else {
 		load(app, !view, text, view);
 	}
+	if (model.picture) {
+		showProcessors();
+	}
 	if (text) {
 		model.linkFault = text;
 		writeLink(isFollowing(), false);
@@ -173,6 +179,13 @@ const app = {
 	changed: (isNews) => changed(app, isNews),
 	listCell: () => listCell(app),
 	act: (name) => model.overview && ACTS[name](),
+	chooseProcessor: (name) => {
+		model.proc = name;
+		Object.assign(model, { cursor: null, cell: null, records: null, isLoading: !model.isReport });
+		showProcessors();
+		load(app, isFollowing());
+		writeLink(isFollowing(), false);
+	},
 	announce: (text, isAloud = true) => {
 		element("summary").ariaLive = isAloud ? "polite" : "off";
 		element("summary").textContent = text;
@@ -260,7 +273,7 @@ function start() {
 	element("search").hidden = model.isReport;
 	if (report) {
 		model.report = { made: report.made, program: report.program, reduced: report.reduced };
-		model.overview = model.whole = report.overview;
+		model.picture = model.overview = model.whole = report.overview;
 		setAxis(report.overview.axis);
 		model.events = report.events;
 		model.view = wholeView();

@@ -8,7 +8,7 @@
 import { isFollowing } from "./follow.js";
 import { writeLink } from "./link.js";
 import {
-	hasClocks, hasPlaces, isColumnBetween, missingText, model, shownEvents, spanView, toAbsolute, toRelative,
+	hasClocks, hasPlaces, isColumnBetween, missingText, model, onlyProcessors, shownEvents, spanView, toAbsolute, toRelative,
 } from "./model.js";
 import { NEAR, timeAtPixel, timeScale } from "./plot.js";
 import { fetchFind, fetchOverview } from "./source.js";
@@ -70,7 +70,7 @@ async function measure(app) {
 	}
 	const [from, to] = times;
 	if (model.isReport) {
-		const columns = model.overview.columns.filter((column) => isColumnBetween(column, toRelative(from), toRelative(to)));
+		const columns = model.picture.columns.filter((column) => isColumnBetween(column, toRelative(from), toRelative(to)));
 		model.measured = { ...sumsOf(columns), isExact: false, ticks: "" };
 		return;
 	}
@@ -141,7 +141,7 @@ function countsText(ns) {
 		: measured.lost > 0 && !isExact ? `about ${plural(measured.lost, "sample")} lost` : lostText(measured.lost, isLossKnown);
 	return [
 		`${isExact ? "" : "about "}${number(measured.records)} ${measured.records === 1 ? "record" : "records"}${rate}: ${classes}`
-			+ `${hasPlaces() ? " at all addresses" : ""}`,
+			+ `${onlyProcessors() ? " of all processors" : ""}${hasPlaces() ? " at all addresses" : ""}`,
 		...(measured.uncounted ? [`${plural(measured.uncounted, "record")} not counted by class`] : []),
 		...(measured.missing ? [missingText(measured.missing)] : []), lost,
 	];

@@ -7,13 +7,15 @@ import { countedAxis, formatDuration } from "./time.js";
 export const model = {
 	isReport: false,
 	report: null, // made, program, reduced
-	overview: null, // the picture, as the server sent it
+	picture: null, // as the server sent it
+	overview: null, // what is shown of it: of all processors, or of some (processors.js)
 	whole: null, // the overview of everything, with few rows; it may be a little older
 	events: null,
 	window: "all", // what is followed: follow.js
 	isFollowing: true, // the view moves with the window
 	view: null, // {from, to: BigInt ns since 1970; placeFrom, placeTo}
 	shown: "all", // or a class
+	proc: "all", // or "each", or the processors of a track
 	tab: "totals", // the open table
 	cursor: null, // {column, row, toRow}: indices in the overview; without toRow, one row
 	records: null, // single records in the view: {hits, isCutOff}
@@ -181,28 +183,43 @@ export function hasPlaces() {
 	return model.view.placeFrom > 0 || model.view.placeTo < PLACES - 1;
 }
 
+// The processors shown, if not all.
+export function onlyProcessors() {
+	const { tracks } = model.overview;
+	return tracks && tracks.length === 1 ? tracks[0].text : null;
+}
+
+// "processor 0", "processors 7-9,16" of a track.
+export function processorText(track = 0) {
+	const { procs, text } = model.overview.tracks[track];
+	return `processor${procs.length > 1 ? "s" : ""} ${text}`;
+}
+
 let countsOf = { overview: null, placeFrom: 0, placeTo: 0, counts: null };
 
-// The four counts of a column at the view's addresses: the sums of its cells in the rows shown.
-export function columnCounts(column) {
+// The four counts of a column at the view's addresses, or of one of its tracks there: the sums of its cells in the rows shown.
+export function columnCounts(column, track = null) {
 	const { overview, view: { placeFrom, placeTo } } = model;
-	if (!hasPlaces()) {
+	if (!hasPlaces() && track === null) {
 		return column.counts;
 	}
 	if (countsOf.overview !== overview || countsOf.placeFrom !== placeFrom || countsOf.placeTo !== placeTo) {
 		const shown = new Set(visibleRows());
 		const counts = new Map(overview.columns.map((one) => {
-			const sums = [0, 0, 0, 0];
+			const sums = [null, ...(overview.tracks || [])].map(() => [0, 0, 0, 0]); // of all, and of each track
 			eachCell(one, (row, i) => {
 				for (let k = 0; k < 4 && shown.has(row); k++) {
-					sums[k] += one.cells[i + k];
+					sums[0][k] += one.cells[i + k];
+					if (overview.tracks) {
+						sums[overview.rows[row].track + 1][k] += one.cells[i + k];
+					}
 				}
 			});
 			return [one, sums];
 		}));
 		countsOf = { overview, placeFrom, placeTo, counts };
 	}
-	return countsOf.counts.get(column);
+	return countsOf.counts.get(column)[track === null ? 0 : track + 1];
 }
 
 // The records of a column at the view's addresses. Records at unknown addresses count only if all addresses are shown.
@@ -272,6 +289,12 @@ export function totals() {
 		sums.isExact = sums.isExact && !part.inexact_gaps;
 	}
 	return sums;
+}
+
+// The four counts of each track in the view; none if processors are not shown apart.
+export function trackTotals() {
+	const shown = visibleColumns();
+	return (model.overview.tracks || []).map((one, track) => [0, 1, 2, 3].map((k) => d3.sum(shown, (column) => columnCounts(column, track)[k])));
 }
 
 // Spans of the view without records, between recordings and within those that overlap in time, as of several hosts. After a damaged chunk, `uncounted` records may be

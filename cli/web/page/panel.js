@@ -2,7 +2,9 @@
 /* global d3 */
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
-import { eventsByTime, hasPlaces, missingText, model, shownCount, shownEvents, toAbsolute, totals } from "./model.js";
+import {
+	eventsByTime, hasPlaces, missingText, model, onlyProcessors, processorText, shownCount, shownEvents, toAbsolute, totals, trackTotals,
+} from "./model.js";
 import { addressRange, bytes, CLASS_TEXTS, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { countedAxis, formatDuration, formatSpan, formatTime, fromRfc3339, hasTimesOfDay, timeHead } from "./time.js";
 
@@ -34,9 +36,13 @@ function showTotals(parent) {
 	const rows = CLASS_TEXTS.map((name, k) => [
 		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
-	const where = hasPlaces() ? " at the addresses shown" : "";
+	const where = `${onlyProcessors() ? ` of ${processorText()}` : ""}${hasPlaces() ? " at the addresses shown" : ""}`;
 	table(parent, sums.columns ? `Records${where} in the ${plural(sums.columns, "column")}` : "No records in this view",
 		["class", "records", "share", "memory", "I/O ports"], rows, [1, 2, 3, 4]);
+	if (sums.columns && trackTotals().length > 1) {
+		table(parent, `Records${where} by processor`, ["track", "records", "share", ...CLASS_TEXTS], trackTotals().map((four, track) => [
+			processorText(track), count(d3.sum(four)), percent(d3.sum(four), all), ...four.map(count)]), [1, 2, 3, 4, 5, 6]);
+	}
 	const more = [];
 	if (sums.uncounted) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
@@ -55,15 +61,17 @@ function showHottest(parent) {
 	const { rows } = model.overview;
 	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, shown: shownCount(four) })).filter((one) => one.shown);
 	found.sort((a, b) => b.shown - a.shown);
+	const isApart = trackTotals().length > 1;
 	const only = model.shown === "all" ? "" : ` with ${CLASS_TEXTS[CLASSES.indexOf(model.shown)]}`;
 	if (!found.length) {
 		note(parent, `No addresses${only} in this view.`);
 		return;
 	}
 	table(parent, `Hottest of ${plural(found.length, "address block")}${only} in the columns shown`,
-		["addresses", "region", "records", ...CLASS_TEXTS],
+		["addresses", "region", "records", ...CLASS_TEXTS, ...(isApart ? ["track"] : [])],
 		found.slice(0, HOTTEST).map((one) => [
-			addressRange(one.place, one.count), visible(one.name || ""), count(d3.sum(one.four)), ...one.four.map(count)]),
+			addressRange(one.place, one.count), visible(one.name || ""), count(d3.sum(one.four)), ...one.four.map(count),
+			...(isApart ? [processorText(one.track)] : [])]),
 		[2, 3, 4, 5, 6]);
 }
 

@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { holeText, isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
+import { holeText, isMoment, model, pauses, processorText, toAbsolute, toRelative } from "./model.js";
 import { plural } from "./text.js";
 import { formatSpan } from "./time.js";
 
@@ -11,6 +11,7 @@ export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, mon
 export const NEAR = 7; // pixels around an event that belong to it
 const RIGHT = 12;
 const PRINT_RATIO = 3; // dots per CSS pixel
+const BETWEEN = 4; // pixels between the parts of a plot
 const IDLE = 24; // pixels without records that are worth hatching within a recording
 
 // The plot's left and right edge in a canvas of this width; the labels are on the left.
@@ -47,6 +48,32 @@ export function timeAtPixel(x, width) {
 	const { left, right } = edges(width);
 	const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
 	return toAbsolute(toRelative(model.view.from)) + BigInt(Math.round(Number(model.view.to - model.view.from) * share));
+}
+
+// The parts of a plot between two pixels, with their processors; one part of all if these are shown together.
+export function trackBands(top, bottom) {
+	const { tracks } = model.overview;
+	if (!tracks || tracks.length < 2) {
+		return [{ track: null, top, bottom }];
+	}
+	const at = d3.scaleLinear().domain([0, tracks.length]).rangeRound([top, bottom + BETWEEN]);
+	return tracks.map((one, track) => ({ track, top: at(track), bottom: at(track + 1) - BETWEEN }));
+}
+
+// The frame of a part, and which processors it shows.
+export function drawFrame(context, width, { track, top, bottom }) {
+	const { left, right } = edges(width);
+	const { dim, ink, paper } = currentColours();
+	context.strokeStyle = dim;
+	context.strokeRect(left - 0.5, top - 0.5, right - left + 1, bottom - top + 1);
+	if (track !== null) {
+		const text = processorText(track);
+		context.fillStyle = paper;
+		context.fillRect(left, top, context.measureText(text).width + 10, 13);
+		context.fillStyle = ink;
+		context.textAlign = "left";
+		context.fillText(text, left + 5, top + 7);
+	}
 }
 
 // The markers in view, on any colour: a line with an edge of the paper's colour; with `label`, their names.

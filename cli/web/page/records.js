@@ -1,7 +1,7 @@
 // Lists of records: of the cursor's cell, and the hits of a search; saves and copies what is listed.
 
 import { copyText } from "./link.js";
-import { model } from "./model.js";
+import { model, onlyProcessors } from "./model.js";
 import { parseQuery } from "./query.js";
 import { cellQueries, commandText, csvText, saveFile, viewQueries } from "./selection.js";
 import { fetchFind, fetchRecords } from "./source.js";
@@ -37,7 +37,7 @@ export async function listCell(app) {
 function selection() {
 	const { search } = model;
 	return model.tab === "search-hits" && search && search.query ? { queries: [search.query], recording: null }
-		: model.cell || { queries: viewQueries(model.view, model.shown), recording: null };
+		: model.cell || { queries: viewQueries(model.view, model.shown, onlyProcessors()), recording: null };
 }
 
 export async function saveCsv(app) {

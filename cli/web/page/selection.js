@@ -11,11 +11,11 @@ const CLASS_TYPES = {
 };
 const CSV_COLUMNS = ["recording", "number", "tick", "epoch", "time", "type", "addr", "size", "attr", "proc", "name"];
 
-// Returns the searches for the records in a view, of one class or of all. Memory and ports are two searches, as a search has
+// Returns the searches for the records in a view, of one class or of all, and of all processors or of some. Memory and ports are two searches, as a search has
 // one range. They also find records that begin before the range and reach into it.
-export function viewQueries({ from, to, placeFrom, placeTo }, shown) {
+export function viewQueries({ from, to, placeFrom, placeTo }, shown, proc = null) {
 	const hex = (first, last) => `${first.toString(16)}-${last.toString(16)}`;
-	const common = { from: toRfc3339(from), to: toRfc3339(to + 1n), ...(shown === "all" ? {} : { type: CLASS_TYPES[shown] }) };
+	const common = { from: toRfc3339(from), to: toRfc3339(to + 1n), ...(shown === "all" ? {} : { type: CLASS_TYPES[shown] }), ...(proc ? { proc } : {}) };
 	if (placeFrom === 0 && placeTo === PLACES - 1) {
 		return [common];
 	}
@@ -77,10 +77,12 @@ export function cellView(cell) {
 // be later than the start of the next column.
 export function cellQueries(cell, shown) {
 	const view = cellView(cell);
-	const { first_record: first, records, to, duration_ns: duration } = model.overview.columns[cell.column];
-	if (model.overview.unit === "records" || !records) {
-		return viewQueries(view, shown);
+	const { columns, rows, tracks, unit } = model.overview;
+	const { first_record: first, records, numbered = records, to, duration_ns: duration } = columns[cell.column];
+	const proc = tracks ? tracks[rows[cell.row].track].text : null;
+	if (unit === "records" || !records) {
+		return viewQueries(view, shown, proc);
 	}
-	const range = `${first}-${first + records - 1}`;
-	return viewQueries({ ...view, to: toAbsolute(to + duration) }, shown).map((query) => ({ ...query, records: range }));
+	const range = `${first}-${first + numbered - 1}`;
+	return viewQueries({ ...view, to: toAbsolute(to + duration) }, shown, proc).map((query) => ({ ...query, records: range }));
 }

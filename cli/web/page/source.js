@@ -41,12 +41,13 @@ async function get(path, parameters, signal) {
 	return response;
 }
 
-export async function fetchOverview(view, columns, rows, signal) {
-	const parameters = { columns, rows };
+// With `byProcessor`, the columns have the cells of each track, unless there are too many records.
+export async function fetchOverview(view, columns, rows, signal, byProcessor = false) {
+	const parameters = { columns, rows, ...(byProcessor ? { by_processor: true } : {}) };
 	if (view) {
 		Object.assign(parameters, { from: view.from, to: view.to, place_from: view.placeFrom, place_to: view.placeTo });
 	}
-	return (await get("data/overview", parameters, signal)).json();
+	return { ...await (await get("data/overview", parameters, signal)).json(), isAsked: byProcessor };
 }
 
 // The events in a view, or all; only the first 10,000 if `cut_off`.

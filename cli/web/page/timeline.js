@@ -3,11 +3,11 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, columnCounts, columnRecords, hasClocks, hasPlaces, isMoment, model, shownCount, shownEvents, toAbsolute,
+	classIndex, columnCounts, columnRecords, hasClocks, hasPlaces, isMoment, model, processorText, shownCount, shownEvents, toAbsolute,
 	toRelative, visibleColumns,
 } from "./model.js";
 import {
-	columnAtPixel, columnPixels, drawMarkers, drawPauses, edges, fitText, FONT, MONO, NEAR, prepareCanvas, timeScale,
+	columnAtPixel, columnPixels, drawFrame, drawMarkers, drawPauses, edges, fitText, FONT, MONO, NEAR, prepareCanvas, timeScale, trackBands,
 } from "./plot.js";
 import { CLASS_TEXTS, count, eventText, lostText, plural, short } from "./text.js";
 import { countedAxis, formatDuration, formatSpan, formatTime, rateOf, rateUnit, timeAxis } from "./time.js";
@@ -16,11 +16,12 @@ const RATES_TOP = 24; // of the plot, below the symbols
 const AXIS = 24; // height of the time axis; on a narrow screen, the text that precedes its labels is below it
 const AXIS_NARROW = 40;
 const MOMENT = 6; // height of a column without a rate, next to columns with one
+const PER_TICK = 26; // pixels of the rates
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
-// Records per second of a column; null if it is too short, or a moment: 1 ns with an exclusive end.
-function rate(column) {
-	return column.duration_ns > 1 ? rateOf(shownCount(columnCounts(column)), column.duration_ns) : null;
+// Records per second of a column, or of one of its tracks; null if it is too short, or a moment: 1 ns with an exclusive end.
+function rate(column, track) {
+	return column.duration_ns > 1 ? rateOf(shownCount(columnCounts(column, track)), column.duration_ns) : null;
 }
 
 // Events in the view; events of one kind that would overlap are grouped: [{x, kind, events}].
@@ -114,6 +115,11 @@ function isNarrow(width) {
 	return edges(width).left < 100;
 }
 
+// The end of the rates, above the time axis.
+function plotBottom(width, height) {
+	return height - (isNarrow(width) ? AXIS_NARROW : AXIS);
+}
+
 function drawTimeAxis(context, width, bottom) {
 	const { left, right } = edges(width);
 	const colours = currentColours();
@@ -152,37 +158,40 @@ function drawTimeAxis(context, width, bottom) {
 
 // The height of a column. Moments have no rate; if the view has only moments, they are drawn by their records.
 function figureOf(columns) {
-	return columns.length && columns.every(isMoment) ? (column) => shownCount(columnCounts(column)) : rate;
+	return columns.length && columns.every(isMoment) ? (column, track) => shownCount(columnCounts(column, track)) : rate;
 }
 
-// The scale up to the highest rate; if a few columns are much higher than the rest, they exceed it.
-function rateScale(columns, bottom) {
-	const rates = columns.map(figureOf(columns)).filter((one) => one !== null).sort(d3.ascending);
+// The scale up to the highest rate of any track; if a few columns are much higher than the rest, they exceed it.
+function rateScale(columns, top, bottom) {
+	const figure = figureOf(columns);
+	const rates = trackBands(top, bottom).flatMap(({ track }) => columns.map((column) => figure(column, track)))
+		.filter((one) => one !== null).sort(d3.ascending);
 	const highest = d3.max(rates) || 0;
 	const usual = d3.quantile(rates, 0.98) || 0;
 	const end = usual > 0 && highest > 3 * usual ? 1.5 * usual : highest;
-	return { most: highest, y: d3.scaleLinear([0, end || 1], [bottom, RATES_TOP]).nice(3) };
+	return { most: highest, y: d3.scaleLinear([0, end || 1], [bottom, top]).nice(3) };
 }
 
 // The highest rate if it exceeds the axis; or 0.
 export function cutRate() {
-	const { most, y } = rateScale(visibleColumns(), 0);
+	const { most, y } = rateScale(visibleColumns(), 1, 0);
 	return most > y.domain()[1] ? most : 0;
 }
 
-function drawRates(context, width, bottom) {
+function drawRates(context, width, { track, top: highest, bottom }) {
 	const colours = currentColours();
 	const { left, right } = edges(width);
 	const scale = timeScale(width);
 	const columns = visibleColumns();
 	const figure = figureOf(columns);
-	const { most, y } = rateScale(columns, bottom);
-	const ticks = most ? y.ticks(3).filter((tick) => figure === rate || Number.isInteger(tick)) : [];
+	const { most, y } = rateScale(columns, highest, bottom);
+	const room = Math.min(3, Math.floor((bottom - highest) / PER_TICK));
+	const ticks = most ? y.ticks(Math.max(1, room)).filter((tick) => (room || tick) && (figure === rate || Number.isInteger(tick))) : [];
 	context.font = MONO;
 	context.textAlign = "right";
 	for (const tick of ticks) {
 		context.fillStyle = colours.dim;
-		context.fillText(short(tick), left - 8, Math.min(Math.max(y(tick), RATES_TOP + 4), bottom - 4));
+		context.fillText(short(tick), left - 8, Math.min(Math.max(y(tick), highest + 4), bottom - 4));
 		context.fillStyle = colours.line;
 		context.fillRect(left, Math.round(y(tick)), right - left, 1);
 	}
@@ -193,11 +202,11 @@ function drawRates(context, width, bottom) {
 		if (!pixels) {
 			continue;
 		}
-		const counts = columnCounts(column);
+		const counts = columnCounts(column, track);
 		const all = shownCount(counts);
-		const perSecond = figure(column);
+		const perSecond = figure(column, track);
 		const isCut = perSecond > y.domain()[1];
-		const top = perSecond === null ? bottom - MOMENT : isCut ? RATES_TOP : y(perSecond);
+		const top = perSecond === null ? bottom - MOMENT : isCut ? highest : y(perSecond);
 		let base = bottom;
 		counts.forEach((n, k) => {
 			if (n && (only < 0 || only === k)) {
@@ -209,11 +218,11 @@ function drawRates(context, width, bottom) {
 		});
 		if (isCut) {
 			context.fillStyle = colours.paper;
-			context.fillRect(pixels.x, RATES_TOP + 5, pixels.width, 2);
+			context.fillRect(pixels.x, highest + 5, pixels.width, 2);
 		}
 		if (column.uncounted || column.missing) {
 			context.fillStyle = column.missing ? colours.gap : colours.dim;
-			context.fillRect(pixels.x, RATES_TOP, pixels.width, 2);
+			context.fillRect(pixels.x, highest, pixels.width, 2);
 		}
 	}
 }
@@ -223,13 +232,13 @@ export function drawTimeline(canvas) {
 	if (!model.overview.recordings.length) {
 		return;
 	}
-	const { left, right } = edges(width);
-	const bottom = height - (isNarrow(width) ? AXIS_NARROW : AXIS);
+	const { left } = edges(width);
+	const bottom = plotBottom(width, height);
 	const colours = currentColours();
-	drawRates(context, width, bottom);
+	const bands = trackBands(RATES_TOP, bottom);
+	bands.forEach((band) => drawRates(context, width, band));
 	drawPauses(context, timeScale(width), RATES_TOP, bottom - RATES_TOP, true);
-	context.strokeStyle = colours.dim;
-	context.strokeRect(left - 0.5, RATES_TOP - 0.5, right - left + 1, bottom - RATES_TOP + 1);
+	bands.forEach((band) => drawFrame(context, width, band));
 	drawEvents(context, width, bottom);
 	drawMarkers(context, timeScale(width), RATES_TOP, bottom - RATES_TOP, true);
 	drawTimeAxis(context, width, bottom);
@@ -242,7 +251,7 @@ export function drawTimeline(canvas) {
 
 // The lines of the tip at a pixel: [[term, text]], or null.
 export function timelineTip(canvas, x, y) {
-	const { clientWidth: width } = canvas;
+	const { clientWidth: width, clientHeight: height } = canvas;
 	const symbol = symbols(width).find((one) => Math.abs(one.x - x) <= NEAR);
 	if (symbol && (y < RATES_TOP || Math.abs(symbol.x - x) <= 2)) {
 		const lines = symbol.events.slice(0, 8).map((event) => [
@@ -254,7 +263,8 @@ export function timelineTip(canvas, x, y) {
 		return lines;
 	}
 	const index = columnAtPixel(x, timeScale(width));
-	return index < 0 ? null : columnLines(model.overview.columns[index]);
+	const band = trackBands(RATES_TOP, plotBottom(width, height)).find((one) => y < one.bottom);
+	return index < 0 ? null : columnLines(model.overview.columns[index], band ? band.track : null);
 }
 
 // The tip's lines for a hole.
@@ -266,14 +276,15 @@ export function holeLines(hole) {
 	];
 }
 
-function columnLines(column) {
+function columnLines(column, track) {
 	if (column.is_hole) {
 		return holeLines(column);
 	}
-	const perSecond = rate(column);
-	const counts = columnCounts(column);
-	const records = count(columnRecords(column));
+	const perSecond = rate(column, track);
+	const counts = columnCounts(column, track);
+	const records = count(track === null ? columnRecords(column) : d3.sum(counts));
 	return [
+		...(track === null ? [] : [["track", processorText(track)]]),
 		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatSpan(column.to - column.from)}`],
 		["records", hasPlaces() ? `${records} at these addresses` : `${records}, from ${count(column.first_record)}`],
 		...CLASS_TEXTS.map((name, k) => [name, count(counts[k])]),
