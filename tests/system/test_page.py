@@ -1,6 +1,7 @@
 """The page of `buscap web` and of reports, in a browser: what it draws is what the programs and a count say."""
 
 import datetime
+import functools
 import itertools
 import json
 import math
@@ -1347,6 +1348,82 @@ def test_the_address_restores_the_view_and_the_theme_is_remembered(tmp, driver):
         equal(browser.faults(), [])
 
 
+def test_processors_are_shown_apart_or_alone_with_the_counts_of_stats(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    @functools.cache
+    def stats(proc):
+        rows = json.loads(output("stats", "--json", "--full", "--proc", proc, *segments(out)))["types"]
+        return [sum(row["references"] for row in rows if CLASSES.get(row["name"], "other") == name)
+                for name in ("fetch", "read", "write", "other")]
+
+    names = ["processor 0", "processor 1", "processor 2"]
+    out = record(tmp / "out", source="sim:rate=1M,count=30000,agents=3,seed=1")
+    output("report", "-o", tmp / "run.html", out)
+    with Web(out) as web, Tab(driver) as browser:
+        url = f"http://{web.host}/?token={web.token}"
+        browser.open(url).idle()
+        equal(browser.text("#processors").split("\n")[1:], ["all processors", "each", "0", "1", "2"])
+        browser.driver.execute_script("document.querySelector('#processors input:checked').focus()")
+        browser.press(Keys.ARROW_RIGHT)  # each
+        for selector in ("#timeline canvas", "#heatmap canvas"):
+            equal([text for text in texts_drawn(browser, selector) if text.startswith("processor")], names)
+        browser.click("#tab-totals")
+        rows = browser.js("[...document.querySelectorAll('.table:nth-child(2) tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
+        equal([(row[0], *(int(text.replace(",", "")) for text in row[3:])) for row in rows],
+              [(name, *stats(name[-1])) for name in names])
+
+        # What is under the pointer, and the records of a cell, are those of its track.
+        overview = browser.model("overview")
+        number, row = next((number, column["cells"][i]) for number, column in enumerate(overview["columns"])
+                           for i in range(0, len(column["cells"]), 5) if overview["rows"][column["cells"][i]]["track"] == 1)
+        flat = overview["columns"][number]["cells"]
+        wanted = next(sum(flat[i + 1 : i + 5]) for i in range(0, len(flat), 5) if flat[i] == row)
+        box = browser.js("buscap.cellPixels(...arguments)", number, row)
+        lines = tip(browser, "#heatmap", box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        equal((lines["track"], lines["records"]), ("processor 1", f"{wanted:,}"))
+        height = browser.js("document.querySelector('#timeline').clientHeight")
+        x = box["x"] + box["width"] / 2
+        equal([tip(browser, "#timeline", x, y).get("track") for y in (30, height // 2, height - 30)], names)
+        browser.driver.execute_script("document.querySelector('#heatmap').focus(); buscap.setCursor({column: arguments[0], row: arguments[1]})", number, row)
+        browser.press(Keys.ENTER)
+        browser.wait("!!(buscap.model.cell && buscap.model.cell.hits)")
+        equal(browser.js("buscap.model.cell.hits.map((hit) => hit.proc)"), [1] * wanted)
+
+        # Alone, and from the address.
+        browser.click("#processors input[value='2']")
+        browser.idle()
+        assert "processor 2" in browser.text("#range")
+        check_pixels(browser, random.Random(2))
+        equal(browser.js("new URLSearchParams(location.hash.slice(1)).get('proc')"), "2")
+        for page, proc, wanted, notice in ((url, "2", "2", ""), (f"file://{tmp}/run.html", "1", "1", ""), (url, "each", "each", ""),
+                                           (url, "9", "all", r"This link shows processor 9; .* 0, 1, 2\.")):
+            browser.open("about:blank")
+            browser.open(f"{page}#proc={proc}").idle()
+            equal((browser.model("proc"), browser.js("document.querySelector('#processors input:checked').value")), (wanted, wanted), page)
+            assert re.fullmatch(notice, browser.text("#notices")), browser.text("#notices")
+            if wanted.isdigit():
+                equal(list(totals_on_page(browser).values()), [*stats(wanted), sum(stats(wanted))])
+        equal(browser.faults(), [])
+
+
+def test_processors_of_too_many_records_are_shown_together(tmp, driver):
+    """Each of the chunks counts as 4,096 of 16 million records."""
+    (tmp / "bus").write_bytes(b"".join(reference.encode_header(0, i % 2, i, 2, 1000, 0) + reference.encode_payload([(0x1000, 0, 8 << 4, 9)] * 2)
+                                       for i in range(4200)))
+    out = record(tmp / "out", source=f"file:{tmp}/bus,format=bcp1,clock_hz=66000000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}#proc=1").idle()
+        assert "All processors are shown: this view has too many records" in browser.text("#notices")
+        equal(totals_on_page(browser)["all"], 8400)
+        browser.driver.execute_script("document.querySelector('#timeline').focus()")
+        browser.press("+")
+        equal(browser.text("#notices"), "")
+        assert 0 < totals_on_page(browser)["all"] < 4200
+        equal(browser.model("overview.tracks"), [{"procs": [1], "text": "1"}])
+        equal(browser.faults(), [])
+
+
 def test_a_link_that_can_not_be_honoured_says_so(tmp, driver):
     """And its times leave the address."""
     ask = "[document.querySelector('#notices').innerText, location.hash]"
@@ -1903,7 +1980,7 @@ def test_the_first_screen_says_what_is_read_and_why_nothing_is_shown(tmp, driver
 
 def test_paper_has_no_buttons_and_all_texts(tmp, driver):
     out = record_chunks(tmp, 12)
-    buttons = "[...document.querySelectorAll('button, input, select')].filter((one) => one.getClientRects().length).map((one) => one.closest('td, #classes') ? 'text' : one.innerText)"
+    buttons = "[...document.querySelectorAll('button, input, select')].filter((one) => one.getClientRects().length).map((one) => one.closest('td, .choices') ? 'text' : one.innerText)"
     with Web(out) as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}#tab=events").idle()
         tip(browser, "#timeline", LEFT + 100, 80)

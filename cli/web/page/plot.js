@@ -11,7 +11,7 @@ export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, mon
 export const NEAR = 7; // pixels around an event that belong to it
 const RIGHT = 12;
 const PRINT_RATIO = 3; // dots per CSS pixel
-const BETWEEN = 4; // pixels between the parts of a plot
+const TRACK_NAME = 15; // height
 const IDLE = 24; // pixels without records that are worth hatching within a recording
 
 // The plot's left and right edge in a canvas of this width; the labels are on the left.
@@ -50,14 +50,14 @@ export function timeAtPixel(x, width) {
 	return toAbsolute(toRelative(model.view.from)) + BigInt(Math.round(Number(model.view.to - model.view.from) * share));
 }
 
-// The parts of a plot between two pixels, with their processors; one part of all if these are shown together.
+// The parts of a plot between two pixels: one for each track, below its name; or one of all if these are shown together.
 export function trackBands(top, bottom) {
 	const { tracks } = model.overview;
 	if (!tracks || tracks.length < 2) {
 		return [{ track: null, top, bottom }];
 	}
-	const at = d3.scaleLinear().domain([0, tracks.length]).rangeRound([top, bottom + BETWEEN]);
-	return tracks.map((one, track) => ({ track, top: at(track), bottom: at(track + 1) - BETWEEN }));
+	const at = d3.scaleLinear().domain([0, tracks.length]).rangeRound([top, bottom]);
+	return tracks.map((one, track) => ({ track, top: at(track) + TRACK_NAME, bottom: at(track + 1) }));
 }
 
 // The frame of a part, and which processors it shows.
@@ -69,10 +69,10 @@ export function drawFrame(context, width, { track, top, bottom }) {
 	if (track !== null) {
 		const text = processorText(track);
 		context.fillStyle = paper;
-		context.fillRect(left, top, context.measureText(text).width + 10, 13);
+		context.fillRect(left, top - TRACK_NAME + 1, context.measureText(text).width + 6, TRACK_NAME - 2);
 		context.fillStyle = ink;
 		context.textAlign = "left";
-		context.fillText(text, left + 5, top + 7);
+		context.fillText(text, left, top - TRACK_NAME / 2);
 	}
 }
 

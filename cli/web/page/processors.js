@@ -27,6 +27,8 @@ function ofTracks(picture, tracks) {
 	return { ...picture, rows, columns, tracks: shown };
 }
 
+const HEIGHTS = { timeline: [48, 40], heatmap: [10, 60] }; // pixels, and more for each track
+
 // Makes the overview of the picture and the processors chosen.
 export function showProcessors() {
 	const { picture } = model;
@@ -60,4 +62,8 @@ export function drawProcessors(app) {
 	labels.select("input").attr("value", (name) => name).property("checked", (name) => name === model.proc)
 		.on("change", (name) => app.chooseProcessor(name));
 	labels.select("span").text((name, at) => ["all processors", "each", ...texts][at]);
+	const { tracks } = model.overview;
+	for (const [id, [height, each]] of Object.entries(HEIGHTS)) {
+		document.getElementById(id).style.minHeight = tracks && tracks.length > 1 ? `${height + each * tracks.length}px` : "";
+	}
 }

@@ -186,7 +186,8 @@ function drawRates(context, width, { track, top: highest, bottom }) {
 	const figure = figureOf(columns);
 	const { most, y } = rateScale(columns, highest, bottom);
 	const room = Math.min(3, Math.floor((bottom - highest) / PER_TICK));
-	const ticks = most ? y.ticks(Math.max(1, room)).filter((tick) => (room || tick) && (figure === rate || Number.isInteger(tick))) : [];
+	const steps = room > 1 ? y.ticks(room) : [y.domain()[1]];
+	const ticks = most ? steps.filter((tick) => figure === rate || Number.isInteger(tick)) : [];
 	context.font = MONO;
 	context.textAlign = "right";
 	for (const tick of ticks) {
