@@ -1373,12 +1373,13 @@ def test_processors_are_shown_apart_or_alone_with_the_counts_of_stats(tmp, drive
         equal([(row[0], *(int(text.replace(",", "")) for text in row[3:])) for row in rows],
               [(name, *stats(name[-1])) for name in names])
 
-        # What is under the pointer, and the records of a cell, are those of its track.
+        # What is under the pointer, and the records of a cell, are those of its track: others have some there too.
         overview = browser.model("overview")
-        number, row = next((number, column["cells"][i]) for number, column in enumerate(overview["columns"])
-                           for i in range(0, len(column["cells"]), 5) if overview["rows"][column["cells"][i]]["track"] == 1)
-        flat = overview["columns"][number]["cells"]
-        wanted = next(sum(flat[i + 1 : i + 5]) for i in range(0, len(flat), 5) if flat[i] == row)
+        places = {(row["place"], row["track"]): i for i, row in enumerate(overview["rows"])}
+        number, row, wanted = next(
+            (number, row, sum(column["cells"][5 * at + 1 : 5 * at + 5])) for number, column in enumerate(overview["columns"])
+            for at, row in enumerate(column["cells"][::5]) if overview["rows"][row]["track"] == 1
+            and places.get((overview["rows"][row]["place"], 0)) in column["cells"][::5])
         box = browser.js("buscap.cellPixels(...arguments)", number, row)
         lines = tip(browser, "#heatmap", box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         equal((lines["track"], lines["records"]), ("processor 1", f"{wanted:,}"))
