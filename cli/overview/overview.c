@@ -12,9 +12,8 @@
  * So the work depends on the picture, not on the length of the recording. If there are only a few
  * records, overview_records.c draws them instead of steps 2 and 3.
  *
- * A unit that has records of several tracks, in a picture by processor, is replaced in step 2 by
- * the units below it, and a chunk by its records; if these are too much work, the picture has no
- * tracks.
+ * In a picture by processor, a unit of several tracks is replaced in step 2 by the units below it,
+ * down to its records; if these may be too much work, the picture has no tracks.
  *
  * Invariant: every record in the picture is counted in exactly one column, by class and place or as
  * uncounted. A deferred unit is counted in `records` of its column, but not yet in its cells. */
@@ -69,7 +68,6 @@ struct deferred {
 struct drawing {
 	struct bc_overview *overview;
 	const struct bc_overview_options *options;
-	struct bc_overview_segment **segments;
 	unsigned level; /* of the units: LEVEL_CHUNKS, 1 + a level of the summary, LEVEL_SEGMENTS */
 	uint64_t shared;     /* this many units share options->columns columns */
 	uint64_t unit;       /* the next one, counted in its recording */
@@ -233,8 +231,8 @@ static int defer_unit(struct drawing *d, uint32_t column, const struct unit *u, 
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
 	const struct bc_page_counts *counts)
 {
-	unsigned track = bc_overview_track_of(d->overview, row->info.procs);
 	struct bc_overview *o = d->overview;
+	unsigned track = bc_overview_track_of(o, row->info.procs);
 	uint64_t work = work_of(row->info.records, 1);
 	bool is_decoded = work <= d->work;
 
@@ -495,7 +493,7 @@ static int draw_absences(struct drawing *d, const struct bc_overview_segment *s,
 	return rc;
 }
 
-/* The row before which the next absence of a segment is. */
+/* The row before which the next absence of a segment is; UINT32_MAX: it has no more. */
 static uint32_t next_absence(const struct drawing *d, const struct bc_overview_segment *s)
 {
 	const struct bc_overview *o = d->overview;
@@ -707,12 +705,6 @@ static int find_absences(struct bc_overview *o, unsigned columns)
 	return rc == 0 ? keep_longest(o, columns / ABSENCE_COLUMNS) : rc;
 }
 
-/* True if the segment has an absence to draw. */
-static bool has_absence(const struct drawing *d, const struct bc_overview_segment *s)
-{
-	return next_absence(d, s) != UINT32_MAX;
-}
-
 /* Finds the chunks of a segment that are in the picture. */
 static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 {
@@ -845,25 +837,15 @@ static void choose_units(struct drawing *d)
 						       : BC_OVERVIEW_SUMMARY;
 }
 
-/* True if it is not too much work to read the segments in which several tracks occur by chunks, and
- * to decode the chunks in which several do. */
+/* True if it is not too much work to decode all chunks of segments that have several tracks. */
 static bool can_tell_processors(const struct drawing *d)
 {
-	struct bc_overview *o = d->overview;
-	uint64_t each = UINT64_C(1) << 4 * d->level;
 	uint64_t work = 0;
 
-	for (uint32_t i = 0; i < o->segment_count && work <= d->work; i++) {
-		const struct bc_overview_segment *s = o->segments[i];
-		if (!s->is_in || bc_overview_track_of(o, s->procs) != ALL_TRACKS)
-			continue;
-		const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
-		uint64_t end = (s->high / each + 1) * each; /* of a whole unit */
-		for (uint64_t row = s->low / each * each;
-			rows != NULL && row < s->rows && row < end; row++)
-			work += bc_overview_track_of(o, rows[row].info.procs) == ALL_TRACKS
-					? work_of(rows[row].info.records, 1)
-					: work_of(0, 1);
+	for (uint32_t i = 0; i < d->overview->segment_count; i++) {
+		const struct bc_overview_segment *s = d->overview->segments[i];
+		if (s->is_in && bc_overview_track_of(d->overview, s->procs) == ALL_TRACKS)
+			work += work_of(s->part, s->high - s->low + 1);
 	}
 	return work <= d->work;
 }
@@ -892,7 +874,8 @@ static int draw_picture(struct drawing *d)
 		if (bc_overview_is_hole_in(o, o->segments[i]))
 			rc = draw_hole(d, o->segments[i]);
 		const struct bc_overview_segment *s = o->segments[i];
-		if (rc == 0 && s->is_in && d->level == LEVEL_SEGMENTS && !has_absence(d, s))
+		bool is_whole = d->level == LEVEL_SEGMENTS && next_absence(d, s) == UINT32_MAX;
+		if (rc == 0 && s->is_in && is_whole)
 			rc = draw_segment(d, s);
 		else if (rc == 0 && s->is_in)
 			rc = draw_units(d, s);

@@ -234,8 +234,7 @@ int bc_overview_join_columns(struct bc_overview *o)
 
 	for (unsigned track = 0; track <= ALL_TRACKS; track++) {
 		struct bc_page_counts *cells = &o->cells[last].of[track];
-		if (rc == 0)
-			rc = add_cells(o, &o->cells[last - 1].of[track], cells);
+		rc = rc == 0 ? add_cells(o, &o->cells[last - 1].of[track], cells) : rc;
 		bc_page_counts_free(cells);
 	}
 	to->missing += from->missing;
@@ -248,6 +247,7 @@ int bc_overview_join_columns(struct bc_overview *o)
 	return rc;
 }
 
+/* Adds those of some records that are of a track. */
 static int add_records(struct bc_overview *o, uint32_t column, const struct bc_chunk *chunk,
 	uint32_t first, uint32_t end, unsigned track)
 {
@@ -287,11 +287,12 @@ int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct
 
 /* ---- rows */
 
-/* Replaces the places of cells by the indices of their rows. */
+/* Makes cells as coarse as the rows, and replaces their places by the indices of these. */
 static void index_cells(const struct bc_overview *o, struct bc_page_counts *cells)
 {
 	uint32_t row = 0;
 
+	bc_page_counts_coarsen(cells, o->places.page_shift, o->places.port_shift);
 	for (uint32_t c = 0; c < cells->count; c++) {
 		while (o->rows[row].place != cells->regions[c].first)
 			row++;
@@ -307,10 +308,9 @@ int bc_overview_make_rows(struct bc_overview *o)
 	int rc = bc_page_counts_init(&all, o->row_limit);
 
 	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
-		for (unsigned track = 0; track <= ALL_TRACKS; track++)
-			bc_page_counts_coarsen(
-				&o->cells[i].of[track], places->page_shift, places->port_shift);
-		bc_page_counts_add(&all, &o->cells[i].of[ALL_TRACKS]);
+		struct bc_page_counts *cells = &o->cells[i].of[ALL_TRACKS];
+		bc_page_counts_coarsen(cells, places->page_shift, places->port_shift);
+		bc_page_counts_add(&all, cells);
 	}
 	if (rc == 0)
 		o->rows = calloc((size_t)all.count + 1, sizeof(*o->rows));

@@ -685,14 +685,12 @@ static void make_tracks(struct bc_overview *o)
 	memset(o->tracks[ALL_TRACKS], 0xFF, sizeof(o->tracks[ALL_TRACKS]));
 	o->track_count = 0;
 	for (unsigned proc = 0; proc < 256; proc++) {
-		uint64_t bit = UINT64_C(1) << proc % 64;
-		bool occurs = false;
-		for (uint32_t i = 0; i < o->segment_count && !occurs; i++)
-			occurs = (o->segments[i]->procs[proc / 64] & bit) != 0;
-		if (!occurs)
-			continue;
-		o->track_count += o->track_count < BC_OVERVIEW_TRACKS;
-		o->tracks[o->track_count - 1][proc / 64] |= bit;
+		uint64_t bit = 0;
+		for (uint32_t i = 0; i < o->segment_count; i++)
+			bit |= o->segments[i]->procs[proc / 64] & UINT64_C(1) << proc % 64;
+		o->track_count += bit != 0 && o->track_count < BC_OVERVIEW_TRACKS;
+		if (bit != 0)
+			o->tracks[o->track_count - 1][proc / 64] |= bit;
 	}
 }
 
