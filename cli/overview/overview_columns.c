@@ -174,8 +174,10 @@ unsigned bc_overview_mark_places(struct bc_overview *o, const struct bc_page_cou
 /* ---- counts */
 
 static int add_cells(
-	struct bc_overview *o, struct bc_page_counts *cells, const struct bc_page_counts *part)
+	struct bc_overview *o, uint32_t column, unsigned track, const struct bc_page_counts *part)
 {
+	struct bc_page_counts *cells = &o->cells[column].of[track];
+
 	bc_page_counts_coarsen(cells, o->places.page_shift, o->places.port_shift);
 	uint64_t room = (uint64_t)cells->count + part->count;
 	room = room < o->row_limit ? room : o->row_limit;
@@ -220,9 +222,8 @@ int bc_overview_add_counts(
 	for (uint32_t i = 0; i < counts->count; i++)
 		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 			o->columns[column].counts[class] += counts->regions[i].counts[class];
-	struct bc_page_counts *cells = o->cells[column].of;
-	int rc = add_cells(o, &cells[ALL_TRACKS], &part);
-	return rc == 0 && track != ALL_TRACKS ? add_cells(o, &cells[track], &part) : rc;
+	int rc = add_cells(o, column, ALL_TRACKS, &part);
+	return rc == 0 && track != ALL_TRACKS ? add_cells(o, column, track, &part) : rc;
 }
 
 int bc_overview_join_columns(struct bc_overview *o)
@@ -234,7 +235,7 @@ int bc_overview_join_columns(struct bc_overview *o)
 
 	for (unsigned track = 0; track <= ALL_TRACKS; track++) {
 		struct bc_page_counts *cells = &o->cells[last].of[track];
-		rc = rc == 0 ? add_cells(o, &o->cells[last - 1].of[track], cells) : rc;
+		rc = rc == 0 ? add_cells(o, last - 1, track, cells) : rc;
 		bc_page_counts_free(cells);
 	}
 	to->missing += from->missing;

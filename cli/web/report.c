@@ -61,7 +61,7 @@ const struct bc_usage bc_report_usage = {
 	.text = "Draws the traffic over time, with gaps and marks, and how often each block of "
 		"addresses is used. Without an operand, draws the recordings in the daemon's "
 		"directory. It reads the page counts in the segments; records are decoded only if "
-		"there are few.",
+		"there are few, or to count those of each processor.",
 	.options = options,
 	.more = "FILE ends in .html (a page for a browser, which can be printed) or .json.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn, "
