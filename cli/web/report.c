@@ -36,6 +36,8 @@ enum {
 	OPTION_COLUMNS = 1000,
 	OPTION_ROWS,
 	OPTION_MAX_SIZE,
+	OPTION_COMPARE,
+	OPTION_ALIGN,
 };
 
 enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML };
@@ -49,6 +51,10 @@ static const struct bc_usage_option options[] = {
 	{OPTION_ROWS, "rows", "N", "number", "rows of addresses, at most 1024"},
 	{OPTION_MAX_SIZE, "max-size", "SIZE", "size",
 		"reduce the resolution until the file is not larger (default: 20M)"},
+	{OPTION_COMPARE, "compare", NULL, NULL,
+		"draw two runs, each a FILE, DIR or ID, on one time axis from their starts"},
+	{OPTION_ALIGN, "align", "mark=NAME", "text",
+		"with --compare: from the first mark or trigger NAME of each"},
 	BC_NAME_OPTIONS,
 	{0},
 };
@@ -72,6 +78,7 @@ const struct bc_usage bc_report_usage = {
 struct report_command {
 	const struct bc_console *console;
 	struct bc_segment_input input;
+	struct bc_files files;
 	enum bc_format from; /* of traces; BC_FORMAT_UNKNOWN: detected */
 	struct bc_format_options format;
 	struct bc_filter_args args;
@@ -84,6 +91,11 @@ struct report_command {
 	struct bc_overview *overview;
 	uint32_t max_events;
 	char reduced[160]; /* why the resolution is lower than requested; "": it is not */
+	bool is_compared;
+	struct report_command *other; /* the second run; NULL: there is one run */
+	const char *align;            /* a mark's text; NULL: the start */
+	bool has_zero;
+	int64_t zero_ns; /* its time */
 };
 
 /* ---- options */
@@ -106,6 +118,14 @@ static bool read_report_option(struct report_command *s, int letter)
 		return bc_option_count(s->console, "--rows", 2, BC_OVERVIEW_ROWS, &s->rows);
 	case OPTION_MAX_SIZE:
 		return bc_option_size(s->console, "--max-size", 0, &s->max_bytes);
+	case OPTION_COMPARE:
+		s->is_compared = true;
+		return true;
+	case OPTION_ALIGN:
+		s->align = strncmp(optarg, "mark=", 5) == 0 ? optarg + 5 : NULL;
+		if (s->align == NULL)
+			bc_print_error(s->console, NULL, "--align %s: must be mark=NAME", optarg);
+		return s->align != NULL;
 	default:
 		if (bc_name_args_has(letter))
 			return (s->input.exit = bc_name_args_add(&s->names, s->console, letter)) ==
@@ -180,6 +200,11 @@ static int add_value(struct bc_byte_buffer *t, const char *name, json_t *value)
 	return rc;
 }
 
+static int64_t position(uint64_t tick)
+{
+	return tick < INT64_MAX ? (int64_t)tick : INT64_MAX;
+}
+
 static int write_json(struct report_command *s, struct bc_byte_buffer *t)
 {
 	const struct bc_overview_picture *p = bc_overview_picture(s->overview);
@@ -199,6 +224,16 @@ static int write_json(struct report_command *s, struct bc_byte_buffer *t)
 	if (rc == 0)
 		rc = add_value(t, ",\"reduced\":",
 			s->reduced[0] != 0 ? json_string(s->reduced) : json_null());
+	if (rc == 0 && s->is_compared)
+		rc = add_value(t, ",\"zero\":",
+			json_integer(
+				position((uint64_t)s->zero_ns -
+					 (uint64_t)bc_overview_contents(s->overview).from_ns)));
+	if (rc == 0 && s->other != NULL) {
+		add_text(t, ",\"compared\":");
+		rc = write_json(s->other, t);
+		t->used -= t->used != 0; /* its end of the line */
+	}
 	add_text(t, "}\n");
 	return rc;
 }
@@ -257,23 +292,33 @@ static enum bc_exit print_failure(struct report_command *s, int rc)
 	return bc_print_error(s->console, NULL, "failed: %s", strerror(-rc));
 }
 
+/* Draws what the options select of a run. */
+static int draw_run(struct report_command *s, struct bc_overview_options picture)
+{
+	const struct bc_span *ticks = &s->args.filter.ticks;
+	picture.from_ns = s->args.has_tick ? position(ticks->first) : s->args.filter.from_ns;
+	int64_t end_ns = !s->args.has_tick ? s->args.filter.to_ns
+					   : position(ticks->last + (ticks->last != UINT64_MAX));
+	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
+	return bc_overview_draw(s->overview, &picture);
+}
+
 /* Draws with a resolution, and writes the report. Returns 0, -EFBIG if it is too long, or another
  * negative errno. */
 static int try_report(
 	struct report_command *s, struct bc_overview_options *picture, struct bc_byte_buffer *text)
 {
-	int rc = bc_overview_draw(s->overview, picture);
+	int rc = draw_run(s, *picture);
 
+	if (rc == 0 && s->other != NULL) {
+		s->other->max_events = s->max_events;
+		rc = draw_run(s->other, *picture);
+	}
 	text->used = 0;
 	text->is_too_long = false;
 	if (rc != 0)
 		return rc;
 	return text_result(text, kinds[s->kind].write(s, text));
-}
-
-static int64_t position(uint64_t tick)
-{
-	return tick < INT64_MAX ? (int64_t)tick : INT64_MAX;
 }
 
 /* Half of a number, but not below `min`. */
@@ -289,11 +334,6 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	char size[BC_HUMANIZE_MAX];
 	int rc;
 
-	const struct bc_span *ticks = &s->args.filter.ticks;
-	picture.from_ns = s->args.has_tick ? position(ticks->first) : s->args.filter.from_ns;
-	int64_t end_ns = !s->args.has_tick ? s->args.filter.to_ns
-					   : position(ticks->last + (ticks->last != UINT64_MAX));
-	picture.to_ns = end_ns != INT64_MAX && end_ns != INT64_MIN ? end_ns - 1 : INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.by_processor = true;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
@@ -317,13 +357,14 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
-/* Checks that --from and --to are of the axis. */
+/* Checks that --from and --to are of the axis, and that both runs have it. */
 static enum bc_exit check_axis(const struct report_command *s)
 {
 	const char *axis = bc_overview_contents(s->overview).axis;
 	bool is_counted = axis != NULL && axis[0] != '\0' && strcmp(axis, "seconds") != 0;
+	const char *other = s->other != NULL ? bc_overview_contents(s->other->overview).axis : axis;
 
-	if (axis == NULL)
+	if (axis == NULL || other == NULL || strcmp(axis, other) != 0)
 		return bc_print_error(s->console, NULL, "%s", BC_OVERVIEW_AXES_TEXT);
 	if (s->args.has_tick && !is_counted)
 		return bc_print_usage_error(s->console, "--from and --to need a time, not @TICK");
@@ -363,21 +404,60 @@ static enum bc_exit check_records(const struct report_command *s)
 		from, to);
 }
 
-/* Makes the report, then its file. */
-static enum bc_exit write_report(struct report_command *s, const struct bc_files *files)
+static bool find_mark(void *context, const struct bc_overview_event *event)
+{
+	struct report_command *s = context;
+	bool is_it = event->kind != BC_EVENT_GAP && event->text_bytes == strlen(s->align) &&
+		     memcmp(event->text, s->align, event->text_bytes) == 0;
+
+	s->has_zero = is_it;
+	s->zero_ns = event->time_ns;
+	return !is_it;
+}
+
+/* Finds where a run's time starts. */
+static enum bc_exit find_zero(struct report_command *s)
+{
+	int rc = 0;
+
+	s->zero_ns = bc_overview_contents(s->overview).from_ns;
+	s->has_zero = s->align == NULL;
+	if (!s->has_zero)
+		rc = bc_overview_events(s->overview, INT64_MIN, INT64_MAX, find_mark, s);
+	if (rc != 0)
+		return print_failure(s, rc);
+	if (s->has_zero)
+		return BC_EXIT_OK;
+	return bc_print_error(s->console, s->input.operands.all[0].path,
+		"no mark or trigger with this text: %s; buscap marks lists them", s->align);
+}
+
+/* Makes the report, then its file, which must not be one of the inputs. */
+static enum bc_exit write_report(struct report_command *s)
 {
 	struct bc_byte_buffer text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
 	enum bc_exit code = check_axis(s);
+	const struct report_command *run;
+	int count = 0;
+	for (run = s; run != NULL; run = run->other)
+		count += run->files.count;
+	const char **inputs = calloc((size_t)count + 1, sizeof(*inputs));
 
-	if (code == BC_EXIT_OK)
+	if (inputs == NULL)
+		code = bc_print_no_memory(s->console);
+	else if (code == BC_EXIT_OK)
 		code = make_report(s, &text);
-	if (code == BC_EXIT_OK)
-		code = check_records(s);
-	if (code == BC_EXIT_OK)
-		code = bc_output_file_open(&file, s->console, s->output,
-			(const char *const *)files->paths, files->count);
+	for (run = s; code == BC_EXIT_OK && run != NULL; run = run->other)
+		code = check_records(run);
+	if (code != BC_EXIT_OK)
+		goto out;
+	count = 0;
+	for (run = s; run != NULL; run = run->other)
+		for (int i = 0; i < run->files.count; i++)
+			inputs[count++] = run->files.paths[i];
+	code = bc_output_file_open(&file, s->console, s->output, inputs, count);
 	if (code != BC_EXIT_OK)
 		goto out;
 	bool is_open = bc_output_open_fd(&output, file.fd);
@@ -388,6 +468,7 @@ static enum bc_exit write_report(struct report_command *s, const struct bc_files
 	code = bc_exit_worse(
 		code, bc_output_file_close(&file, s->console, is_open ? &output : NULL, is_open));
 out:
+	free(inputs);
 	free(text.bytes);
 	return code;
 }
@@ -409,40 +490,65 @@ static enum bc_exit open_traces(struct report_command *s, struct bc_files *files
 	return code;
 }
 
-static enum bc_exit run_report(struct report_command *s, int argc, char **argv)
+/* Reads what is known about a run. */
+static enum bc_exit open_run(struct report_command *s, const char *const *words, int count)
 {
 	struct bc_segment_io io = bc_segment_input_io(&s->input);
-	struct bc_files files;
-
-	if (!choose_kind(s))
-		return BC_EXIT_USAGE;
 	uint32_t recordings = 0;
+
 	io.by_axis = true;
-	enum bc_exit code = bc_operands_read(&s->input.operands, &files, s->console,
-		(const char *const *)argv + optind, argc - optind, 0);
+	enum bc_exit code = bc_operands_read(
+		&s->input.operands, &s->files, s->console, words, count, 0);
 	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
 		code = bc_print_usage_error(s->console, "give files, not a pipe");
 	if (code == BC_EXIT_OK)
-		code = open_traces(s, &files);
-	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? files.exit : code);
+		code = open_traces(s, &s->files);
+	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? s->files.exit : code);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
-		rc = bc_overview_update(s->overview, files.paths, files.count);
+		rc = bc_overview_update(s->overview, s->files.paths, s->files.count);
 	if (rc != 0)
 		code = print_failure(s, rc);
 	else if (code == BC_EXIT_OK)
 		recordings = bc_overview_contents(s->overview).recording_count;
 	if (recordings != 0 && s->input.exit != BC_EXIT_OK)
 		s->input.exit = BC_EXIT_DAMAGED; /* the other files are drawn */
-	if (code == BC_EXIT_OK && s->input.exit != BC_EXIT_FAILED &&
-		s->input.exit != BC_EXIT_USAGE) {
-		bc_filter_start(&s->args.filter, bc_overview_contents(s->overview).from_ns);
-		code = write_report(s, &files);
-	}
+	if (s->input.exit == BC_EXIT_FAILED || s->input.exit == BC_EXIT_USAGE)
+		return s->input.exit;
+	if (code != BC_EXIT_OK)
+		return code;
+	bc_filter_start(&s->args.filter, bc_overview_contents(s->overview).from_ns);
+	return find_zero(s);
+}
+
+static void close_run(struct report_command *s)
+{
 	bc_overview_close(s->overview);
-	bc_files_free(&files);
+	bc_files_free(&s->files);
 	bc_operands_close(&s->input.operands);
-	return bc_exit_worse(code, s->input.exit);
+}
+
+static enum bc_exit run_report(struct report_command *s, const char *const *words, int count)
+{
+	struct report_command other = *s;
+
+	if (!choose_kind(s))
+		return BC_EXIT_USAGE;
+	if (s->is_compared ? count != 2 : s->align != NULL)
+		return bc_print_usage_error(
+			s->console, s->is_compared ? "--compare needs two operands, each a run"
+						   : "--align needs --compare");
+	enum bc_exit code = open_run(s, words, s->is_compared ? 1 : count);
+	if (code == BC_EXIT_OK && s->is_compared) {
+		s->other = &other;
+		code = open_run(&other, words + 1, 1);
+	}
+	if (code == BC_EXIT_OK)
+		code = write_report(s);
+	close_run(s);
+	close_run(&other);
+	code = bc_exit_worse(code, s->input.exit);
+	return bc_exit_worse(code, other.input.exit);
 }
 
 enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **argv)
@@ -458,7 +564,7 @@ enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **ar
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_report_option(&s, letter))
 		;
-	code = letter == -1                 ? run_report(&s, argc, argv)
+	code = letter == -1 ? run_report(&s, (const char *const *)argv + optind, argc - optind)
 	       : s.input.exit != BC_EXIT_OK ? s.input.exit
 					    : o.exit;
 	bc_name_map_close(s.names);

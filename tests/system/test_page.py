@@ -2040,3 +2040,72 @@ def test_a_trace_without_times_of_day_shows_none(driver, tmp, kind):
         equal(browser.js("location.hash"), address)
         equal(browser.faults(), [])
         web.stop()
+
+
+# ---- two runs
+
+
+def shift_of(run):
+    """What is added to relative times of a run, in ns."""
+    return int(run["overview"]["origin_ns"])
+
+
+def runs_on_page(browser):
+    return browser.js("[{overview: buscap.model.overview, events: buscap.model.events}, buscap.model.other]")
+
+
+def check_same_axes(browser):
+    """Both timelines have the same labels: times and rates."""
+    labels = [texts_drawn(browser, f"#{name} canvas") for name in ("timeline", "timeline-b")]
+    axes = [[text for text in texts if re.search(r"^\d+(\u2009[kM]| m?s| \u00b5s)?$|\+$", text)] for texts in labels]
+    assert len(axes[0]) > 5, labels
+    equal(axes[0], axes[1], "labels of the axes")
+    return axes[0]
+
+
+@pytest.mark.parametrize("align", [None, "disk"])
+def test_two_runs_of_a_report_share_their_axes(tmp, driver, align):
+    (tmp / "marks").write_text("[trigger disk]\nwhen = type=ioread\naction = mark\n")
+    dirs = [record(tmp / name, "-c", tmp / "marks", source=f"sim:rate=1M,count={count},seed={seed}")
+            for name, count, seed in (("boot-1", 60000, 3), ("boot-2", 90000, 4))]
+    output("report", "--compare", *(["--align", f"mark={align}"] if align else []), "-o", tmp / "runs.html", *dirs)
+    with Tab(driver, height=1200) as browser:
+        browser.open(f"file://{tmp}/runs.html").idle()
+        runs = runs_on_page(browser)
+        # Where the time starts: at the first record, or the first mark.
+        for one in runs:
+            marks = [event["time"] for event in one["events"]["events"] if event["text"] == "disk"]
+            equal((marks[0] if align else 0) + shift_of(one), 0, "the start of the common time")
+        equal(browser.view(), (min(map(shift_of, runs)), max(shift_of(one) + one["overview"]["to"] for one in runs)), "all of both")
+        # Rows are those of both, and nothing is lost where they became larger.
+        equal(runs[0]["overview"]["rows"], runs[1]["overview"]["rows"], "rows")
+        records = []
+        for path, one in zip(dirs, runs):
+            classes = json.loads(output("stats", "--json", path))["classes"]
+            wanted = {name: classes[name] + classes.get(f"io{name}", 0) for name in ("fetch", "read", "write", "other")}
+            sums = [sum(sum(column["cells"][k::5]) for column in one["overview"]["columns"]) for k in range(1, 5)]
+            equal(sums, [*wanted.values()], f"cells of {path}")
+            records.append(f"{sum(sums):,}")
+        names = [browser.text(f"#{name}-run") for name in ("timeline", "timeline-b", "heatmap", "heatmap-b")]
+        equal([name[:2] for name in names], ["A:", "B:"] * 2, "names")
+        equal(len(set(names)), 2, "names")
+        before = check_same_axes(browser)
+        # The tables have both.
+        browser.click("#tab-totals")
+        equal(browser.js("[...document.querySelectorAll('#tab-body tbody tr:last-child td:nth-child(2)')].map((td) => td.innerText)"),
+              records, "records")
+        # A zoom in either changes both; the tip at a place is that of the run there.
+        width = browser.js("document.querySelector('#timeline-b').clientWidth")
+        browser.drag("#timeline-b", (LEFT + 10, 80), ((LEFT + width) // 2, 80))
+        assert check_same_axes(browser) != before
+        browser.driver.execute_script("buscap.model.hiddenKinds.add('mark').add('gap')")
+        browser.press("+")
+        view = browser.view()
+        for name, one in zip(("timeline", "timeline-b"), runs):
+            def pixel(time, shift=shift_of(one)):
+                return LEFT + (time + shift - view[0]) * (width - RIGHT - LEFT) / (view[1] - view[0])
+            column = next(column for column in one["overview"]["columns"] if not column["is_hole"] and column["records"]
+                          and pixel(column["from"]) > LEFT + 5 and pixel(column["to"]) - pixel(column["from"]) > 3)
+            found = tip(browser, f"#{name}", (pixel(column["from"]) + pixel(column["to"])) / 2, 100)
+            equal(found.get("records"), f"{column['records']:,}, from {column['first_record']:,}", f"tip of {name}")
+        equal(browser.faults(), [])

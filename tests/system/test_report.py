@@ -478,3 +478,56 @@ def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
             found = int(buscap("find", "--count", f"{page:x}000-{page:x}fff", path, code=None)[0] or b"0")
             equal(found, pages[page], f"page {page}, byte {at} of {len(data)}")
     assert lost, "records are damaged, too"
+
+
+# ---- two runs
+
+
+@pytest.fixture
+def runs(tmp):
+    """Two recordings, with marks where I/O ports are read."""
+    (tmp / "marks").write_text("[trigger disk]\nwhen = type=ioread\naction = mark\n")
+    dirs = [tmp / "a", tmp / "b"]
+    for seed, path in enumerate(dirs, 3):
+        path.mkdir()
+        data = run(need(BUSCAP), "sim", "-O", "bcp1", "--seed", str(seed), "--count", str(10000 * seed)).stdout
+        record(path, data, options=("-c", tmp / "marks"))
+    return dirs
+
+
+def check_runs(runs, zeros, *options, more=()):
+    """Each run is drawn as if it were alone; its time starts at its zero."""
+    made = report("--compare", *options, *more, *runs)
+    for path, zero, found in zip(runs, zeros, (made, made["compared"])):
+        alone = report(*options, path)
+        equal([found["overview"], found["events"]], [alone["overview"], alone["events"]], path)
+        equal(found["zero"], zero, path)
+
+
+def test_two_runs_are_drawn_from_their_starts_or_from_a_mark(runs):
+    check_runs(runs, (0, 0))
+    check_runs(runs, (0, 0), "--from", "+1ms", "--to", "+5ms", "--columns", "20", "--rows", "10")
+    first = [next(event["time"] for event in report(path)["events"]["events"] if event["text"] == "disk") for path in runs]
+    assert first[0] != first[1], first
+    check_runs(runs, first, more=("--align", "mark=disk"))
+
+
+def test_two_runs_need_an_axis_and_a_mark_that_both_have(runs, tmp):
+    for code, options, text in (
+            (1, ("--compare", "--align", "mark=nothing", *runs), "a: no mark or trigger with this text: nothing"),
+            (2, ("--compare", "--align", "nothing", *runs), "--align nothing: must be mark=NAME"),
+            (2, ("--align", "mark=disk", *runs), "--align needs --compare"),
+            (2, ("--compare", runs[0]), "--compare needs two operands")):
+        done = run(need(BUSCAP), "report", "--json", *options)
+        equal((done.returncode, done.stdout), (code, b""), done.stderr)
+        assert text in done.stderr.decode(), done.stderr
+    trace = tmp / "trace.byu"
+    trace.write_bytes(reference.make_byu(random.Random(1), 10)[0])
+    done = run(need(BUSCAP), "report", "--json", "--compare", "-I", "byu", runs[0], trace)
+    equal(done.returncode, 1)
+    assert b"draw them separately" in done.stderr, done.stderr
+    # The second run is an input too.
+    name = tmp / "trace.json"
+    shutil.copy(trace, name)
+    done = run(need(BUSCAP), "report", "--compare", "-I", "byu", "-o", name, trace, name)
+    equal((done.returncode, name.read_bytes()), (1, reference.make_byu(random.Random(1), 10)[0]), done.stderr)

@@ -1,7 +1,7 @@
 // Mouse, touch and keys on the timeline and the heat map.
 
 import { hasMarkers, markerTime, setMarker } from "./markers.js";
-import { model, pannedView, spanView, toAbsolute, wholeView, zoomedView } from "./model.js";
+import { inOther, model, pannedView, spanView, toAbsolute, wholeView, zoomedView } from "./model.js";
 import { cellAtPixel, cellLines, heatMapTip, placesBetween } from "./heatmap.js";
 import { edges, timeAtPixel } from "./plot.js";
 import { cellView, cursorRows } from "./selection.js";
@@ -49,12 +49,20 @@ function draggedView(plot, start, end) {
 	const [y0, y1] = [start.y, end.y].sort((a, b) => a - b);
 	const { view } = model;
 	const isTime = x1 - x0 > DRAG;
-	const isTall = plot.id === "heatmap" && y1 - y0 > TALL;
+	const isTall = isMap(plot) && y1 - y0 > TALL;
 	const places = isTall ? placesBetween(canvas, y0, y1) : null;
 	const from = isTime ? timeAtPixel(x0, canvas.clientWidth) : view.from;
 	const to = isTime ? timeAtPixel(x1, canvas.clientWidth) : view.to;
 	const { placeFrom, placeTo } = places || view;
 	return spanView(from, to, placeFrom, placeTo);
+}
+
+function isMap(plot) {
+	return plot.id.startsWith("heatmap");
+}
+
+function isOther(plot) {
+	return plot.id.endsWith("-b");
 }
 
 let pointed = null; // where the tip points: {plots, plot, x, y}
@@ -66,10 +74,11 @@ export function drawTip() {
 	}
 	const { plots, plot, x, y } = pointed;
 	const canvas = plot.querySelector("canvas");
-	const isOnMap = plot.id === "heatmap";
+	const isOnMap = isMap(plot);
 	const isInside = isOnMap || x >= edges(canvas.clientWidth).left - 1;
 	const tip = isOnMap ? heatMapTip : timelineTip;
-	showTip(plots, plot, isInside ? tip(canvas, x, y) : null, x, y);
+	const lines = () => (isInside ? tip(canvas, x, y) : null);
+	showTip(plots, plot, isOther(plot) ? inOther(lines) : lines(), x, y);
 }
 
 // Where a key sets a marker: at the pointer, else at the start or the end of the cursor's column, else in the middle.
@@ -95,7 +104,7 @@ function listenToPointer(plots, plot, app) {
 		return { x: event.clientX - box.left, y: event.clientY - box.top };
 	};
 	const drawBand = (end) => {
-		const isTall = plot.id === "heatmap" && Math.abs(end.y - start.y) > TALL;
+		const isTall = isMap(plot) && Math.abs(end.y - start.y) > TALL;
 		const top = plot.offsetTop + (isTall ? Math.min(start.y, end.y) : 0);
 		const height = isTall ? Math.abs(end.y - start.y) : plot.offsetHeight;
 		place(band, plot.offsetLeft + Math.min(start.x, end.x), top, Math.abs(end.x - start.x), height);
@@ -139,7 +148,7 @@ function listenToPointer(plots, plot, app) {
 			return;
 		}
 		const at = point(event);
-		if (Math.abs(at.x - from.x) > DRAG || (plot.id === "heatmap" && Math.abs(at.y - from.y) > TALL)) {
+		if (Math.abs(at.x - from.x) > DRAG || (isMap(plot) && Math.abs(at.y - from.y) > TALL)) {
 			app.go(draggedView(plot, from, at));
 		} else if (model.armed) {
 			setMarker(app, model.armed, markerTime(at.x, plot.clientWidth));
@@ -242,7 +251,7 @@ function listenToKeys(plots, app) {
 		}
 		const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
 		const isOnMap = event.target.id === "heatmap";
-		if (arrows && model.view && (isOnMap || /^(timeline|strip)$/.test(event.target.id) || event.target === document.body)) {
+		if (arrows && model.view && (isOnMap || /^(timeline|strip|.*-b)$/.test(event.target.id) || event.target === document.body)) {
 			if (isOnMap && !event.shiftKey) {
 				moveCursor(app, ...arrows);
 			} else if (isOnMap && arrows[1] && model.cursor) {

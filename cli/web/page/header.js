@@ -2,8 +2,8 @@
 /* global d3 */
 
 import {
-	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, onlyProcessors, processorText, recordingInProgress,
-	spanView, toAbsolute, toRelative, totals, visibleColumns, visibleHoles, visibleRows, wholeView,
+	eventsByTime, hasClocks, hasPlaces, holeText, isInView, isSameView, missingText, model, ofRuns, onlyProcessors, processorText,
+	recordingInProgress, spanView, toAbsolute, toRelative, totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
 import { togetherText } from "./processors.js";
 import { quoted } from "./selection.js";
@@ -72,11 +72,15 @@ export function viewText() {
 		return "";
 	}
 	const { from, to } = model.view;
+	return `${formatSpan(Number(to - from))} from ${formatTime(from, 1e3)}${hasTimesOfDay() ? " UTC" : ""}, ${ofRuns(sumsText).join("; ")}`;
+}
+
+function sumsText() {
 	const sums = totals();
 	const counts = CLASS_TEXTS.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
 	const where = `${onlyProcessors() ? ` of ${processorText()}` : ""}${hasPlaces() ? ` at ${addressesText(model.view)}` : ""}`;
-	return `${formatSpan(Number(to - from))} from ${formatTime(from, 1e3)}${hasTimesOfDay() ? " UTC" : ""}, ${plural(sums.records, "record")}${where}, `
-		+ `${counts}, ${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
+	return `${model.other ? `${runName()}: ` : ""}${plural(sums.records, "record")}${where}, ${counts}, `
+		+ `${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
 function hasHosts() {
@@ -90,6 +94,13 @@ function traceName({ metadata: { converted_from: path } }) {
 // The recording's name, with its host if there are several hosts. The id of a trace has a time that is not the trace's.
 export function recordingName(recording, name = recording.label || traceName(recording) || recording.id) {
 	return visible(hasHosts() && recording.host ? `${name} (${recording.host})` : name);
+}
+
+// A letter and the name of the run that is drawn.
+export function runName() {
+	const { recordings } = model.overview;
+	const name = recordings.length === 1 ? recordingName(recordings[0]) : plural(recordings.length, "recording");
+	return `${model.isOther ? "B" : "A"}: ${name}`;
 }
 
 // The recording that the view is within, or undefined. The bus may have been idle before its end.
@@ -196,24 +207,32 @@ export function lostCount(recordings) {
 	return isExact ? count(lost) : lost ? `at least ${count(lost)}` : "unknown number";
 }
 
-export function drawFacts() {
+// The facts of a run, of which one recording may be chosen.
+function factsOf(one) {
 	const { recordings } = model.overview;
-	const one = drawChoice();
 	const shown = one ? [one] : recordings;
 	const facts = [];
-	if (recordings.length === 1) {
-		facts.push(recordingName(one));
+	if (recordings.length === 1 || model.other) {
+		facts.push(model.other ? runName() : recordingName(one));
 	}
 	if (one && one.state !== "sealed") {
 		facts.push(stateText(one));
 	}
 	if (shown.length) {
 		const missing = missingText(d3.sum(shown, (r) => r.missing), d3.sum(shown, (r) => r.missing_segments));
-		facts.push(...(shown.every((r) => r.simulated) ? ["simulated bus and time"] : []), formatTime(toAbsolute(shown[0].from), 1e9), formatSpan(d3.max(shown, (r) => r.to) - shown[0].from),
+		facts.push(...(shown.every((r) => r.simulated) ? ["simulated bus and time"] : []),
+			...(model.other ? [] : [formatTime(toAbsolute(shown[0].from), 1e9)]), formatSpan(d3.max(shown, (r) => r.to) - shown[0].from),
 			plural(d3.sum(shown, (r) => r.records), "record"),
 			...(one && one.first_record ? [`starts at record ${count(one.first_record)}`] : []),
 			...(missing ? [missing] : []), `${lostCount(shown)} lost`);
 	}
+	return facts;
+}
+
+export function drawFacts() {
+	const { recordings } = model.overview;
+	const one = drawChoice();
+	const facts = model.other ? ofRuns(() => factsOf(null)).flat() : factsOf(one);
 	d3.select("#facts").selectAll("span").data(facts).join("span").text((text) => text);
 	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";
 }
@@ -242,9 +261,30 @@ function setText(node, text) {
 	}
 }
 
+// What is missing from the picture.
+function pictureNotices() {
+	const { overview, events } = model;
+	const notices = [];
+	if (overview.holes.length) {
+		notices.push(["bad", holesText(overview.holes)]);
+	}
+	if (overview.damage.length) {
+		notices.push(["bad", damageText(overview.damage)]);
+	}
+	if (events && events.cut_off) {
+		notices.push(["", `Only the first ${count(events.events.length)} marks, triggers and gaps are shown.`]);
+	}
+	const uncounted = d3.sum(overview.columns, (column) => column.uncounted);
+	if (uncounted) {
+		notices.push(["", `${plural(uncounted, "record")} not counted by class and address: chunks that are damaged, or too many `
+			+ `without page counts${model.isReport ? "" : "; zoom in to count the latter"}.`]);
+	}
+	return notices.map(([kind, text]) => [kind, model.other ? `${runName()}: ${text}` : text]);
+}
+
 // Notices: errors, damage, reduced resolution.
 export function drawNotices() {
-	const { overview, events, report } = model;
+	const { overview, report } = model;
 	const notices = [];
 	const errors = [model.error, model.liveError].filter(Boolean);
 	for (const { text, since } of errors.filter((one) => one.text !== errors[0].text || one === errors[0])) {
@@ -266,20 +306,7 @@ export function drawNotices() {
 	if (togetherText()) {
 		notices.push(["", togetherText()]);
 	}
-	if (overview && overview.holes.length) {
-		notices.push(["bad", holesText(overview.holes)]);
-	}
-	if (overview && overview.damage.length) {
-		notices.push(["bad", damageText(overview.damage)]);
-	}
-	if (events && events.cut_off) {
-		notices.push(["", `Only the first ${count(events.events.length)} marks, triggers and gaps are shown.`]);
-	}
-	const uncounted = overview ? d3.sum(overview.columns, (column) => column.uncounted) : 0;
-	if (uncounted) {
-		notices.push(["", `${plural(uncounted, "record")} not counted by class and address: chunks that are damaged, or too many `
-			+ `without page counts${model.isReport ? "" : "; zoom in to count the latter"}.`]);
-	}
+	notices.push(...(overview ? ofRuns(pictureNotices).flat() : []));
 	d3.select("#notices").selectAll("p").data(notices).join("p")
 		.attr("class", ([kind]) => `notice ${kind}`).each(([, text], i, nodes) => setText(nodes[i], text));
 }

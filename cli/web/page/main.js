@@ -2,9 +2,10 @@
 /* global d3 */
 
 import { currentColours, forgetColours } from "./colours.js";
+import { compareReports } from "./compare.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
-import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, startText, stateText } from "./header.js";
+import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, runName, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { placeOf, placesOf } from "./goto.js";
 import { drawHelp } from "./help.js";
@@ -13,7 +14,7 @@ import { drawLive, watchLive } from "./live.js";
 import { changed, load, watchFiles, watchStart } from "./load.js";
 import { armMarkers, clearMarkers, drawMeasured, restoreMarkers, setMarker, viewBetween } from "./markers.js";
 import {
-	clampView, eventsByTime, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView,
+	clampView, eventsByTime, inOther, isColumnInView, model, pannedView, spanView, visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, isTab } from "./panel.js";
 import { drawProcessors, showProcessors } from "./processors.js";
@@ -64,6 +65,15 @@ function drawNow() {
 	drawLive();
 }
 
+function drawRun(timeline, heatmap) {
+	drawTimeline(canvasOf(timeline));
+	drawHeatMap(canvasOf(heatmap));
+	for (const id of [timeline, heatmap]) {
+		element(`${id}-run`).textContent = runName();
+		element(`${id}-run`).hidden = !model.other;
+	}
+}
+
 function draw() {
 	drawNow();
 	element("panel").classList.toggle("waiting", !model.overview);
@@ -73,8 +83,14 @@ function draw() {
 	drawFacts();
 	drawProcessors(app);
 	drawStrip(canvasOf("strip"));
-	drawTimeline(canvasOf("timeline"));
-	drawHeatMap(canvasOf("heatmap"));
+	drawRun("timeline", "heatmap");
+	element("plots").classList.toggle("compared", model.other !== null);
+	for (const id of ["timeline-b", "heatmap-b"]) {
+		element(id).hidden = element(`${id}-run`).hidden = !model.other;
+	}
+	if (model.other) {
+		inOther(() => drawRun("timeline-b", "heatmap-b"));
+	}
 	drawLegend(canvasOf("legend"));
 	drawRange();
 	drawMeasured();
@@ -276,6 +292,10 @@ function start() {
 		model.picture = model.overview = model.whole = report.overview;
 		setAxis(report.overview.axis);
 		model.events = report.events;
+		if (report.compared) {
+			compareReports(report);
+			setAxis(model.overview.axis);
+		}
 		model.view = wholeView();
 	} else {
 		watchLive(app);

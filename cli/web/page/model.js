@@ -7,8 +7,10 @@ import { countedAxis, formatDuration } from "./time.js";
 export const model = {
 	isReport: false,
 	report: null, // made, program, reduced
-	picture: null, // as the server sent it
+	picture: null, // as the server sent it; of two runs, the first
 	overview: null, // what is shown of it: of all processors, or of some (processors.js)
+	other: null, // of two runs, the second: {overview, events}
+	isOther: false, // it is drawn: inOther()
 	whole: null, // the overview of everything, with few rows; it may be a little older
 	events: null,
 	window: "all", // what is followed: follow.js
@@ -66,9 +68,28 @@ export function spanView(from, to, placeFrom = 0, placeTo = PLACES - 1) {
 }
 
 export function wholeView(overview = model.overview) {
-	const { from, to } = model.isReport ? overview : overview.extent;
-	const start = BigInt(overview.origin_ns);
-	return spanView(start + BigInt(Math.round(from)), start + BigInt(Math.round(to)));
+	const spans = [overview, ...(model.other ? [model.other.overview] : [])].map((one) => {
+		const { from, to } = model.isReport ? one : one.extent;
+		const start = BigInt(one.origin_ns);
+		return [start + BigInt(Math.round(from)), start + BigInt(Math.round(to))];
+	});
+	return spanView(d3.min(spans, ([from]) => from), d3.max(spans, ([, to]) => to));
+}
+
+// Calls a function with the second run in the place of the first.
+export function inOther(act) {
+	const { overview, events, other, isOther, cursor, records, search } = model;
+	Object.assign(model, { ...other, other: { overview, events }, isOther: !isOther, cursor: null, records: null, search: null });
+	try {
+		return act();
+	} finally {
+		Object.assign(model, { overview, events, other, isOther, cursor, records, search });
+	}
+}
+
+// What a function returns of each run.
+export function ofRuns(act) {
+	return model.other ? [act(), inOther(act)] : [act()];
 }
 
 export function isSameView(a, b) {
@@ -229,8 +250,12 @@ export function columnRecords(column) {
 
 let mostOf = { overview: null, shown: null, most: 0 };
 
-// The largest cell of the overview: the end of the colour scale.
+// The largest cell of the overviews: the end of the colour scale.
 export function mostInCell() {
+	return d3.max(ofRuns(mostOfRun));
+}
+
+function mostOfRun() {
 	const { overview, shown } = model;
 	if (mostOf.overview !== overview || mostOf.shown !== shown) {
 		let most = 0;

@@ -1,9 +1,9 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
-import { lostCount, recordingName, recordingView, stateText } from "./header.js";
+import { lostCount, recordingName, recordingView, runName, stateText } from "./header.js";
 import {
-	eventsByTime, hasPlaces, missingText, model, onlyProcessors, processorText, shownCount, shownEvents, toAbsolute, totals, trackTotals,
+	eventsByTime, hasPlaces, missingText, model, ofRuns, onlyProcessors, processorText, shownCount, shownEvents, toAbsolute, totals, trackTotals,
 } from "./model.js";
 import { addressRange, bytes, CLASS_TEXTS, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { countedAxis, formatDuration, formatSpan, formatTime, fromRfc3339, hasTimesOfDay, timeHead } from "./time.js";
@@ -226,17 +226,18 @@ function showRecordings(parent, app) {
 	}
 }
 
-function number(list) {
-	return ` (${count(list.length)})`;
+// How many of something the runs have.
+function number(listOf) {
+	return ` (${count(d3.sum(ofRuns(() => listOf().length)))})`;
 }
 
 const TABS = [
 	{ id: "totals", show: showTotals, label: () => "Totals" },
 	{ id: "addresses", show: showHottest, label: () => "Addresses" },
-	{ id: "events", show: showEvents, label: () => `Events${model.events ? number(model.events.events) : ""}` },
-	{ id: "records", show: showRecords, label: () => `Records${model.records ? number(model.records.hits) : ""}` },
+	{ id: "events", show: showEvents, label: () => `Events${model.events ? number(() => model.events.events) : ""}` },
+	{ id: "records", show: showRecords, label: () => `Records${model.records ? number(() => (model.records ? model.records.hits : [])) : ""}` },
 	{ id: "search-hits", show: showSearch, label: () => "Search", isHidden: () => model.isReport },
-	{ id: "recordings", show: showRecordings, label: () => `Recordings${number(model.overview.recordings)}` },
+	{ id: "recordings", show: showRecordings, label: () => `Recordings${number(() => model.overview.recordings)}` },
 ];
 
 export function isTab(id) {
@@ -265,5 +266,14 @@ export function drawPanel(app) {
 		});
 	const body = d3.select("#tab-body").attr("aria-labelledby", `tab-${model.tab}`);
 	body.selectAll("*").remove();
-	TABS.find((tab) => tab.id === model.tab).show(body, app);
+	const open = TABS.find((tab) => tab.id === model.tab);
+	if (!model.other) {
+		open.show(body, app);
+		return;
+	}
+	ofRuns(() => {
+		const part = body.append("section").attr("class", "part");
+		part.append("h2").attr("class", "run").text(runName());
+		open.show(part, app);
+	});
 }

@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, columnCounts, columnRecords, hasClocks, hasPlaces, isMoment, model, processorText, shownCount, shownEvents, toAbsolute,
+	classIndex, columnCounts, columnRecords, hasClocks, hasPlaces, isMoment, model, ofRuns, processorText, shownCount, shownEvents, toAbsolute,
 	toRelative, visibleColumns,
 } from "./model.js";
 import {
@@ -161,11 +161,13 @@ function figureOf(columns) {
 	return columns.length && columns.every(isMoment) ? (column, track) => shownCount(columnCounts(column, track)) : rate;
 }
 
-// The scale up to the highest rate of any track; if a few columns are much higher than the rest, they exceed it.
-function rateScale(columns, top, bottom) {
-	const figure = figureOf(columns);
-	const rates = trackBands(top, bottom).flatMap(({ track }) => columns.map((column) => figure(column, track)))
-		.filter((one) => one !== null).sort(d3.ascending);
+// The scale up to the highest rate of any track or run; if a few columns are much higher than the rest, they exceed it.
+function rateScale(top, bottom) {
+	const rates = ofRuns(() => {
+		const columns = visibleColumns();
+		const figure = figureOf(columns);
+		return trackBands(top, bottom).flatMap(({ track }) => columns.map((column) => figure(column, track)));
+	}).flat().filter((one) => one !== null).sort(d3.ascending);
 	const highest = d3.max(rates) || 0;
 	const usual = d3.quantile(rates, 0.98) || 0;
 	const end = usual > 0 && highest > 3 * usual ? 1.5 * usual : highest;
@@ -174,7 +176,7 @@ function rateScale(columns, top, bottom) {
 
 // The highest rate if it exceeds the axis; or 0.
 export function cutRate() {
-	const { most, y } = rateScale(visibleColumns(), 1, 0);
+	const { most, y } = rateScale(1, 0);
 	return most > y.domain()[1] ? most : 0;
 }
 
@@ -184,7 +186,7 @@ function drawRates(context, width, { track, top: highest, bottom }) {
 	const scale = timeScale(width);
 	const columns = visibleColumns();
 	const figure = figureOf(columns);
-	const { most, y } = rateScale(columns, highest, bottom);
+	const { most, y } = rateScale(highest, bottom);
 	const room = Math.min(3, Math.floor((bottom - highest) / PER_TICK));
 	const steps = room > 1 ? y.ticks(room) : [y.domain()[1]];
 	const ticks = most ? steps.filter((tick) => figure === rate || Number.isInteger(tick)) : [];
