@@ -1162,7 +1162,7 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                     assert {"records", "0", "1"} <= {*texts} and any(text.endswith("+") for text in texts), (where, texts)
                 if directory in (many, damaged):
                     # On paper: light and of one size, whatever the screen.
-                    sizes = "[...document.querySelectorAll('.plot canvas')].map((one) => [one.clientWidth, one.width, one.clientHeight, one.height])"
+                    sizes = "[...document.querySelectorAll('.plot:not([hidden]) canvas')].map((one) => [one.clientWidth, one.width, one.clientHeight, one.height])"
                     before = browser.js(sizes)
                     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
                     equal(browser.js("buscap.currentColours().isDark"), False)
@@ -2108,4 +2108,71 @@ def test_two_runs_of_a_report_share_their_axes(tmp, driver, align):
                           and pixel(column["from"]) > LEFT + 5 and pixel(column["to"]) - pixel(column["from"]) > 3)
             found = tip(browser, f"#{name}", (pixel(column["from"]) + pixel(column["to"])) / 2, 100)
             equal(found.get("records"), f"{column['records']:,}, from {column['first_record']:,}", f"tip of {name}")
+        equal(browser.faults(), [])
+
+
+def check_columns(browser, timed, base):
+    """The columns of each run have the records of its recording at their times, which count from `base`."""
+    for (name, records), one, zero in zip(timed.items(), runs_on_page(browser), base):
+        overview = one["overview"]
+        equal([recording["id"] for recording in overview["recordings"]], [name])
+        start = zero + shift_of(one)  # of the overview's times
+        for column in overview["columns"]:
+            n = sum(column["from"] <= ns - start < column["to"] for ns, _ in records)
+            equal(column["records"], n, f"{name}: {column['from']} to {column['to']}")
+    assert any(one["overview"]["columns"] for one in runs_on_page(browser))
+
+
+def choose(browser, selector, value):
+    browser.driver.execute_script("""const one = document.querySelector(arguments[0]);
+        one.value = arguments[1]; one.dispatchEvent(new Event("change"))""", selector, value)
+    browser.idle()
+
+
+def test_two_recordings_are_compared_on_the_page(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    (tmp / "marks").write_text("[trigger disk]\nwhen = type=ioread\naction = mark\n")
+    for name, seed in (("boot-1", 3), ("boot-2", 4), ("boot-3", 5)):
+        record(tmp / "out", "-c", tmp / "marks", "--label", name, source=f"sim:rate=1M,count=20000,seed={seed}")
+    timed = timed_records(tmp / "out")
+    ids = sorted(timed)
+    marks = [json.loads(line) for line in output("marks", "--json", tmp / "out").splitlines()]
+    pair = {name: timed[name] for name in (ids[0], ids[2])}
+    starts = [records[0][0] for records in pair.values()]
+    with Web(tmp / "out") as web, Tab(driver, height=1200) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        choose(browser, "#compare", ids[2])
+        check_columns(browser, pair, starts)
+        equal(browser.view(), (0, max(records[-1][0] - records[0][0] for records in pair.values())), "all of both")
+        equal([browser.text(f"#{name}-run") for name in ("timeline", "timeline-b")], ["A: boot-1", "B: boot-3"])
+        equal(runs_on_page(browser)[0]["overview"]["rows"], runs_on_page(browser)[1]["overview"]["rows"])
+        browser.press("+", "+")
+        check_columns(browser, pair, starts)
+        check_same_axes(browser)
+        # From the first mark of each; a reload keeps that.
+        firsts = [next(ns_of(mark["time"]) for mark in marks if mark["recording"] == name and mark["kind"] == "mark") for name in pair]
+        choose(browser, "#align", "disk")
+        for _ in range(2):
+            equal([min(mark["time"] for mark in one["events"]["events"] if mark["kind"] == "mark") + shift_of(one)
+                   for one in runs_on_page(browser)], [0, 0], "the first marks")
+            check_columns(browser, pair, firsts)
+            browser.driver.refresh()
+            browser.idle()
+        # A search is of the first run, at its times on the axis.
+        browser.driver.execute_script("document.querySelector('#search-text').value = 'ioread'")
+        browser.click("#search [name=first]")
+        browser.wait("!!(buscap.model.search.error || buscap.model.search.hits)", "the search has ended")
+        found = [(hit["number"], ns_of(hit["time"]) + firsts[0]) for hit in browser.model("search.hits")]
+        first = [path for path in segments(tmp / "out") if ids[0] in path.name]
+        wanted = map(json.loads, output("find", "--json", "--first", "200", "--type", "ioread", "0-ffffffff", *first).splitlines())
+        equal(found, [(hit["number"], ns_of(hit["time"])) for hit in wanted], "hits")
+        equal(browser.text("#timeline-b-run"), "B: boot-3")
+        choose(browser, "#compare", "")
+        equal((browser.model("runs"), browser.model("other"), len(browser.model("overview.recordings"))), (None, None, 3))
+        assert browser.js("document.querySelector('#timeline-b').hidden")
+        # A recording that is not there.
+        browser.open(f"http://{web.host}/?token={web.token}#runs={ids[0]},none").idle()
+        assert "No recording has the id none" in browser.text("#notices"), browser.text("#notices")
+        equal(len(browser.model("overview.recordings")), 3)
         equal(browser.faults(), [])

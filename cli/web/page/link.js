@@ -43,6 +43,13 @@ function linkText(isEnd) {
 			found.set("places", `${addressText(view.placeFrom, false)}-${addressText(view.placeTo, true)}`);
 		}
 	}
+	if (model.compared) {
+		const { a, b, mark } = model.compared;
+		found.set("runs", `${a},${b}`);
+		if (mark !== null) {
+			found.set("align", mark);
+		}
+	}
 	for (const name of ["a", "b"].filter((one) => markers[one] !== null)) {
 		found.set(name, timeToLink(markers[name]));
 	}
@@ -83,8 +90,13 @@ export function outsideText(view) {
 		+ `${what} ${bounds.map(([verb, ns]) => `${verb}${s} at ${time(ns)}`).join(" and ")}`;
 }
 
-// Returns {view, fault, a, b, shown, proc, tab, window, q, which, isLimited} of a text. What is missing or invalid has its usual value; view null: what is
-// followed. `fault` says why the times are invalid; "": they are not.
+function readRuns(given) {
+	const [a, b] = (given.get("runs") || "").split(",");
+	return a && b ? { a, b, mark: given.get("align") } : null;
+}
+
+// Returns {view, fault, a, b, compared, shown, proc, tab, window, q, which, isLimited} of a text. What is missing or invalid
+// has its usual value; view null: what is followed. `fault` says why the times are invalid; "": they are not.
 export function parseLink(text) {
 	const given = new URLSearchParams(text.replace(/^#/, ""));
 	const [from, to, a, b] = ["from", "to", "a", "b"].map((name) => readTime(given.get(name) || ""));
@@ -93,6 +105,7 @@ export function parseLink(text) {
 		view: from !== null && to !== null && from <= to ? spanView(from, to, placeFrom, placeTo) : null,
 		fault: faultText(given, from, to),
 		a, b,
+		compared: readRuns(given),
 		shown: CLASSES.includes(given.get("class")) ? given.get("class") : "all",
 		proc: /^(each|\d+([-,]\d+)*)$/.test(given.get("proc")) ? given.get("proc") : "all",
 		tab: given.get("tab") || "totals",

@@ -4,6 +4,7 @@
 // one (changed()); in any case, the names and sizes of the files are asked for now and then (watchFiles()).
 /* global d3 */
 
+import { shareRows } from "./compare.js";
 import { followedView, isFollowing } from "./follow.js";
 import { recordingAround, recordingName, viewText } from "./header.js";
 import { placeOfHit, rowsThatFit } from "./heatmap.js";
@@ -11,6 +12,7 @@ import { outsideText, writeLink } from "./link.js";
 import { clampView, columnRecords, isSameView, model, onlyProcessors, toAbsolute, toRelative, wholeView } from "./model.js";
 import { edges } from "./plot.js";
 import { showProcessors } from "./processors.js";
+import { chooseRuns, fetchOther } from "./runs.js";
 import { viewQueries } from "./selection.js";
 import { fetchEvents, fetchFiles, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
 import { count, PLACES, plural } from "./text.js";
@@ -50,7 +52,7 @@ function goneText(before, after) {
 }
 
 // Shows an overview. Events of other recordings are forgotten: their times are relative to another origin.
-function setOverview(overview) {
+function setOverview(overview, other) {
 	if (model.overview && recordingsKey(model.overview) !== recordingsKey(overview)) {
 		model.events = null;
 		model.whole = null;
@@ -60,7 +62,9 @@ function setOverview(overview) {
 		model.deleted = { text, since: new Date() };
 	}
 	setAxis(overview.axis);
-	Object.assign(model, { picture: overview, cursor: null, cell: null, records: null, around: null });
+	const [first, second] = other ? shareRows([overview, other.overview]) : [overview];
+	model.other = other && { ...other, overview: second };
+	Object.assign(model, { picture: first, cursor: null, cell: null, records: null, around: null });
 	showProcessors();
 }
 
@@ -91,7 +95,7 @@ async function loadEvents(view, isNews, signal) {
 
 // The overview of no time has all recordings.
 function fetchRecordings(signal) {
-	return fetchOverview({ from: 0, to: 0, placeFrom: 0, placeTo: PLACES - 1 }, 1, 2, signal);
+	return fetchOverview({ from: 0n, to: 0n, placeFrom: 0, placeTo: PLACES - 1 }, 1, 2, signal);
 }
 
 // Fetches the picture of the view, or of what is followed, draws it, and announces a text or the view. The first time, the
@@ -116,11 +120,15 @@ export async function load(app, isEnd = false, text = "", first = null) {
 		const { left, right } = edges(document.getElementById("timeline").clientWidth);
 		const columns = Math.max(32, Math.min(512, Math.round((right - left) / 2)));
 		const rows = rowsThatFit(document.querySelector("#heatmap canvas"));
+		if (model.compared && !model.runs) {
+			await chooseRuns(own.signal);
+		}
 		const view = !isEnd ? first || model.view
 			: model.window === "all" ? null : followedView(await fetchRecordings(own.signal));
-		const overview = await fetchOverview(view, columns, rows, own.signal, model.proc !== "all");
+		const overview = await fetchOverview(view, columns, rows, own.signal, undefined, model.proc !== "all" && !model.runs);
+		const other = await fetchOther(view, columns, rows, own.signal);
 		own.signal.throwIfAborted(); // the view has changed
-		setOverview(overview);
+		setOverview(overview, other);
 		model.view = view || wholeView();
 		if (first && !isSameView(first, clampView(first))) {
 			const outside = outsideText(first);

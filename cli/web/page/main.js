@@ -5,7 +5,7 @@ import { currentColours, forgetColours } from "./colours.js";
 import { compareReports } from "./compare.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
-import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingView, runName, startText, stateText } from "./header.js";
+import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingName, recordingView, runName, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { placeOf, placesOf } from "./goto.js";
 import { drawHelp } from "./help.js";
@@ -22,8 +22,9 @@ import { parseQuery } from "./query.js";
 import { copyCommand, goToNext, listCell, saveCsv, startSearch } from "./records.js";
 import { viewQueries } from "./selection.js";
 import { embeddedReport } from "./source.js";
+import { changeRuns, commonMarks, isSameRuns } from "./runs.js";
 import { drawStrip, listenToStrip } from "./strip.js";
-import { CLASS_TEXTS, CLASSES, eventText } from "./text.js";
+import { CLASS_TEXTS, CLASSES, eventText, visible } from "./text.js";
 import { rememberedTheme, rememberTheme, setTheme } from "./theme.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, setAxis, timeAxis, toRfc3339 } from "./time.js";
@@ -82,6 +83,7 @@ function draw() {
 	}
 	drawFacts();
 	drawProcessors(app);
+	drawComparison();
 	drawStrip(canvasOf("strip"));
 	drawRun("timeline", "heatmap");
 	element("plots").classList.toggle("compared", model.other !== null);
@@ -141,6 +143,35 @@ const ACTS = {
 	leaveSearch, showPlaces,
 };
 
+// The id of the recording that others are compared with: the one that is shown, or the first.
+function firstId() {
+	const { compared, overview: { recordings } } = model;
+	const one = recordings[element("recording").value] || recordings[0];
+	return compared ? compared.a : one && one.id;
+}
+
+// Shows another recording next to it; "": only the recordings as they are.
+function compareWith(b, mark) {
+	changeRuns(b ? { a: firstId(), b, mark } : null);
+	writeLink(true, true);
+	load(app, true);
+}
+
+// What can be compared, and from which marks.
+function drawComparison() {
+	const { compared, recordings, isReport } = model;
+	const shown = firstId();
+	const others = recordings.filter((one) => one.id !== shown).map((one) => [one.id, `${compared ? "with " : ""}${recordingName(one)}`]);
+	const fill = (id, options, value) => {
+		element(`${id}-label`).hidden = options.length < 2;
+		d3.select(`#${id}`).selectAll("option").data(options).join("option").attr("value", ([one]) => one).text(([, text]) => text);
+		element(id).value = value;
+	};
+	fill("compare", isReport ? [] : [["", compared ? "Not compared" : "Compare with \u2026"], ...others], compared ? compared.b : "");
+	const marks = compared ? commonMarks().map((text) => [text, `from ${visible(text)}`]) : [];
+	fill("align", [["", "from their starts"], ...marks], (compared && compared.mark) || "");
+}
+
 function openTab(id) {
 	model.tab = id;
 	if (model.overview) {
@@ -151,7 +182,10 @@ function openTab(id) {
 
 // Shows what the page's address says.
 function restore() {
-	const { view, fault, a, b, shown, proc, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
+	const { view, fault, a, b, compared, shown, proc, tab, window: followed, q, which, isLimited } = parseLink(location.hash);
+	if (!isSameRuns(compared, model.compared)) {
+		changeRuns(compared);
+	}
 	model.window = isWindow(followed) && !model.isReport ? followed : "all";
 	model.isFollowing = view === null;
 	model.shown = shown;
@@ -266,6 +300,10 @@ function start() {
 		} else {
 			follow(app, "all");
 		}
+	});
+	element("compare").addEventListener("change", (event) => compareWith(event.target.value, null));
+	element("align").addEventListener("change", (event) => {
+		compareWith(model.compared.b, event.target.selectedIndex ? event.target.value : null);
 	});
 	element("search").addEventListener("submit", (event) => {
 		event.preventDefault();

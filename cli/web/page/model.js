@@ -9,7 +9,10 @@ export const model = {
 	report: null, // made, program, reduced
 	picture: null, // as the server sent it; of two runs, the first
 	overview: null, // what is shown of it: of all processors, or of some (processors.js)
-	other: null, // of two runs, the second: {overview, events}
+	compared: null, // the ids of two recordings and the mark from which their times count, or null: {a, b, mark}
+	runs: null, // these: compare.js
+	recordings: [], // of the server's last answer, also while two are compared
+	other: null, // the second run: {overview, events}
 	isOther: false, // it is drawn: inOther()
 	whole: null, // the overview of everything, with few rows; it may be a little older
 	events: null,

@@ -1,5 +1,6 @@
 // Where the data comes from: a server, or the report in the page.
 
+import { eventsOfRun, findInRun, hitOfRun, overviewOfRun, runTimes } from "./compare.js";
 import { model } from "./model.js";
 import { fromRfc3339 } from "./time.js";
 
@@ -41,26 +42,35 @@ async function get(path, parameters, signal) {
 	return response;
 }
 
+// These functions take and return times of the axis. `run` is one of two that are compared, or null: all recordings.
+const firstRun = () => model.runs && model.runs[0];
+
 // With `byProcessor`, the columns have the cells of each track, unless there are too many records.
-export async function fetchOverview(view, columns, rows, signal, byProcessor = false) {
-	const parameters = { columns, rows, ...(byProcessor ? { by_processor: true } : {}) };
-	if (view) {
-		Object.assign(parameters, { from: view.from, to: view.to, place_from: view.placeFrom, place_to: view.placeTo });
-	}
-	return { ...await (await get("data/overview", parameters, signal)).json(), isAsked: byProcessor };
+export async function fetchOverview(view, columns, rows, signal, run = firstRun(), byProcessor = false) {
+	const parameters = {
+		columns, rows, ...runTimes(run, view), ...(view ? { place_from: view.placeFrom, place_to: view.placeTo } : {}),
+		...(byProcessor ? { by_processor: true } : {}),
+	};
+	const overview = { ...await (await get("data/overview", parameters, signal)).json(), isAsked: byProcessor };
+	model.recordings = overview.recordings;
+	return run ? overviewOfRun(run, overview) : overview;
+}
 }
 
 // The events in a view, or all; only the first 10,000 if `cut_off`.
-export async function fetchEvents(view, signal) {
-	return (await get("data/events", view ? { from: view.from, to: view.to } : {}, signal)).json();
+export async function fetchEvents(view, signal, run = firstRun()) {
+	const events = await (await get("data/events", runTimes(run, view), signal)).json();
+	return run ? eventsOfRun(run, events) : events;
 }
 
 // Returns {hits, end} of a search.
 export async function fetchFind(parameters, signal) {
-	const text = await (await get("data/find", parameters, signal)).text();
+	const run = firstRun();
+	const text = await (await get("data/find", run ? findInRun(run, parameters) : parameters, signal)).text();
 	const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+	const hits = lines.filter((line) => line.number !== undefined);
 	return {
-		hits: lines.filter((line) => line.number !== undefined),
+		hits: run ? hits.filter((hit) => hit.recording === run.id).map((hit) => hitOfRun(run, hit)) : hits,
 		damage: lines.filter((line) => line.damage).map((line) => line.damage),
 		end: (lines.find((line) => line.end) || {}).end || null,
 	};
