@@ -55,7 +55,6 @@ export async function fetchOverview(view, columns, rows, signal, run = firstRun(
 	model.recordings = overview.recordings;
 	return run ? overviewOfRun(run, overview) : overview;
 }
-}
 
 // The events in a view, or all; only the first 10,000 if `cut_off`.
 export async function fetchEvents(view, signal, run = firstRun()) {
