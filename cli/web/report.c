@@ -528,10 +528,9 @@ static void close_run(struct report_command *s)
 	bc_operands_close(&s->input.operands);
 }
 
-static enum bc_exit run_report(struct report_command *s, const char *const *words, int count)
+static enum bc_exit run_report(
+	struct report_command *s, struct report_command *other, const char *const *words, int count)
 {
-	struct report_command other = *s;
-
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
 	if (s->is_compared ? count != 2 : s->align != NULL)
@@ -540,15 +539,15 @@ static enum bc_exit run_report(struct report_command *s, const char *const *word
 						   : "--align needs --compare");
 	enum bc_exit code = open_run(s, words, s->is_compared ? 1 : count);
 	if (code == BC_EXIT_OK && s->is_compared) {
-		s->other = &other;
-		code = open_run(&other, words + 1, 1);
+		s->other = other;
+		code = open_run(other, words + 1, 1);
 	}
 	if (code == BC_EXIT_OK)
 		code = write_report(s);
 	close_run(s);
-	close_run(&other);
+	close_run(other);
 	code = bc_exit_worse(code, s->input.exit);
-	return bc_exit_worse(code, other.input.exit);
+	return bc_exit_worse(code, other->input.exit);
 }
 
 enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **argv)
@@ -564,7 +563,9 @@ enum bc_exit bc_cmd_report(const struct bc_console *console, int argc, char **ar
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_report_option(&s, letter))
 		;
-	code = letter == -1 ? run_report(&s, (const char *const *)argv + optind, argc - optind)
+	struct report_command other = s;
+	code = letter == -1
+		       ? run_report(&s, &other, (const char *const *)argv + optind, argc - optind)
 	       : s.input.exit != BC_EXIT_OK ? s.input.exit
 					    : o.exit;
 	bc_name_map_close(s.names);

@@ -2066,9 +2066,11 @@ def check_same_axes(browser):
 @pytest.mark.parametrize("align", [None, "disk"])
 def test_two_runs_of_a_report_share_their_axes(tmp, driver, align):
     (tmp / "marks").write_text("[trigger disk]\nwhen = type=ioread\naction = mark\n")
-    dirs = [record(tmp / name, "-c", tmp / "marks", source=f"sim:rate=1M,count={count},seed={seed}")
-            for name, count, seed in (("boot-1", 60000, 3), ("boot-2", 90000, 4))]
-    output("report", "--compare", *(["--align", f"mark={align}"] if align else []), "-o", tmp / "runs.html", *dirs)
+    dirs = [record(tmp / name, "-c", tmp / "marks", source=f"sim:rate={rate},count={count},seed={seed}")
+            for name, rate, count, seed in (("boot-1", "400k", 10000, 3), ("boot-2", "1M", 90000, 4))]
+    sizes = [json.loads(output("report", "--json", "--rows", "60", path))["overview"]["page_shift"] for path in dirs]
+    assert sizes[0] < sizes[1], sizes
+    output("report", "--compare", *(["--align", f"mark={align}"] if align else []), "--rows", "60", "-o", tmp / "runs.html", *dirs)
     with Tab(driver, height=1200) as browser:
         browser.open(f"file://{tmp}/runs.html").idle()
         runs = runs_on_page(browser)
@@ -2099,11 +2101,16 @@ def test_two_runs_of_a_report_share_their_axes(tmp, driver, align):
         browser.drag("#timeline-b", (LEFT + 10, 80), ((LEFT + width) // 2, 80))
         assert check_same_axes(browser) != before
         browser.driver.execute_script("buscap.model.hiddenKinds.add('mark').add('gap')")
-        browser.press("+")
-        view = browser.view()
         for name, one in zip(("timeline", "timeline-b"), runs):
+            start = shift_of(one)
+            browser.driver.execute_script("buscap.show(buscap.spanView(BigInt(arguments[0]), BigInt(arguments[1])))",
+                                          str(start), str(start + one["overview"]["to"] // 9))
+            browser.idle()
+            view = browser.view()
+
             def pixel(time, shift=shift_of(one)):
                 return LEFT + (time + shift - view[0]) * (width - RIGHT - LEFT) / (view[1] - view[0])
+
             column = next(column for column in one["overview"]["columns"] if not column["is_hole"] and column["records"]
                           and pixel(column["from"]) > LEFT + 5 and pixel(column["to"]) - pixel(column["from"]) > 3)
             found = tip(browser, f"#{name}", (pixel(column["from"]) + pixel(column["to"])) / 2, 100)
