@@ -106,8 +106,10 @@ static json_t *index_rows(struct comparison *c, json_t *array, bool is_ordered)
 			is_ordered ? (json_int_t)i : json_integer_value(value));
 		name = name != NULL ? name : json_string_value(value);
 		json_object_foreach(row, key, value)
+		{
 			c->lacks_memory |= json_is_number(value) && strcmp(key, first) != 0 &&
 					   json_object_set(numbers, key, value) != 0;
+		}
 		c->lacks_memory |= json_object_set_new(
 					   rows, name != NULL ? name : digits, numbers) != 0;
 	}
