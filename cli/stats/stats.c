@@ -564,9 +564,9 @@ static enum bc_exit compare_runs(
 	return code;
 }
 
-enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
+static struct stats_args default_args(void)
 {
-	struct stats_args w = {
+	return (struct stats_args){
 		.reader = {.format = bc_format_options_default(), .index_fd = -1},
 		.stats = {.footprint = {.line_bytes = 32,
 				  .page_bytes = 4096,
@@ -575,6 +575,29 @@ enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **arg
 			.burst_ticks = 8},
 		.top = 20,
 	};
+}
+
+enum bc_exit bc_stats_read(json_t **json, bool is_miss_ratio, const struct bc_console *console,
+	const struct bc_filter_args *args, enum bc_format from,
+	const struct bc_format_options *format, const struct bc_files *files)
+{
+	struct stats_args w = default_args();
+
+	w.from = from;
+	w.reader.format = *format;
+	w.selection.args = *args;
+	w.stats.is_full = true;
+	w.stats.footprint.has_miss_ratio = is_miss_ratio;
+	w.stats.footprint.has_working_set = !is_miss_ratio;
+	w.is_compared = true;
+	enum bc_exit code = run_stats(console, &w, (const char **)files->paths, files->count);
+	*json = w.json;
+	return code;
+}
+
+enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
+{
+	struct stats_args w = default_args();
 	struct bc_options o;
 	int letter;
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/io/filter_args.h"
+#include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/stats/counts.h"
 #include "cli/stats/footprint.h"
@@ -57,6 +59,12 @@ double bc_stats_hz(const struct bc_stats *stats);
 
 /* The statistics as a JSON object: a new reference, or NULL if out of memory. */
 json_t *bc_stats_json(const struct bc_stats *stats);
+
+/* Reads a trace, or what `args` select of it, for such an object with its working sets or its miss
+ * ratios: of lines of 32 bytes and pages of 4 KiB. */
+enum bc_exit bc_stats_read(json_t **json, bool is_miss_ratio, const struct bc_console *console,
+	const struct bc_filter_args *args, enum bc_format from,
+	const struct bc_format_options *format, const struct bc_files *files);
 
 /* Compares two such objects: prints each figure of both, and their difference, as JSON or as a page
  * with at most `top` figures of a table. False: out of memory. */

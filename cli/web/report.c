@@ -17,9 +17,11 @@
 #include "cli/io/picture.h"
 #include "cli/io/segment_input.h"
 #include "cli/overview/overview.h"
+#include "cli/stats/stats.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/text.h"
+#include "cli/web/figure.h"
 #include "cli/web/page.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
@@ -38,14 +40,17 @@ enum {
 	OPTION_MAX_SIZE,
 	OPTION_COMPARE,
 	OPTION_ALIGN,
+	OPTION_FIGURE,
 };
 
-enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML };
+enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML, KIND_FIGURE };
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read", "format of a trace (default: detected)"},
 	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
 	{'j', "json", NULL, NULL, "the data of the picture"},
+	{OPTION_FIGURE, "figure", "NAME", "choice:" BC_FIGURES,
+		"one picture for a paper, as SVG: " BC_FIGURES},
 	BC_FILTER_OPTIONS_TIME,
 	{OPTION_COLUMNS, "columns", "N", "number", "columns of time, at most 512"},
 	{OPTION_ROWS, "rows", "N", "number", "rows of addresses, at most 1024"},
@@ -69,7 +74,8 @@ const struct bc_usage bc_report_usage = {
 		"directory. It reads the page counts in the segments; records are decoded only if "
 		"there are few, or to count those of each processor.",
 	.options = options,
-	.more = "FILE ends in .html (a page for a browser, which can be printed) or .json.",
+	.more = "FILE ends in .html (a page for a browser, which can be printed), .json, or .svg "
+		"(a figure). The working set and the miss ratio need all records.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn, "
 		 "6 can't reach the daemon.",
 	.example = "buscap report -o run.html --map pc *.byu.lz4",
@@ -85,6 +91,7 @@ struct report_command {
 	struct bc_name_map *names;
 	const char *output; /* a file; NULL: standard output */
 	enum kind kind;
+	enum bc_figure figure;
 	uint64_t columns; /* 0: default */
 	uint64_t rows;
 	uint64_t max_bytes;
@@ -111,6 +118,13 @@ static bool read_report_option(struct report_command *s, int letter)
 	case 'j':
 		s->kind = KIND_JSON;
 		return true;
+	case OPTION_FIGURE:
+		s->kind = KIND_FIGURE;
+		s->figure = bc_figure_parse(optarg);
+		if (s->figure == BC_FIGURE_NONE)
+			bc_print_error(
+				s->console, NULL, "--figure %s: must be " BC_FIGURES, optarg);
+		return s->figure != BC_FIGURE_NONE;
 	case OPTION_COLUMNS:
 		return bc_option_count(
 			s->console, "--columns", 2, BC_OVERVIEW_COLUMNS, &s->columns);
@@ -140,7 +154,8 @@ static enum kind kind_of(const char *path)
 	static const struct {
 		const char *suffix;
 		enum kind kind;
-	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON}};
+	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON},
+		{".svg", KIND_FIGURE}};
 	size_t bytes = strlen(path);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -159,15 +174,20 @@ static bool choose_kind(struct report_command *s)
 		s->kind = named;
 	if (s->kind == KIND_UNKNOWN && s->output == NULL)
 		bc_print_usage_error(s->console,
-			"no type of report given; use -o with FILE.html or FILE.json, or --json");
+			"no type of report given; use -o with FILE.html or FILE.json, --json or "
+			"--figure");
 	else if (s->kind == KIND_UNKNOWN)
 		bc_print_error(s->console, s->output,
-			"unknown type of report; write FILE.html (for a picture, print the page) "
-			"or FILE.json");
+			"unknown type of report; write FILE.html, FILE.json or, with --figure, "
+			"FILE.svg");
+	else if (s->kind == KIND_FIGURE && s->figure == BC_FIGURE_NONE)
+		bc_print_usage_error(s->console, "an .svg file needs --figure " BC_FIGURES);
+	else if (s->figure != BC_FIGURE_NONE && (s->kind != KIND_FIGURE || s->is_compared))
+		bc_print_usage_error(s->console, "--figure excludes --json and --compare");
 	else if (named != KIND_UNKNOWN && s->kind != named)
 		bc_print_error(s->console, s->output,
-			"named for another type of report than --json; omit the option, or name "
-			"it .json");
+			"named for another type of report; name it %s, or omit the option",
+			s->kind == KIND_FIGURE ? ".svg" : ".json");
 	else
 		return true;
 	return false;
@@ -273,6 +293,11 @@ static int write_html(struct report_command *s, struct bc_byte_buffer *t)
 	return rc;
 }
 
+static int write_figure(struct report_command *s, struct bc_byte_buffer *t)
+{
+	return bc_figure_picture(t, s->overview, s->figure, BC_FIGURE_ALL);
+}
+
 /* ---- drawing */
 
 /* How each kind is made, and its resolution if none is given. */
@@ -283,6 +308,7 @@ static const struct {
 } kinds[] = {
 	[KIND_JSON] = {write_json, 256, 200},
 	[KIND_HTML] = {write_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
+	[KIND_FIGURE] = {write_figure, BC_OVERVIEW_COLUMNS, 200},
 };
 
 static enum bc_exit print_failure(struct report_command *s, int rc)
@@ -335,7 +361,7 @@ static enum bc_exit make_report(struct report_command *s, struct bc_byte_buffer 
 	int rc;
 
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
-	picture.by_processor = true;
+	picture.by_processor = s->kind != KIND_FIGURE;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
 	s->max_events = BC_OVERVIEW_EVENTS;
 	text->max = s->max_bytes;
@@ -432,13 +458,40 @@ static enum bc_exit find_zero(struct report_command *s)
 		"no mark or trigger with this text: %s; buscap marks lists them", s->align);
 }
 
+static bool is_curve(const struct report_command *s)
+{
+	return s->figure >= BC_FIGURE_WORKING_SET;
+}
+
+/* Reads all records, for a figure that the overview does not have. */
+static enum bc_exit make_curve(struct report_command *s, struct bc_byte_buffer *text)
+{
+	json_t *stats = NULL;
+	enum bc_exit code = bc_stats_read(&stats, s->figure == BC_FIGURE_MISS_RATIO, s->console,
+		&s->args, s->from, &s->format, &s->files);
+
+	if (code == BC_EXIT_DAMAGED)
+		s->input.exit = code; /* the intact part is drawn */
+	if (code == BC_EXIT_OK || code == BC_EXIT_DAMAGED) {
+		text->max = s->max_bytes;
+		int rc = bc_figure_curve(text, stats, s->figure);
+		code = rc == 0 ? BC_EXIT_OK
+		       : rc == -ENODATA
+			       ? bc_print_error(s->console, NULL,
+					 "no references to memory: there is nothing to draw")
+			       : print_failure(s, rc);
+	}
+	json_decref(stats);
+	return code;
+}
+
 /* Makes the report, then its file, which must not be one of the inputs. */
 static enum bc_exit write_report(struct report_command *s)
 {
 	struct bc_byte_buffer text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
-	enum bc_exit code = check_axis(s);
+	enum bc_exit code = is_curve(s) ? make_curve(s, &text) : check_axis(s);
 	const struct report_command *run;
 	int count = 0;
 	for (run = s; run != NULL; run = run->other)
@@ -447,9 +500,9 @@ static enum bc_exit write_report(struct report_command *s)
 
 	if (inputs == NULL)
 		code = bc_print_no_memory(s->console);
-	else if (code == BC_EXIT_OK)
+	else if (code == BC_EXIT_OK && !is_curve(s))
 		code = make_report(s, &text);
-	for (run = s; code == BC_EXIT_OK && run != NULL; run = run->other)
+	for (run = s; code == BC_EXIT_OK && !is_curve(s) && run != NULL; run = run->other)
 		code = check_records(run);
 	if (code != BC_EXIT_OK)
 		goto out;
@@ -497,13 +550,15 @@ static enum bc_exit open_run(struct report_command *s, const char *const *words,
 	uint32_t recordings = 0;
 
 	io.by_axis = true;
-	enum bc_exit code = bc_operands_read(
-		&s->input.operands, &s->files, s->console, words, count, 0);
+	enum bc_exit code = bc_operands_read(&s->input.operands, &s->files, s->console, words,
+		count, is_curve(s) ? BC_FILES_SORTED | BC_FILES_CHECKED : 0);
 	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
 		code = bc_print_usage_error(s->console, "give files, not a pipe");
-	if (code == BC_EXIT_OK)
+	if (code == BC_EXIT_OK && !is_curve(s))
 		code = open_traces(s, &s->files);
 	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? s->files.exit : code);
+	if (is_curve(s))
+		return code;
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
 		rc = bc_overview_update(s->overview, s->files.paths, s->files.count);
