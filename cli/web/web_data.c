@@ -82,14 +82,17 @@ static int update_overview(struct bc_web_data *data, const struct bc_web_client 
 }
 
 int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *client,
-	const struct bc_overview_options *options, struct bc_byte_buffer *text)
+	const struct bc_overview_options *options, enum bc_figure figure, unsigned classes,
+	struct bc_byte_buffer *text)
 {
 	pthread_mutex_lock(&data->lock);
 	int rc = update_overview(data, client);
 	if (rc == 0)
 		rc = bc_overview_draw(data->overview, options);
-	if (rc == 0)
+	if (rc == 0 && figure == BC_FIGURE_NONE)
 		rc = bc_overview_json(data->overview, data->names, text);
+	else if (rc == 0)
+		rc = bc_figure_picture(text, data->overview, figure, classes);
 	pthread_mutex_unlock(&data->lock);
 	return rc;
 }

@@ -12,6 +12,7 @@
 #include "cli/io/client.h"
 #include "cli/io/operands.h"
 #include "cli/overview/overview.h"
+#include "cli/web/figure.h"
 #include "formats/base/must_check.h"
 #include "formats/recording/search.h"
 #include "formats/trace/name_map.h"
@@ -35,7 +36,8 @@ struct bc_web_client {
  * ending, or the time is up; -EFBIG if the text is too long; -ENOMEM; or another negative errno if
  * a directory can't be read. Times are in ns since 1970, inclusive. */
 int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *client,
-	const struct bc_overview_options *options, struct bc_byte_buffer *text) BC_MUST_CHECK;
+	const struct bc_overview_options *options, enum bc_figure figure, unsigned classes,
+	struct bc_byte_buffer *text) BC_MUST_CHECK;
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 

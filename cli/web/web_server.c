@@ -47,6 +47,7 @@
 #define JSON_TYPE  "application/json"
 #define LINES_TYPE "application/x-ndjson"
 #define TEXT_TYPE  "text/plain; charset=utf-8"
+#define SVG_TYPE   "image/svg+xml"
 #define HTML_TYPE  "text/html; charset=utf-8"
 
 #define HEADERS(policy)                                                                          \
@@ -275,6 +276,20 @@ static bool read_picture(struct request *r, struct bc_overview_options *o)
 	       bc_fail(r->err, sizeof(r->err), "place_from: must not be above place_to");
 }
 
+/* Without a figure, the data is sent. */
+static bool read_figure(struct request *r, enum bc_figure *figure, unsigned *classes)
+{
+	const char *name = param(r, "figure");
+	int64_t class = -1;
+
+	*figure = name != NULL ? bc_figure_parse(name) : BC_FIGURE_NONE;
+	bool ok = read_integer(r, "class", 0, BC_PAGE_CLASSES - 1, &class);
+	*classes = class >= 0 ? 1u << class : BC_FIGURE_ALL;
+	if (name == NULL || *figure == BC_FIGURE_TIMELINE || *figure == BC_FIGURE_HEAT_MAP)
+		return ok;
+	return bc_fail(r->err, sizeof(r->err), "figure=%.60s: must be timeline or heat-map", name);
+}
+
 static bool read_count(struct request *r, const char *name, int64_t min, int64_t max, uint64_t *n)
 {
 	int64_t value = 0;
@@ -360,10 +375,13 @@ static void get_overview(struct request *r)
 {
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	struct bc_overview_options options;
+	enum bc_figure figure;
+	unsigned classes;
 
-	if (read_picture(r, &options))
-		respond_data(r, JSON_TYPE, &text,
-			bc_web_data_overview(r->server->options.data, &r->client, &options, &text));
+	if (read_picture(r, &options) && read_figure(r, &figure, &classes))
+		respond_data(r, figure == BC_FIGURE_NONE ? JSON_TYPE : SVG_TYPE, &text,
+			bc_web_data_overview(r->server->options.data, &r->client, &options, figure,
+				classes, &text));
 	else
 		refuse(r);
 }
@@ -442,8 +460,8 @@ static void get_history(struct request *r)
 }
 
 static const char *const no_params[] = {NULL};
-static const char *const picture_params[] = {
-	"from", "to", "place_from", "place_to", "columns", "rows", "by_processor", NULL};
+static const char *const picture_params[] = {"from", "to", "place_from", "place_to", "columns",
+	"rows", "by_processor", "figure", "class", NULL};
 static const char *const time_params[] = {"from", "to", NULL};
 static const char *const search_params[] = {"addr", "type", "proc", "port", "region", "records",
 	"from", "to", "first", "last", "context", "count", NULL};

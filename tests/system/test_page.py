@@ -15,6 +15,7 @@ import subprocess
 
 import pytest
 
+import cut_model
 import harness
 import page_reference
 import reference
@@ -1628,6 +1629,56 @@ def test_the_records_of_a_cell_and_of_a_search_are_listed_saved_and_copied(tmp, 
             browser.press(key)
             equal(browser.js("[...document.querySelectorAll('#tab-body tbody tr')].findIndex((row) => row.className === 'current')"), at)
             assert browser.view()[0] <= int(times[at]) <= browser.view()[1]
+        equal(browser.faults(), [])
+
+
+def test_figures_of_what_is_shown_are_saved_or_their_commands_copied(tmp, driver):
+    import shlex
+
+    from selenium.webdriver.common.keys import Keys
+
+    def choose(name):
+        """Chooses by keys, as after a click on Figure. Returns what was saved or copied."""
+        browser.driver.execute_script("window.saved = null; URL.createObjectURL = (blob) => { blob.text().then((text) => { saved = text; });"
+                                      " return '#'; }; HTMLAnchorElement.prototype.click = () => {};"
+                                      "document.execCommand = () => { const data = new DataTransfer(); document.dispatchEvent(new"
+                                      " ClipboardEvent('copy', { clipboardData: data, cancelable: true })); saved = data.getData('text/plain'); return true; };"
+                                      "document.querySelector('#figures-open').focus()")
+        browser.press(Keys.ENTER)
+        browser.press(*[Keys.TAB] * (1 + ["timeline", "heat-map", "working-set", "miss-ratio"].index(name)), Keys.ENTER)
+        browser.wait("window.saved !== null")
+        equal(browser.js("document.querySelectorAll(':popover-open').length"), 0)
+        return browser.js("saved")
+
+    out = record(tmp / "out", source="sim:rate=1M,count=50000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        for name in ("timeline", "heat-map"):
+            equal(choose(name), output("report", "--figure", name, out))
+        browser.drag("#timeline", (LEFT + 100, 80), (LEFT + 300, 80))
+        part = browser.view()
+        start, end = (cut_model.utc(ns) for ns in (part[0], part[1] + 1))
+        equal(choose("timeline"), output("report", "--figure", "timeline", "--from", start, "--to", end, out))
+        command = choose("miss-ratio")
+        equal(shlex.split(command), ["buscap", "report", "--figure", "miss-ratio", "--from", start, "--to", end, "-o", "miss-ratio.svg", str(out)])
+        browser.js("document.querySelector('#figures-open').click()")
+        browser.press(Keys.ESCAPE)
+        equal((browser.js("document.querySelectorAll(':popover-open').length"), browser.view()), (0, part))
+        select_rows(browser, 0, 12)
+        browser.click("#classes [value=write]")
+        rows = browser.js("buscap.model.overview.rows.filter((row) => row.place >= buscap.model.view.placeFrom && row.place <= buscap.model.view.placeTo).length")
+        made = choose("heat-map")
+        assert 0 < made.count('text-anchor="end"') <= rows and "records per cell" in made
+        made = choose("timeline")
+        assert ">write + iowrite<" in made and ">fetch<" not in made
+        equal(browser.faults(), [])
+    output("report", "-o", tmp / "run.html", out)
+    with Tab(driver) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        *start, operand = shlex.split(choose("timeline"))
+        equal(start[:4], ["buscap", "report", "--figure", "timeline"])
+        equal([operand], [one["id"] for one in browser.model("overview.recordings")])
+        equal(output(*start[1:-2], out), output("report", "--figure", "timeline", out))
         equal(browser.faults(), [])
 
 

@@ -246,7 +246,7 @@ function listenToKeys(plots, app) {
 			return;
 		}
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-		if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open]")) {
+		if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open], :popover-open")) {
 			return;
 		}
 		const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];

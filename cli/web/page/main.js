@@ -3,6 +3,7 @@
 
 import { currentColours, forgetColours } from "./colours.js";
 import { compareReports } from "./compare.js";
+import { saveFigure } from "./figure.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingName, recordingView, runName, startText, stateText } from "./header.js";
@@ -137,6 +138,10 @@ const ACTS = {
 	clear: () => clearMarkers(app),
 	csv: () => saveCsv(app),
 	command: () => copyCommand(app),
+	timelineFigure: () => saveFigure(app, "timeline"),
+	heatMapFigure: () => saveFigure(app, "heat-map"),
+	workingSetFigure: () => saveFigure(app, "working-set"),
+	missRatioFigure: () => saveFigure(app, "miss-ratio"),
 	copyLink: () => app.announce(copyText(location.href) ? "The link was copied." : "The browser does not allow copying."),
 	help: () => element("help").showModal(),
 	search: () => element("search-text").focus(),

@@ -56,6 +56,13 @@ export async function fetchOverview(view, columns, rows, signal, run = firstRun(
 	return run ? overviewOfRun(run, overview) : overview;
 }
 
+// The SVG of a view; `index` of a class, or -1 for all.
+export async function fetchFigure(figure, view, index) {
+	const shown = index < 0 ? {} : { class: index };
+	const { from, to, placeFrom: place_from, placeTo: place_to } = view;
+	return (await get("data/overview", { from, to, place_from, place_to, columns: 512, figure, ...shown })).text();
+}
+
 // The events in a view, or all; only the first 10,000 if `cut_off`.
 export async function fetchEvents(view, signal, run = firstRun()) {
 	const events = await (await get("data/events", runTimes(run, view), signal)).json();

@@ -60,7 +60,9 @@ static void check_it_ends(struct fixture *f)
 {
 	struct bc_overview_options options = bc_overview_options_default();
 
-	assert_int_equal(bc_web_data_overview(f->data, &f->client, &options, &f->text), -ECANCELED);
+	assert_int_equal(
+		bc_web_data_overview(f->data, &f->client, &options, BC_FIGURE_NONE, 0, &f->text),
+		-ECANCELED);
 	assert_int_equal(
 		bc_web_data_events(f->data, &f->client, 0, INT64_MAX, &f->text), -ECANCELED);
 }
