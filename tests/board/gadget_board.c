@@ -6,12 +6,13 @@
  * one sends the stream (ep1), one reads commands; main() waits for a signal. The board is used only
  * with the lock held, and `changed` is signalled after anything that may give it data.
  *
- * The board has power while a host has configured the device. An unplug, a bus reset, and a
- * controller that is unbound look the same, and ep0 reports them: a failed write to ep1 waits for
- * that report. `connection` counts the reports. At most one transfer, which the kernel held at
- * that moment, has left the board and not reached the host. */
+ * The board has power while a host has configured the device. An unplug, a bus reset and a
+ * controller that is unbound look the same: ep0 reports them, maybe after a failed write to ep1.
+ * `connection` counts the reports. At most one transfer, which the kernel held at that moment, has
+ * left the board and not reached the host. */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <linux/usb/functionfs.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,8 +32,7 @@ static struct {
 	struct board *board;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int control;
-	int bulk;
+	int control, bulk; /* ep0, ep1 */
 	unsigned connection;
 	bool is_daemon;
 	bool is_ending; /* the last frame is due */
@@ -99,13 +99,12 @@ static void set_plugged(bool is_plugged)
 static void answer_request(const struct usb_ctrlrequest *request)
 {
 	static uint8_t data[UINT16_MAX]; /* of any wLength */
-	bool is_in = (request->bRequestType & USB_DIR_IN) != 0;
 
 	pthread_mutex_lock(&g.lock);
 	int n = board_control(g.board, (const uint8_t *)request, data, now_ns());
 	unlock_changed();
 	/* The wrong direction is a stall. If it fails, the host has given up the request. */
-	if (is_in == (n >= 0))
+	if (((request->bRequestType & USB_DIR_IN) != 0) == (n >= 0))
 		(void)!write(g.control, data, n >= 0 ? (size_t)n : 0);
 	else
 		(void)!read(g.control, data, 0);
@@ -116,13 +115,13 @@ static void *serve_requests(void *unused)
 	struct usb_functionfs_event event;
 	ssize_t n;
 
-	/* EIDRM: the host has given up a request. */
-	while ((n = read(g.control, &event, sizeof(event))) > 0 || errno == EIDRM) {
-		if (n < 0)
-			continue;
-		if (event.type == FUNCTIONFS_SETUP)
+	/* EIDRM: the host has given up a request. EINTR: this computer has slept. */
+	while ((n = read(g.control, &event, sizeof(event))) > 0 || errno == EIDRM ||
+		errno == EINTR) {
+		if (n > 0 && event.type == FUNCTIONFS_SETUP)
 			answer_request(&event.u.setup);
-		else if (event.type >= FUNCTIONFS_UNBIND && event.type <= FUNCTIONFS_DISABLE)
+		else if (n > 0 && event.type >= FUNCTIONFS_UNBIND &&
+			 event.type <= FUNCTIONFS_DISABLE)
 			set_plugged(event.type == FUNCTIONFS_ENABLE);
 	}
 	perror("gadget_board: ep0");
@@ -132,26 +131,42 @@ static void *serve_requests(void *unused)
 
 /* ---- ep1: the stream */
 
-/* Stalls by reading, the wrong direction. The kernel answers the host's CLEAR_FEATURE itself, and
- * until then holds what is written: for the board, the halt is over at once. */
-static void halt(void)
+/* Stalls by reading, the wrong direction. EBADMSG: done; EAGAIN: a packet has not left yet. The
+ * kernel answers CLEAR_FEATURE itself and until then holds what is written, so the board goes on.
+ */
+static void halt(unsigned connection)
 {
 	static const uint8_t clear_feature[8] = {0x02, 1, 0, 0, BOARD_ENDPOINT, 0, 0, 0};
 	uint8_t byte;
 
-	/* Some controllers refuse until the last packet has left. */
-	for (int i = 0; i < 100 && read(g.bulk, &byte, 1) < 0 && errno == EAGAIN; i++)
-		usleep(1000);
+	while (connection == g.connection && read(g.bulk, &byte, 1) < 0 && errno == EAGAIN)
+		wait_until_ns(now_ns() + SECOND_NS / 1000);
+	if (connection == g.connection && errno != EBADMSG)
+		fprintf(stderr, "gadget_board: ep1: %s; no stall\n", strerror(errno));
 	board_control(g.board, clear_feature, NULL, now_ns());
 }
 
-/* Returns when the host has taken these bytes; false if it is gone. A transfer ends with a packet
- * that is not full, if need be an empty one: also at full speed. */
-static bool send_transfer(const uint8_t *data, size_t n)
+/* Returns when the host has taken these bytes or is gone. What the kernel has no memory for has not
+ * left and is sent again: at worst, the FIFO overflows. After an unknown error, part of it may have
+ * left, and the host finds a gap; to send that part twice would be worse. */
+static void send_bytes(const uint8_t *data, size_t n, unsigned connection)
 {
-	if (write(g.bulk, data, n) < 0)
-		return false;
-	return n == TRANSFER_BYTES || n == 0 || n % 64 != 0 || write(g.bulk, data, 0) == 0;
+	static int last;
+
+	for (int error = ENOMEM; error == ENOMEM && connection == g.connection;) {
+		pthread_mutex_unlock(&g.lock);
+		error = write(g.bulk, data, n) < 0 ? errno : 0;
+		pthread_mutex_lock(&g.lock);
+		if (error == 0 || connection != g.connection)
+			return;
+		if (error == EAGAIN || error == ESHUTDOWN || error == ENODEV)
+			board_unplug(g.board); /* ep0 reports it later */
+		else if (error != last)
+			fprintf(stderr, "gadget_board: ep1: %s; %s\n", strerror(error),
+				error == ENOMEM ? "trying again" : "data lost");
+		last = error;
+		wait_until_ns(now_ns() + SECOND_NS / 100);
+	}
 }
 
 static void *serve_stream(void *unused)
@@ -164,15 +179,13 @@ static void *serve_stream(void *unused)
 		uint64_t now = now_ns();
 		int status = board_bulk_in(g.board, data, TRANSFER_BYTES, &n, now);
 		unsigned connection = g.connection;
-		if (n != 0) {
-			pthread_mutex_unlock(&g.lock);
-			bool is_taken = send_transfer(data, n);
-			pthread_mutex_lock(&g.lock);
-			while (!is_taken && connection == g.connection)
-				wait_until_ns(UINT64_MAX);
-		}
+		if (n != 0)
+			send_bytes(data, n, connection);
+		/* A transfer ends with a packet that is not full: also at full speed. */
+		if (n != TRANSFER_BYTES && n != 0 && n % 64 == 0)
+			send_bytes(data, 0, connection);
 		if (status == -EPIPE)
-			halt();
+			halt(connection);
 		if (status != BOARD_NAK && status != -ENODEV)
 			continue;
 		g.is_over = g.is_ending;
@@ -185,16 +198,7 @@ static void *serve_stream(void *unused)
 /* ---- commands */
 
 /* Faults that only a bus can have, and what the kernel has been told at the start. */
-static bool is_impossible(const char *line)
-{
-	static const char *const names[] = {"overflow", "protocol-error", "timeout", "lie",
-		"serial", "self-powered", "requests hang"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(line, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
+#define IMPOSSIBLE "@(overflow|protocol-error|timeout|lie|serial|self-powered|requests hang)*"
 
 static void *read_commands(void *unused)
 {
@@ -204,7 +208,8 @@ static void *read_commands(void *unused)
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
 		pthread_mutex_lock(&g.lock);
-		board_command(g.board, is_impossible(line) ? "" : line, answer, now_ns());
+		board_command(g.board, fnmatch(IMPOSSIBLE, line, FNM_EXTMATCH) != 0 ? line : "",
+			answer, now_ns());
 		unlock_changed();
 		puts(answer);
 	}
@@ -217,20 +222,18 @@ static void *read_commands(void *unused)
 
 static void open_endpoints(const char *directory)
 {
-	char path[4096];
+	const char *name = "ep0";
 
-	snprintf(path, sizeof(path), "%s/ep0", directory);
-	g.control = open(path, O_RDWR | O_CLOEXEC);
+	g.control = chdir(directory) == 0 ? open(name, O_RDWR | O_CLOEXEC) : -1;
 	if (g.control >= 0 && write(g.control, descriptors, sizeof(descriptors)) > 0 &&
 		write(g.control, strings, sizeof(strings)) > 0) {
-		snprintf(path, sizeof(path), "%s/ep1", directory);
-		/* A write without a host fails, instead of waiting for the next host. */
-		g.bulk = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		name = "ep1";
+		g.bulk = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* no host: EAGAIN */
 		if (g.bulk >= 0)
 			return;
 	}
-	fprintf(stderr, "gadget_board: %s: %s; mount functionfs there, or use gadget.sh start\n",
-		path, strerror(errno));
+	fprintf(stderr, "gadget_board: %s/%s: %s; mount functionfs there, or use gadget.sh start\n",
+		directory, name, strerror(errno));
 	exit(EXIT_USAGE);
 }
 
@@ -250,8 +253,7 @@ int main(int argc, char **argv)
 	}
 	g.board = board_new_of(strdupa(argv[1]));
 	if (g.board == NULL) {
-		fprintf(stderr, "gadget_board: %s: no such board; see gadget_board --help\n",
-			argv[1]);
+		fprintf(stderr, "gadget_board: %s: no such board; see --help\n", argv[1]);
 		return EXIT_USAGE;
 	}
 	board_unplug(g.board);

@@ -12,9 +12,9 @@
  *   FAULTFS_RECORD   a file that gets everything that changes files, in order: see Recording below
  *
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
- * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT, EPERM, or EINVAL, which spares a
- * rename without flags), `short` (writes half, at least one byte; for pwrite, write, read and
- * pread), `slow` (delays the call by 300 ms), `hold` (blocks the call until the rule is removed
+ * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT, EPERM, ENOMEM, or EINVAL, which
+ * spares a rename without flags), `short` (writes half, at least one byte; for pwrite, write, read
+ * and pread), `slow` (delays the call by 300 ms), `hold` (blocks the call until the rule is removed
  * from the control file), `skip` (does nothing and reports success; for pwrite, fdatasync and
  * fsync), `unknown` (reports 0 of 0 blocks; for fstatvfs) or `kill` (kills the program before the
  * call). ACTION@NAME applies only while the file NAME exists in FAULTFS_DIR. The first matching
@@ -66,7 +66,8 @@ static const struct {
 	const char *name;
 	int number;
 } errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO}, {"EROFS", EROFS},
-	{"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EPERM", EPERM}, {"EINVAL", EINVAL}};
+	{"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EPERM", EPERM}, {"EINVAL", EINVAL},
+	{"ENOMEM", ENOMEM}};
 
 /* A positive action is an error number; others count down in `actions`. */
 #define ACTION_NONE    0

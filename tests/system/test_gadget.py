@@ -14,7 +14,7 @@ import pytest
 import reference
 
 import harness
-from harness import BUILD, TIMEOUT_S, equal, need, run, wait_until
+from harness import BUILD, TIMEOUT_S, Faults, equal, need, run, wait_until
 
 PROGRAM = BUILD / "tests/gadget_board"
 # FunctionFS: linux/usb/functionfs.h.
@@ -26,14 +26,19 @@ STRINGS = struct.pack("<4I", 2, 16, 0, 0)
 
 
 class Gadget:
-    def __init__(self, tmp, *argv, **options):
+    def __init__(self, tmp, *argv):
         self.host, device = pty.openpty()
         tty.setraw(device)
         (tmp / "ep0").symlink_to(os.ttyname(device))
         os.mkfifo(tmp / "ep1")
         self.stream = os.open(tmp / "ep1", os.O_RDWR | os.O_NONBLOCK)
-        self.process = harness.popen([need(PROGRAM), *argv, tmp], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     text=True, bufsize=1, **options)
+        (tmp / "aside").mkdir()
+        self.faults = Faults(tmp / "aside", tmp)  # of ep1: a terminal is elsewhere
+        self.errors = tmp / "aside/errors"
+        with open(self.errors, "wb") as errors:
+            self.process = harness.popen([need(PROGRAM), *argv, tmp], os.environ | self.faults.env,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                         bufsize=1)
         self.device = device
         self.data = b""
 
@@ -115,6 +120,51 @@ def test_it_answers_requests_and_streams_while_a_host_has_configured_it(start):
     equal(gadget.frames()[-1], (0, 8), "the last frame, since its standard input has ended")
 
 
+def _streaming(start, *argv):
+    gadget = start(*argv)
+    equal(gadget.command("heartbeat off"), "ok")
+    gadget.event(ENABLE)
+    gadget.request(0x41, 2)
+    return gadget
+
+
+def test_what_the_kernel_has_no_memory_for_is_sent_later_and_after_other_errors_there_is_a_gap(start):
+    gadget = _streaming(start, "rate=1000000,send=0")
+    gadget.faults.set("write:ENOMEM")
+    equal(gadget.command("send 5000"), "ok")
+    error = "gadget_board: ep1: Cannot allocate memory; trying again\n"
+    wait_until(lambda: gadget.errors.read_text() == error, "it says so, once")
+    wait_until(lambda: len(gadget.faults.calls()) > 2, "it tries again")
+    gadget.faults.set("")
+    wait_until(lambda: sum(n for n, _ in gadget.frames()) == 5000, "nothing is lost")
+    gadget.faults.set("write:EIO")
+    equal(gadget.command("send 2048"), "ok")
+    error += "gadget_board: ep1: Input/output error; data lost\n"
+    wait_until(lambda: gadget.errors.read_text() == error, "it says so")
+    gadget.faults.set("")
+    equal(gadget.command("send 7"), "ok")
+    wait_until(lambda: gadget.frames()[-1][0] == 7, "it goes on")
+    equal((sum(n for n, _ in gadget.frames()), gadget.sent()["samples"]), (5007, 7055))
+
+
+def test_it_stalls_when_the_last_packet_has_left_and_says_so_if_it_cannot(start):
+    gadget = _streaming(start, "rate=1000000,send=0")
+    equal((gadget.command("stall"), gadget.command("send 7")), ("ok", "ok"))
+    # An empty pipe has no byte to read, which is what a controller answers that has not sent its last packet.
+    wait_until(lambda: gadget.sent()["captured"] == 7 and len(gadget.faults.calls()) > 200, "it tries again and again")
+    equal(gadget.frames(), [])
+    gadget.event(DISABLE)
+    gadget.event(ENABLE)
+    gadget.request(0x41, 2)
+    wait_until(lambda: gadget.sent()["starts"] == 2, "it has started again")
+    equal(gadget.command("send 8"), "ok")
+    wait_until(lambda: gadget.frames() == [(8, 0)], "an unplug ends it")
+    gadget.faults.set("read:EINVAL")
+    equal((gadget.command("stall"), gadget.command("send 9")), ("ok", "ok"))
+    wait_until(lambda: sum(n for n, _ in gadget.frames()) == 17, "it goes on")
+    equal(gadget.errors.read_text(), "gadget_board: ep1: Invalid argument; no stall\n")
+
+
 def test_as_a_daemon_it_goes_on_when_its_input_ends(start):
     gadget = start("--daemon", "rate=1000000,send=100")
     gadget.process.stdin.close()
@@ -127,8 +177,8 @@ def test_as_a_daemon_it_goes_on_when_its_input_ends(start):
 
 
 def test_what_it_cannot_be_is_refused_in_one_line(tmp):
-    for board, error in (("serial=A,rat=5", "serial=A,rat=5: no such board; see gadget_board --help"),
-                         ("agents=9", "agents=9: no such board; see gadget_board --help"),
+    for board, error in (("serial=A,rat=5", "serial=A,rat=5: no such board; see --help"),
+                         ("agents=9", "agents=9: no such board; see --help"),
                          ("serial=A", f"{tmp}/ep0: No such file or directory; mount functionfs there, or use gadget.sh start")):
         done = run(need(PROGRAM), board, tmp)
         equal((done.returncode, done.stdout, done.stderr.decode()), (2, b"", f"gadget_board: {error}\n"))
