@@ -1,7 +1,7 @@
 #!/bin/sh
 # gadget.sh start BOARD [UDC]    makes this computer a capture board at its USB device port, as root
 # gadget.sh stop                 removes all that start made, also after a crash
-# BOARD is serial=B1,rate=1000000 or the like (docs/test-board.md), UDC one of /sys/class/udc, by default the first.
+# BOARD is serial=B1,rate=100000 or the like (docs/test-board.md), UDC one of /sys/class/udc, by default the first.
 # Commands go to /run/gadget_board/commands, and the answers to /run/gadget_board/answers.
 set -u
 gadget=/sys/kernel/config/usb_gadget/capture_board
@@ -22,7 +22,7 @@ is_running() {
 }
 
 stop() {
-	while is_running && kill "$(cat $run/pid)"; do sleep 0.1; done # it sends its last frame
+	while is_running && kill "$(cat $run/pid)" 2>/dev/null; do sleep 0.1; done # it sends its last frame
 	rm -f $gadget/configs/c.1/ffs.board
 	! mountpoint -q $run/ffs || umount $run/ffs
 	rmdir $gadget/configs/c.1 $gadget/functions/ffs.board $gadget/strings/0x409 $gadget 2>/dev/null
