@@ -104,7 +104,7 @@ check: all tests ## run the tests; with SAN=thread those that start threads; LEV
 
 gadget: $(BUILD)/tests/gadget_board ## build a capture board for this computer's USB device port; say what it lacks
 	@ls /sys/class/udc/* >/dev/null 2>&1 || echo 'this computer has no USB device controller yet: see docs/test-board.md'
-	@echo 'start it: sudo tests/tools/gadget.sh start serial=B1,rate=1000000'
+	@echo 'start it: sudo tests/tools/gadget.sh start serial=B1,rate=100000'
 
 test-machine: deb ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@$(MAKE) --no-print-directory $(BUILD)/tests/usbredir_board $(BUILD)/tests/gadget_board
