@@ -131,7 +131,8 @@ def test_a_heat_map_has_the_count_of_each_cell(recording):
         x = LEFT + span * (column["from"] - overview["from"])
         end = max(LEFT + span * (column["to"] - overview["from"]), x + 0.5)
         steps = [step for start, stop, step in drawn[row] if start - 0.02 <= x and end <= stop + 0.02]
-        assert round(15 * math.log(n) / math.log(most)) in steps, (i, row, n, steps)
+        exact = 15 * math.log(n) / math.log(most)  # in the middle of two steps, either
+        assert any(abs(exact - step) < 0.5001 for step in steps), (i, row, n, exact, steps)
     equal(sum(map(len, drawn.values())) <= len(counts), True)
     labels = [text for text, x, _ in figure.texts if x == LEFT - 5]
     names = {(f"io {row['place'] - (1 << 20):04x}" if row["place"] >= 1 << 20 else f"{row['place'] << 12:08x}") for row in overview["rows"]}
