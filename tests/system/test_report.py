@@ -95,10 +95,10 @@ def test_a_part_is_exact_down_to_single_records(large):
     chunks = next(iter(recordings.by_id.values()))
     rng = random.Random(5)
     units = set()
-    for span in (1050, 1020, 1):
+    for span, widths in ((1050, (300, 7)), (1020, (20,)), (1, (300,))):
         first = rng.randrange(len(chunks) - span + 1)
         times = chunks[first].wall, chunks[first + span - 1].end + 1
-        for columns in (300, 20, 7):
+        for columns in widths:
             overview = check(recordings, directory, "--columns", columns, "--from", utc(times[0]), "--to", utc(times[1]))
             units.add(overview["unit"])
     assert {"chunks", "summary"} <= units, units
