@@ -1474,10 +1474,13 @@ TEST_F(each_step_works_or_reports_out_of_memory)
 {
 	static const struct bc_overview_options pictures[] = {
 		[BC_OVERVIEW_RECORDS] = {START + 45000000, INT64_MAX, 0, BC_PLACES - 1, 5, 9,
-			1 << 24},
-		[BC_OVERVIEW_CHUNKS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 20, 9, 1 << 18},
-		[BC_OVERVIEW_SUMMARY] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 3, 9, 1 << 18},
-		[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9, 1 << 18},
+			1 << 24, true},
+		[BC_OVERVIEW_CHUNKS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 20, 9, 1 << 18,
+			false},
+		[BC_OVERVIEW_SUMMARY] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 3, 9, 1 << 18,
+			false},
+		[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9, 1 << 18,
+			false},
 	};
 	struct attempt a = {.f = f};
 	struct bc_byte_buffer expected = {.max = SIZE_MAX};
