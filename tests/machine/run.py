@@ -1,6 +1,6 @@
 """make test-machine: tests the packages in a virtual machine, from installation to purge.
 
-    run.py DEBS [WORD...]    DEBS is the directory with the packages; RUNS=N repeats it
+    run.py DEBS    DEBS is the directory with the packages; RUNS=N repeats it
 
 Each step is a sentence and depends on the steps before it; the first failure ends the run. When the machine is off,
 the recordings are compared with what the boards sent.
