@@ -59,8 +59,10 @@ def _compare_counts(c, before, unplugs=0, stalls=0):
     if not unplugs:
         equal((counts["received"], counts["lost"]["crc"]), (wanted["samples"], wanted["torn_samples"]), f"{wanted}")
     assert counts["received"] <= wanted["samples"], (wanted, counts)
-    equal((counts["lost"]["board"], board["plugs"], board["unplugs"], board["stalls"], board["restarts"]),
-          (wanted["lost"], wanted["starts"], unplugs, stalls, 0), f"{wanted}, {counts}, {board}")
+    equal((counts["lost"]["board"], board["plugs"], board["unplugs"], board["stalls"]),
+          (wanted["lost"], wanted["starts"], unplugs, stalls), f"{wanted}, {counts}, {board}")
+    # At an unplug, transfers may fail before it is seen, so that a reset is tried.
+    assert board["restarts"] <= unplugs, (wanted, counts, board)
     return status
 
 
