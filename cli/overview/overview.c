@@ -227,7 +227,8 @@ static int defer_unit(struct drawing *d, uint32_t column, const struct unit *u, 
 	return 0;
 }
 
-/* Adds a chunk by its records; or by `counts` (NULL: unknown) if they are damaged or too much. */
+/* Adds a chunk by its records; or by `counts` (NULL: unknown) if they are damaged or too much.
+ * Records of several tracks that are damaged are in none of them. */
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
 	const struct bc_page_counts *counts)
 {
@@ -244,6 +245,8 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 	}
 	if (is_decoded)
 		return bc_overview_add_records(o, column, o->chunk, 0, row->info.records);
+	if (counts == NULL && o->picture.by_processor)
+		counts = chunk_counts(o, row); /* of several tracks, so they were not asked for */
 	if (counts != NULL)
 		return bc_overview_add_counts(o, column, track, counts);
 	o->columns[column].uncounted += row->info.records;

@@ -183,6 +183,27 @@ def test_processors_are_counted_apart(mixed, columns, unit):
               stats["references"], f"processors {procs}")
 
 
+def test_a_damaged_chunk_of_several_processors_is_counted_but_in_no_track(mixed, tmp):
+    _, paths, _ = mixed
+    several = []
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        several += [chunk for chunk in reference.read_segment(path).chunks if len(set(chunk.records[7::12])) > 1][: not several]
+        if several and several[0].info["segment"] == reference.read_segment(path).header["segment"]:
+            data[several[0].offset + several[0].header_bytes + 40] ^= 1
+        (tmp / path.name).write_bytes(data)
+    (chunk,) = several
+    made = report("--columns", 300, tmp, code=3)["overview"]
+
+    def total(cells):
+        return sum(n for i, n in enumerate(cells) if i % 5)
+
+    equal((made["unit"], made["by_processor"], len(made["damage"])), ("chunks", True, 1))
+    equal((sum(c["uncounted"] for c in made["columns"]), sum(total(c["cells"]) for c in made["columns"])),
+          (0, made["recordings"][0]["records"]))
+    equal(sum(total(c["cells"]) - sum(map(total, c["cells_by_processor"])) for c in made["columns"]), chunk.info["records"])
+
+
 def test_processors_of_too_many_records_are_not_told_apart(tmp):
     """Each chunk counts as 4,096 records."""
     record(tmp, many_chunks(4097, samples=2, procs_of=lambda at: [at % 2]))

@@ -18,10 +18,13 @@ function ofTracks(picture, tracks) {
 		const used = new Set(picture.columns.flatMap((column) => column.cells_by_processor[at].filter((n, i) => i % 5 === 0)));
 		return new Map([...used].sort(d3.ascending).map((row) => [row, rows.push({ ...picture.rows[row], track }) - 1]));
 	});
+	const sumOf = (cells) => d3.sum(cells, (n, i) => (i % 5 ? n : 0));
 	const columns = picture.columns.map((column) => {
+		const untold = sumOf(column.cells) - d3.sum(column.cells_by_processor, sumOf); // of damaged chunks
+		const uncounted = column.uncounted + untold;
 		const cells = tracks.flatMap((at, track) => column.cells_by_processor[at].map((n, i) => (i % 5 ? n : places[track].get(n))));
 		const counts = [1, 2, 3, 4].map((k) => d3.sum(cells, (n, i) => (i % 5 === k ? n : 0)));
-		return { ...column, cells, counts, records: d3.sum(counts) + column.uncounted, numbered: column.records };
+		return { ...column, cells, counts, uncounted, records: d3.sum(counts) + uncounted, numbered: column.records };
 	});
 	const shown = tracks.map((at) => ({ procs: picture.processors[at], text: trackText(picture.processors[at]) }));
 	return { ...picture, rows, columns, tracks: shown };
