@@ -202,9 +202,10 @@ function moveCursor(app, dx, dy) {
 	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
 }
 
-// Extends the cursor to the next row.
+// Extends the cursor to the next row of its track.
 function extendCursor(app, dy) {
-	const rows = app.rowsInView();
+	const { track } = model.overview.rows[model.cursor.row];
+	const rows = app.rowsInView().filter((row) => model.overview.rows[row].track === track);
 	const { row, toRow = row } = model.cursor;
 	const next = rows[rows.indexOf(toRow) + dy];
 	setCursor(app, { ...model.cursor, toRow: next === undefined ? toRow : next });

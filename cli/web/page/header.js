@@ -255,7 +255,7 @@ function holesText(holes) {
 }
 
 // Sets a text only if it differs: setting it would lose a selection, and be announced.
-function setText(node, text) {
+export function setText(node, text) {
 	if (node.textContent !== text) {
 		node.textContent = text;
 	}

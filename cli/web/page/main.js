@@ -6,7 +6,7 @@ import { compareReports } from "./compare.js";
 import { saveFigure } from "./figure.js";
 import { drawFollow, followedView, isFollowing, isWindow } from "./follow.js";
 import { drawTip, listen, setCursor, timeToMark } from "./gestures.js";
-import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingName, recordingView, runName, startText, stateText } from "./header.js";
+import { drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingName, recordingView, runName, setText, startText, stateText } from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend } from "./heatmap.js";
 import { placeOf, placesOf } from "./goto.js";
 import { drawHelp } from "./help.js";
@@ -53,9 +53,7 @@ function drawEmpty() {
 	const text = !model.overview ? startText() : model.isLoading ? "" : emptyText();
 	const box = element("empty");
 	box.hidden = !text;
-	if (box.textContent !== text) { // setting it would lose a selection
-		box.textContent = text;
-	}
+	setText(box, text);
 }
 
 // Draws what may change each second. The rest stays, with its focus and selection.
@@ -110,7 +108,7 @@ function leaveSearch() {
 	}
 }
 
-// Zooms to the addresses in the search box, at all times.
+// Zooms to the addresses in the search box, and keeps the times.
 function showPlaces() {
 	const places = placesOf(element("search-text").value);
 	if (places) {
