@@ -320,7 +320,7 @@ struct stats_args {
 	bool is_json;
 	bool is_cis501;
 	bool is_compared;
-	json_t *json; /* of a run that is compared */
+	json_t **kept; /* gets the JSON object, which is not printed; NULL: it is printed */
 	uint64_t top;
 	enum bc_exit exit; /* if names can't be read */
 };
@@ -424,14 +424,14 @@ static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 }
 
 static enum bc_exit print_stats(
-	const struct bc_console *console, struct stats_args *w, const struct bc_stats *stats)
+	const struct bc_console *console, const struct stats_args *w, const struct bc_stats *stats)
 {
 	struct bc_output output;
 	bool ok = true;
 
-	if (w->is_compared) {
-		w->json = bc_stats_json(stats);
-		return w->json != NULL ? BC_EXIT_OK : bc_print_no_memory(console);
+	if (w->kept != NULL) {
+		*w->kept = bc_stats_json(stats);
+		return *w->kept != NULL ? BC_EXIT_OK : bc_print_no_memory(console);
 	}
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
@@ -551,8 +551,8 @@ static enum bc_exit compare_runs(
 		return bc_print_usage_error(console, "--compare needs two operands, each a run");
 	for (int i = 0; i < 2; i++) {
 		struct stats_args run = *w;
+		run.kept = &runs[i];
 		code = bc_exit_worse(code, read_and_run(console, &run, &words[i], 1));
-		runs[i] = run.json;
 	}
 	if (runs[0] != NULL && runs[1] != NULL && bc_output_open(&output, console)) {
 		if (!bc_stats_compare(&output, runs[0], runs[1], w->is_json, w->top))
@@ -589,10 +589,9 @@ enum bc_exit bc_stats_read(json_t **json, bool is_miss_ratio, const struct bc_co
 	w.stats.is_full = true;
 	w.stats.footprint.has_miss_ratio = is_miss_ratio;
 	w.stats.footprint.has_working_set = !is_miss_ratio;
-	w.is_compared = true;
-	enum bc_exit code = run_stats(console, &w, (const char **)files->paths, files->count);
-	*json = w.json;
-	return code;
+	w.kept = json;
+	*json = NULL;
+	return run_stats(console, &w, (const char **)files->paths, files->count);
 }
 
 enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **argv)

@@ -61,7 +61,9 @@ double bc_stats_hz(const struct bc_stats *stats);
 json_t *bc_stats_json(const struct bc_stats *stats);
 
 /* Reads a trace, or what `args` select of it, for such an object with its working sets or its miss
- * ratios: of lines of 32 bytes and pages of 4 KiB. */
+ * ratios: of lines of 32 bytes and pages of 4 KiB. *json becomes a new reference, or NULL if the
+ * trace can't be read or memory is short, which was printed. BC_EXIT_DAMAGED: it is of the intact
+ * part. */
 enum bc_exit bc_stats_read(json_t **json, bool is_miss_ratio, const struct bc_console *console,
 	const struct bc_filter_args *args, enum bc_format from,
 	const struct bc_format_options *format, const struct bc_files *files);
