@@ -1,6 +1,11 @@
-/* A figure has 720 by 360 units of a quarter of a millimetre. Its parts are written one after the
- * other: the axes, what they measure, and the legend's keys of what occurred. Each colour is one
- * path, and cells of the heat map that continue the one before need 7 bytes. */
+/* Owns what figures look like: their size, scales, colours and legends. The numbers come from the
+ * picture of an overview, or from the JSON of stats.
+ *
+ * A figure has 720 by 360 units of a quarter of a millimetre, and is written in one pass: axes,
+ * what they measure, frame and titles. The legend has the keys of what occurred, in the order of
+ * writing. Each colour is one path, and cells of the heat map that continue the one before need 7
+ * bytes. Invariant: `key_x` is where the next key goes, and nothing is written outside the plot but
+ * texts and symbols of events. */
 #include "cli/web/figure.h"
 
 #include <errno.h>
@@ -379,7 +384,8 @@ static double number_at(const json_t *points, size_t i, const char *name)
 	return json_number_value(json_object_get(json_array_get(points, i), name));
 }
 
-/* First the line, then its points. Each value counts so many of the axis's unit. */
+/* Writes a line through the points, and a symbol at each. Values are multiplied by `unit`, which
+ * makes them those of the axis. */
 static void put_curve(struct figure *f, const struct key *key, const json_t *points, const char *x,
 	const char *y, double unit)
 {

@@ -132,7 +132,8 @@ static void *serve_requests(void *unused)
 /* ---- ep1: the stream */
 
 /* Stalls by reading, the wrong direction. EBADMSG: done; EAGAIN: a packet has not left yet. The
- * kernel answers CLEAR_FEATURE itself and until then holds what is written, so the board goes on.
+ * kernel answers CLEAR_FEATURE itself, and holds what is written until then: the board can
+ * continue.
  */
 static void halt(unsigned connection)
 {

@@ -143,7 +143,7 @@ def test_what_the_kernel_has_no_memory_for_is_sent_later_and_after_other_errors_
     wait_until(lambda: gadget.errors.read_text() == error, "it says so")
     gadget.faults.set("")
     equal(gadget.command("send 7"), "ok")
-    wait_until(lambda: gadget.frames()[-1][0] == 7, "it goes on")
+    wait_until(lambda: gadget.frames()[-1][0] == 7, "it continues")
     equal((sum(n for n, _ in gadget.frames()), gadget.sent()["samples"]), (5007, 7055))
 
 
@@ -161,7 +161,7 @@ def test_it_stalls_when_the_last_packet_has_left_and_says_so_if_it_cannot(start)
     wait_until(lambda: gadget.frames() == [(8, 0)], "an unplug ends it")
     gadget.faults.set("read:EINVAL")
     equal((gadget.command("stall"), gadget.command("send 9")), ("ok", "ok"))
-    wait_until(lambda: sum(n for n, _ in gadget.frames()) == 17, "it goes on")
+    wait_until(lambda: sum(n for n, _ in gadget.frames()) == 17, "it continues")
     equal(gadget.errors.read_text(), "gadget_board: ep1: Invalid argument; no stall\n")
 
 
