@@ -33,13 +33,13 @@ def _sent(c):
     return json.loads(_command(c, "sent"))
 
 
-def _wait(c, what, is_reached):
-    """Waits until that is true of the daemon's status. Returns it."""
+def _wait(c, what, is_reached, read=lambda c: c.status(SOCKET)):
+    """Waits until that is true of the daemon's status, or of what is read instead. Returns it."""
     end = time.monotonic() + 60 * TIME_FACTOR
-    while not is_reached(status := c.status(SOCKET)):
-        assert time.monotonic() < end, f"{what}: {status}"
+    while not is_reached(got := read(c)):
+        assert time.monotonic() < end, f"{what}: {got}"
         time.sleep(0.1)
-    return status
+    return got
 
 
 def _wait_for_records(c, before):
@@ -50,8 +50,7 @@ def _wait_for_records(c, before):
 def _compare_counts(c, before, unplugs=0, stalls=0):
     """Stops the bus, and compares what was sent since `before` with what has arrived. Returns the status."""
     _command(c, "send 0", "ok")
-    while not (now := _sent(c))["idle"]:
-        time.sleep(0.1)
+    now = _wait(c, "all is sent", lambda sent: sent["idle"], _sent)
     wanted = {name: now[name] - before[name] for name in ("samples", "lost", "torn_samples", "starts")}
     least = wanted["samples"] - unplugs * HELD_SAMPLES
     status = _wait(c, f"{wanted}", lambda status: status["counts"]["received"] >= least)
@@ -117,8 +116,7 @@ def it_is_a_board_behind_a_real_controller_also_as_fast_as_the_usb_allows(c):
     equal(status["source"]["board"]["info"]["firmware"], "sim-1.0", "the answer to GET_INFO")
     _command(c, "rate max", "ok")
     _command(c, f"send {FAST_SAMPLES}", "ok")
-    while _sent(c)["samples"] < SAMPLES + FAST_SAMPLES:
-        time.sleep(0.2)
+    _wait(c, "all is captured", lambda sent: sent["samples"] >= SAMPLES + FAST_SAMPLES, _sent)
     c.gadget_counts = counts = _compare_counts(c, before)["counts"]
     equal((counts["received"], counts["gaps"], sum(counts["dropped"].values())),
           (SAMPLES + FAST_SAMPLES, 0, counts["dropped"]["invalid"]), f"{counts}")
@@ -164,8 +162,7 @@ def what_its_fifo_cannot_hold_is_lost_in_the_next_frame(c):
     _wait_for_records(c, status)
     pid = c.pid(UNIT)
     c.run(f"kill -STOP {pid}")
-    while _sent(c)["captured_lost"] < SMALL_FIFO:
-        time.sleep(0.2)
+    _wait(c, "an overflow", lambda sent: sent["captured_lost"] >= SMALL_FIFO, _sent)
     c.run(f"kill -CONT {pid}")
     _wait(c, "the loss", lambda status: status["counts"]["lost"]["board"] >= SMALL_FIFO)
     _command(c, "freeze", "ok")
