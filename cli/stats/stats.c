@@ -555,6 +555,11 @@ static enum bc_exit compare_runs(
 		code = bc_exit_worse(code, read_and_run(console, &run, &words[i], 1));
 	}
 	if (runs[0] != NULL && runs[1] != NULL && bc_output_open(&output, console)) {
+		for (int i = 0; i < 2 && !w->is_json; i++) {
+			bc_output_format(&output, "%c: ", "AB"[i]);
+			bc_output_safe(&output, words[i]);
+			bc_output_text(&output, "\n", 1);
+		}
 		if (!bc_stats_compare(&output, runs[0], runs[1], w->is_json, w->top))
 			code = bc_print_no_memory(console);
 		code = bc_exit_worse(code, bc_output_close(&output, console));

@@ -43,7 +43,7 @@ enum {
 	OPTION_FIGURE,
 };
 
-enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML, KIND_FIGURE };
+enum kind { KIND_UNKNOWN, KIND_JSON, KIND_HTML, KIND_FIGURE, KIND_OTHER /* is not written */ };
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read", "format of a trace (default: detected)"},
@@ -155,7 +155,7 @@ static enum kind kind_of(const char *path)
 		const char *suffix;
 		enum kind kind;
 	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON},
-		{".svg", KIND_FIGURE}};
+		{".svg", KIND_FIGURE}, {".png", KIND_OTHER}, {".pdf", KIND_OTHER}};
 	size_t bytes = strlen(path);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -170,7 +170,7 @@ static bool choose_kind(struct report_command *s)
 {
 	enum kind named = s->output != NULL ? kind_of(s->output) : KIND_UNKNOWN;
 
-	if (s->kind == KIND_UNKNOWN)
+	if (s->kind == KIND_UNKNOWN && named != KIND_OTHER)
 		s->kind = named;
 	if (s->kind == KIND_UNKNOWN && s->output == NULL)
 		bc_print_usage_error(s->console,

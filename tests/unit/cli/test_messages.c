@@ -382,6 +382,7 @@ static const struct failure wrong_options[] = {
 	{"marks x.byu.lz4 - <x.byu.lz4", "not a pipe"},
 	/* report */
 	{"report -o out.svg .", "an .svg file needs --figure timeline"},
+	{"report --figure timeline -o out.png .", "name it .svg"},
 	{"report --figure timeline --compare a b", "--figure excludes --json and --compare"},
 	{"report --json --align mark=x a b", "--align needs --compare"},
 	{"stats --compare a", "--compare needs two operands"},
