@@ -266,7 +266,7 @@ static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned sp
 		f->untracked++;
 	} else if (before == 0) {
 		f->first++;
-	} else {
+	} else if (before != f->references) { /* it is at the same tick */
 		f->reuse[log2_up(f->references - before)]++;
 	}
 	if (__builtin_expect(f->has_more, 0)) {
@@ -444,4 +444,36 @@ double bc_footprint_working_set(
 	while (++k < BC_REUSE_BUCKETS)
 		without += t->gap_sums[k] - (unsigned __int128)t->gaps[k] * w;
 	return (double)t->count - (double)without / (double)(f->references - w + 1);
+}
+
+/* ---- JSON */
+
+json_t *bc_footprint_windows_json(const struct bc_footprint *f, const char *unit)
+{
+	json_t *windows = json_array();
+
+	for (unsigned k = 0; f->references >> k != 0; k++)
+		windows = bc_json_append(windows,
+			json_pack("{s:o, s:o, s:o}", unit, bc_json_u64(UINT64_C(1) << k), "lines",
+				bc_json_double(bc_footprint_working_set(f, &f->lines, k)), "pages",
+				bc_json_double(bc_footprint_working_set(f, &f->pages, k))));
+	return windows;
+}
+
+json_t *bc_footprint_sizes_json(const struct bc_footprint *f)
+{
+	json_t *sizes = json_array();
+	unsigned shift;
+
+	for (unsigned k = 0; f->lines.count != 0 && (f->lines.count * 2 - 1) >> k != 0; k++) {
+		uint64_t misses = bc_lru_stack_misses(f->stack, k, &shift);
+		misses = misses < f->touches ? misses : f->touches;
+		sizes = bc_json_append(sizes,
+			json_pack("{s:o, s:o, s:o, s:o}", "bytes",
+				bc_json_u64(UINT64_C(1) << f->line_shift << k), "misses",
+				bc_json_u64(misses), "ratio",
+				bc_json_double((double)misses / (double)f->touches), "one_line_in",
+				bc_json_u64(UINT64_C(1) << shift)));
+	}
+	return sizes;
 }

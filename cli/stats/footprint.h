@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "cli/stats/lru_stack.h"
+#include "formats/base/json.h"
 #include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 
@@ -112,5 +113,17 @@ void bc_footprint_reference(struct bc_footprint *footprint, const struct bc_entr
 void bc_footprint_finish(struct bc_footprint *footprint);
 double bc_footprint_working_set(
 	const struct bc_footprint *footprint, const struct bc_line_table *table, unsigned k);
+
+/* For windows of ticks: the next reference is so many ticks after the first. Then `references` are
+ * ticks, and only lines, pages and working sets are valid. */
+static inline void bc_footprint_at(struct bc_footprint *footprint, uint64_t ticks)
+{
+	footprint->references = ticks;
+}
+
+/* What docs/stats.md calls working_set, with windows of `unit`, and miss_ratio: new arrays, or NULL
+ * if out of memory. */
+json_t *bc_footprint_windows_json(const struct bc_footprint *footprint, const char *unit);
+json_t *bc_footprint_sizes_json(const struct bc_footprint *footprint);
 
 #endif

@@ -43,11 +43,29 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 	bc_interval_stats_records(&s->intervals, batch->run.records, batch->run.count, tick);
 }
 
+/* Adds records one by one, each to the windows of ticks too. */
+static void add_timed(struct bc_stats *s, struct bc_batch one)
+{
+	struct bc_record_run run = one.run;
+	struct bc_entry reference;
+
+	while (run.count != 0) {
+		one.run = run;
+		one.run.count = 1;
+		add_plain(s, &one);
+		bc_footprint_at(&s->windows, s->intervals.ticks);
+		(void)bc_record_run_entries(&run, &reference, 1);
+		bc_footprint_reference(&s->windows, &reference);
+	}
+}
+
 static void add_records(struct bc_stats *s, const struct bc_batch *batch)
 {
 	if (batch->run.count != 0)
 		bc_footprint_records(&s->footprint, batch->run.records, batch->run.count);
-	if (batch->run.count != 0)
+	if (s->options.windows_are_ticks)
+		add_timed(s, *batch);
+	else if (batch->run.count != 0)
 		add_plain(s, batch);
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->run.count;
 	bc_tally_records(&s->tally, batch->run.records, batch->run.count);
@@ -100,6 +118,10 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 		if ((references[i].traits & BC_TRAIT_TIME) != 0)
 			add_time(s, &references[i]);
 		bc_footprint_reference(&s->footprint, &references[i]);
+		if (s->options.windows_are_ticks && s->intervals.references != 0) {
+			bc_footprint_at(&s->windows, s->intervals.ticks);
+			bc_footprint_reference(&s->windows, &references[i]);
+		}
 		if (s->options.names != NULL &&
 			add_name(s, references[i].type, references[i].addr) != 0)
 			return -ENOMEM;
@@ -215,6 +237,10 @@ static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_sel
 	}
 	bc_tally_settle(&s->tally);
 	bc_footprint_finish(&s->footprint);
+	if (s->options.windows_are_ticks && s->intervals.references != 0) {
+		bc_footprint_at(&s->windows, s->intervals.ticks + 1);
+		bc_footprint_finish(&s->windows);
+	}
 	if (!s->options.is_full) {
 		bc_page_stats_finish(&s->pages, &s->footprint);
 		s->footprint.others = s->tally.references - s->footprint.references;
@@ -276,8 +302,8 @@ static const struct bc_usage_option options[] = {
 	{OPTION_MEMORY, "memory", "SIZE", "size",
 		"memory limit for footprint and reuse (default 1GB); counts that exceed it are "
 		"marked \"at least\""},
-	{OPTION_WORKING_SET, "working-set", NULL, NULL,
-		"print the average number of lines and pages touched in 2^n references"},
+	{OPTION_WORKING_SET, "working-set", "[ticks]", "choice:ticks",
+		"print the average number of lines and pages touched in 2^n references, or ticks"},
 	{OPTION_MISS_RATIO, "miss-ratio", NULL, NULL,
 		"print how often fully associative LRU caches of 2^n lines miss"},
 	{OPTION_IDLE, "idle", "TICKS", "number",
@@ -375,7 +401,11 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 		return bc_option_size(console, "--memory", 0, &w->stats.footprint.memory_bytes);
 	case OPTION_WORKING_SET:
 		w->stats.footprint.has_working_set = true;
-		return true;
+		w->stats.windows_are_ticks = optarg != NULL;
+		if (optarg == NULL || strcmp(optarg, "ticks") == 0)
+			return true;
+		bc_print_error(console, NULL, "--working-set=%s: must be ticks", optarg);
+		return false;
 	case OPTION_MISS_RATIO:
 		w->stats.footprint.has_miss_ratio = true;
 		return true;
@@ -464,6 +494,9 @@ static enum bc_exit count_and_print(
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
 	int rc = s->options.is_full ? bc_footprint_open(&s->footprint, &w->stats.footprint)
 				    : bc_page_stats_open(&s->pages);
+	w->stats.footprint.has_miss_ratio = false;
+	if (rc == 0 && w->stats.windows_are_ticks)
+		rc = bc_footprint_open(&s->windows, &w->stats.footprint);
 	if (rc == 0 && count_trace(s, trace, &w->selection) == 0)
 		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
 	else
@@ -471,6 +504,7 @@ static enum bc_exit count_and_print(
 	bc_entry_counts_free(&s->counts);
 	bc_string_counter_free(&s->names);
 	bc_footprint_close(&s->footprint);
+	bc_footprint_close(&s->windows);
 	bc_page_stats_close(&s->pages);
 	free(s);
 	return code;

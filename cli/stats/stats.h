@@ -19,6 +19,7 @@
 
 struct bc_stats_options {
 	bool is_full; /* read the records of segments, not only the headers of their chunks */
+	bool windows_are_ticks; /* of working sets */
 	struct bc_footprint_options footprint;
 	uint64_t idle_ticks;
 	uint64_t burst_ticks;
@@ -38,6 +39,7 @@ struct bc_stats {
 	struct bc_interval_stats intervals;
 	struct bc_drift drift;
 	struct bc_footprint footprint;
+	struct bc_footprint windows; /* by ticks, with options.windows_are_ticks */
 	struct bc_page_stats pages; /* not options.is_full */
 	uint8_t unit;               /* of the ticks: enum bc_unit */
 	bool is_unit_mixed;         /* several units occur */

@@ -616,40 +616,41 @@ static void put_reuse(struct printer *p)
 
 static void put_working_set(struct printer *p)
 {
-	const struct bc_footprint *f = &p->stats->footprint;
-	json_t *windows = add_array(p, "working_set");
+	const bool by_ticks = p->stats->options.windows_are_ticks;
+	const char *unit = by_ticks ? "ticks" : "references";
+	json_t *windows = bc_footprint_windows_json(
+		by_ticks ? &p->stats->windows : &p->stats->footprint, unit);
+	char heading[96];
+	json_t *row;
+	size_t i;
 
-	print_heading(p, "working set: average lines and pages, by window in references");
-	for (unsigned k = 0; f->references >> k != 0; k++) {
-		const uint64_t n = UINT64_C(1) << k;
-		const double lines = bc_footprint_working_set(f, &f->lines, k);
-		const double pages = bc_footprint_working_set(f, &f->pages, k);
-		print_line(p, BC_GROUPED(n), "%14.2f %12.2f", lines, pages);
-		append_json(p, windows,
-			json_pack("{s:o, s:o, s:o}", "references", bc_json_u64(n), "lines",
-				bc_json_double(lines), "pages", bc_json_double(pages)));
-	}
+	snprintf(heading, sizeof(heading),
+		json_array_size(windows) != 0
+			? "working set: average lines and pages, by window in %s"
+			: "no %s: no working set",
+		unit);
+	print_heading(p, heading);
+	json_array_foreach(windows, i, row)
+		print_line(p, BC_GROUPED(UINT64_C(1) << i), "%14.2f %12.2f",
+			json_number_value(json_object_get(row, "lines")),
+			json_number_value(json_object_get(row, "pages")));
+	p->lacks_memory |= windows == NULL;
+	set_json(p, "working_set", windows);
 }
 
 static void put_miss_ratio(struct printer *p)
 {
-	const struct bc_footprint *f = &p->stats->footprint;
-	json_t *sizes = add_array(p, "miss_ratio");
-	unsigned shift;
+	json_t *sizes = bc_footprint_sizes_json(&p->stats->footprint);
+	json_t *row;
+	size_t i;
 
 	print_heading(p, "miss ratio: LRU cache misses, by size in bytes");
-	for (unsigned k = 0; f->lines.count != 0 && (f->lines.count * 2 - 1) >> k != 0; k++) {
-		uint64_t misses = bc_lru_stack_misses(f->stack, k, &shift);
-		const uint64_t bytes = p->stats->options.footprint.line_bytes << k;
-		misses = misses < f->touches ? misses : f->touches;
-		print_share(
-			p, BC_GROUPED(bytes), misses, f->touches, shift != 0 ? " about\n" : "\n");
-		append_json(p, sizes,
-			json_pack("{s:o, s:o, s:o, s:o}", "bytes", bc_json_u64(bytes), "misses",
-				bc_json_u64(misses), "ratio",
-				bc_json_double((double)misses / (double)f->touches), "one_line_in",
-				bc_json_u64(UINT64_C(1) << shift)));
-	}
+	json_array_foreach(sizes, i, row)
+		print_share(p, BC_GROUPED(bc_json_member_u64(row, "bytes")),
+			bc_json_member_u64(row, "misses"), p->stats->footprint.touches,
+			bc_json_member_u64(row, "one_line_in") > 1 ? " about\n" : "\n");
+	p->lacks_memory |= sizes == NULL;
+	set_json(p, "miss_ratio", sizes);
 }
 
 /* ---- time, in JSON */

@@ -203,7 +203,9 @@ static size_t format_left_column(char *left, size_t size, const struct bc_usage_
 		n = snprintf(
 			left, size, "  %-3s --%s", has_letter(option) ? letter : "", option->name);
 	}
-	if (option->metavar != NULL)
+	if (option->metavar != NULL && option->metavar[0] == '[')
+		n += snprintf(left + n, size - (size_t)n, "[=%s", option->metavar + 1);
+	else if (option->metavar != NULL)
 		n += snprintf(left + n, size - (size_t)n, " %s", option->metavar);
 	return (size_t)n;
 }

@@ -42,12 +42,12 @@ def misses(touched, lines):
     return count
 
 
-def check_working_set(rows, lines, pages, end, every=1):
+def check_working_set(rows, lines, pages, end, every=1, unit="references"):
     """Compares the windows of `buscap stats --json --working-set`, or every so many, with all of 2^k up to `end`."""
-    assert [row["references"] for row in rows] == [1 << k for k in range(end.bit_length())], rows
+    assert [row[unit] for row in rows] == [1 << k for k in range(end.bit_length())], rows
     for row in rows[::every]:
         for name, touches in (("lines", lines), ("pages", pages)):
-            wanted = working_set(touches, end, row["references"])
+            wanted = working_set(touches, end, row[unit])
             assert abs(row[name] - wanted) < 1e-9 * max(wanted, 1), f"{row}: {name} should be {wanted}"
 
 

@@ -1,6 +1,7 @@
 """buscap stats: figures compared with those computed here from the records read by tests/support/reference.py."""
 
 import collections
+import itertools
 import json
 import random
 import re
@@ -202,6 +203,14 @@ def check_locality(result, records, line=32, page=4096):
     locality.check_misses(result["miss_ratio"], [number for span in lines for number in span], line)
 
 
+def check_windows_of_ticks(rows, records, line, page):
+    times = list(itertools.accumulate(0 if r[5] == 0xFFFFFFFF else r[5] for r in records[1:]))
+    moments = [1, *(1 + time for time in times)]
+    lines, pages = ([(at, locality.blocks(r[0], r[2], each, True)) for at, r in zip(moments, records) if r[1] in MEMORY]
+                    for each in (line, page))
+    locality.check_working_set(rows, lines, pages, moments[-1], unit="ticks")
+
+
 LOCALITY = ("--working-set", "--miss-ratio")
 
 
@@ -216,7 +225,11 @@ def test_working_sets_and_misses_are_those_of_all_windows_and_caches():
             plain, _ = stats("-I", "byu", "--line", line, "--page", page, data=data)
             result, _ = stats("-I", "byu", "--line", line, "--page", page, *LOCALITY, data=data)
             check_locality(result, records, line, page)
-            equal({name: value for name, value in result.items() if name not in ("working_set", "miss_ratio")}, plain, "the rest")
+            rest = {name: value for name, value in result.items() if name not in ("working_set", "miss_ratio")}
+            equal(rest, plain, "the rest")
+            timed, _ = stats("-I", "byu", "--line", line, "--page", page, "--working-set=ticks", data=data)
+            check_windows_of_ticks(timed.pop("working_set"), records, line, page)
+            equal(timed, rest, "the rest")
 
 
 def test_options_set_the_length_of_lines_pages_idles_and_bursts():
