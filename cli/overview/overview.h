@@ -37,6 +37,7 @@
 #include "formats/bus/chunk.h"
 #include "formats/bus/page_counts.h"
 #include "formats/recording/segments.h"
+#include "formats/trace/filter.h"
 #include "formats/trace/name_map.h"
 
 #define BC_OVERVIEW_COLUMNS 512u
@@ -219,6 +220,16 @@ typedef bool (*bc_overview_event_cb)(void *context, const struct bc_overview_eve
  * to 512 chunks; in others, the time is estimated by position. Returns 0, -ENOMEM or -ECANCELED. */
 int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	bc_overview_event_cb on_event, void *context) BC_MUST_CHECK;
+
+/* ---- records */
+
+/* Receives BYU records. */
+typedef void (*bc_overview_records_cb)(void *context, const uint8_t *records, size_t count);
+
+/* Reads the records that match a filter, of a recording (NULL: of all, one after the other). Those
+ * of damaged chunks are left out. Returns 0, -ENOMEM or -ECANCELED. */
+int bc_overview_read(struct bc_overview *overview, const struct bc_filter *filter,
+	const char *recording, bc_overview_records_cb on_records, void *context) BC_MUST_CHECK;
 
 /* ---- as JSON: docs/report.md describes the members */
 

@@ -574,3 +574,66 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 	free(l);
 	return o->open.stop != 0 ? o->open.stop : rc;
 }
+
+/* ---- records that match a filter */
+
+struct reading {
+	struct bc_overview *overview;
+	struct bc_filter filter;
+	bc_overview_records_cb on_records;
+	void *context;
+	uint64_t ticks[BC_CHUNK_RECORDS];                    /* scratch */
+	uint8_t records[BC_CHUNK_RECORDS * BC_RECORD_BYTES]; /* those of a chunk that match */
+};
+
+static void read_matches(struct reading *r, const struct bc_filter_bounds *bounds)
+{
+	const struct bc_chunk *chunk = r->overview->chunk;
+	uint64_t deltas;
+	size_t count = 0;
+
+	bc_chunk_ticks(chunk, r->ticks);
+	for (uint32_t at = 0; at < chunk->info.records; at += BC_FILTER_RECORDS) {
+		const uint32_t left = chunk->info.records - at;
+		uint64_t bits = bc_filter_records(&r->filter, chunk->records + at * BC_RECORD_BYTES,
+			left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &deltas);
+		for (; bits != 0; bits &= bits - 1) {
+			const uint32_t i = at + (uint32_t)__builtin_ctzll(bits);
+			if (!bc_span_has(bounds->ticks, r->ticks[i]) ||
+				!bc_span_has(bounds->numbers, chunk->info.first_record + i))
+				continue;
+			memcpy(r->records + count++ * BC_RECORD_BYTES,
+				chunk->records + i * BC_RECORD_BYTES, BC_RECORD_BYTES);
+		}
+	}
+	r->on_records(r->context, r->records, count);
+}
+
+int bc_overview_read(struct bc_overview *o, const struct bc_filter *filter, const char *recording,
+	bc_overview_records_cb on_records, void *context)
+{
+	struct reading *r = malloc(sizeof(*r));
+	struct bc_filter_bounds bounds;
+
+	if (r == NULL)
+		return -ENOMEM;
+	o->open.stop = 0;
+	r->overview = o;
+	r->filter = *filter;
+	r->on_records = on_records;
+	r->context = context;
+	bc_filter_start(&r->filter, o->from_ns);
+	for (uint32_t i = 0; o->open.stop == 0 && i < o->segment_count; i++) {
+		const struct bc_overview_segment *s = o->segments[i];
+		struct bc_chunk_row *rows = recording == NULL || strcmp(s->id, recording) == 0
+						    ? bc_overview_load_rows(o, s)
+						    : NULL;
+		for (uint32_t at = 0; rows != NULL && o->open.stop == 0 && at < s->rows; at++)
+			if (rows[at].info.records != 0 &&
+				bc_filter_chunk(&r->filter, &rows[at].info, s->clock_hz, &bounds) &&
+				bc_overview_read_chunk(o, &rows[at], o->chunk))
+				read_matches(r, &bounds);
+	}
+	free(r);
+	return o->open.stop;
+}

@@ -468,12 +468,12 @@ json_t *bc_footprint_sizes_json(const struct bc_footprint *f)
 	for (unsigned k = 0; f->lines.count != 0 && (f->lines.count * 2 - 1) >> k != 0; k++) {
 		uint64_t misses = bc_lru_stack_misses(f->stack, k, &shift);
 		misses = misses < f->touches ? misses : f->touches;
-		sizes = bc_json_append(sizes,
-			json_pack("{s:o, s:o, s:o, s:o}", "bytes",
-				bc_json_u64(UINT64_C(1) << f->line_shift << k), "misses",
-				bc_json_u64(misses), "ratio",
-				bc_json_double((double)misses / (double)f->touches), "one_line_in",
-				bc_json_u64(UINT64_C(1) << shift)));
+		sizes = bc_json_append(
+			sizes, json_pack("{s:o, s:o, s:o, s:o}", "bytes",
+				       bc_json_u64(UINT64_C(1) << f->line_shift << k), "misses",
+				       bc_json_u64(misses), "ratio",
+				       bc_json_double((double)misses / (double)f->touches),
+				       "one_line_in", bc_json_u64(UINT64_C(1) << shift)));
 	}
 	return sizes;
 }

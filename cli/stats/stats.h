@@ -40,11 +40,11 @@ struct bc_stats {
 	struct bc_drift drift;
 	struct bc_footprint footprint;
 	struct bc_footprint windows; /* by ticks, with options.windows_are_ticks */
-	struct bc_page_stats pages; /* not options.is_full */
-	uint8_t unit;               /* of the ticks: enum bc_unit */
-	bool is_unit_mixed;         /* several units occur */
-	uint64_t clock_hz;          /* ticks per second; 0: unknown or several rates */
-	bool is_hz_mixed;           /* several rates */
+	struct bc_page_stats pages;  /* not options.is_full */
+	uint8_t unit;                /* of the ticks: enum bc_unit */
+	bool is_unit_mixed;          /* several units occur */
+	uint64_t clock_hz;           /* ticks per second; 0: unknown or several rates */
+	bool is_hz_mixed;            /* several rates */
 	/* Private to stats.c. */
 	bool has_clock;     /* `epoch` and `tag` are set */
 	int file;           /* the last file read */

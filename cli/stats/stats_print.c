@@ -630,10 +630,9 @@ static void put_working_set(struct printer *p)
 			: "no %s: no working set",
 		unit);
 	print_heading(p, heading);
-	json_array_foreach(windows, i, row)
-		print_line(p, BC_GROUPED(UINT64_C(1) << i), "%14.2f %12.2f",
-			json_number_value(json_object_get(row, "lines")),
-			json_number_value(json_object_get(row, "pages")));
+	json_array_foreach(windows, i, row) print_line(p, BC_GROUPED(UINT64_C(1) << i),
+		"%14.2f %12.2f", json_number_value(json_object_get(row, "lines")),
+		json_number_value(json_object_get(row, "pages")));
 	p->lacks_memory |= windows == NULL;
 	set_json(p, "working_set", windows);
 }

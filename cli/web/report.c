@@ -22,6 +22,7 @@
 #include "cli/term/output.h"
 #include "cli/term/text.h"
 #include "cli/web/figure.h"
+#include "cli/web/locality.h"
 #include "cli/web/page.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
@@ -97,7 +98,9 @@ struct report_command {
 	uint64_t max_bytes;
 	struct bc_overview *overview;
 	uint32_t max_events;
-	char reduced[160]; /* why the resolution is lower than requested; "": it is not */
+	json_t *locality;           /* the curves of the page; NULL: none */
+	struct bc_byte_buffer text; /* the report */
+	char reduced[160];          /* why the resolution is lower than requested; "": it is not */
 	bool is_compared;
 	struct report_command *other; /* the second run; NULL: there is one run */
 	const char *align;            /* a mark's text; NULL: the start */
@@ -249,6 +252,8 @@ static int write_json(struct report_command *s, struct bc_byte_buffer *t)
 			json_integer(
 				position((uint64_t)s->zero_ns -
 					 (uint64_t)bc_overview_contents(s->overview).from_ns)));
+	if (rc == 0 && s->locality != NULL)
+		rc = add_value(t, ",\"locality\":", json_incref(s->locality));
 	if (rc == 0 && s->other != NULL) {
 		add_text(t, ",\"compared\":");
 		rc = write_json(s->other, t);
@@ -277,15 +282,29 @@ static void add_escaped(struct bc_byte_buffer *t, const char *text, size_t bytes
 	}
 }
 
+/* Reads the curves, if the picture is of single records: then there are few. */
+static int read_locality(struct report_command *s)
+{
+	bool is_little = bc_overview_picture(s->overview)->unit == BC_OVERVIEW_RECORDS;
+
+	if (s->locality != NULL || !is_little)
+		return 0;
+	return bc_locality_read(&s->locality, s->overview, &s->args.filter, NULL);
+}
+
 static int write_html(struct report_command *s, struct bc_byte_buffer *t)
 {
 	struct bc_byte_buffer json = {.max = t->max};
 	const char *at = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
+	int rc = read_locality(s);
 
 	assert(at != NULL);
 	at += sizeof(element) - 1;
 	bc_byte_buffer_add(t, bc_page_html, (size_t)(at - bc_page_html));
-	int rc = text_result(&json, write_json(s, &json));
+	if (rc == 0 && s->other != NULL)
+		rc = read_locality(s->other);
+	if (rc == 0)
+		rc = text_result(&json, write_json(s, &json));
 	if (rc == 0)
 		add_escaped(t, json.bytes, json.used - 1); /* without the end of the line */
 	free(json.bytes);
@@ -458,23 +477,61 @@ static enum bc_exit find_zero(struct report_command *s)
 		"no mark or trigger with this text: %s; buscap marks lists them", s->align);
 }
 
-static bool is_curve(const struct report_command *s)
+/* Writes the report to its file, which must not be one of the inputs. */
+static enum bc_exit write_report(struct report_command *s)
 {
-	return s->figure >= BC_FIGURE_WORKING_SET;
+	struct bc_output_file file;
+	struct bc_output output;
+	int count = s->files.count + (s->other != NULL ? s->other->files.count : 0);
+	const char **inputs = calloc((size_t)count + 1, sizeof(*inputs));
+
+	if (inputs == NULL)
+		return bc_print_no_memory(s->console);
+	count = 0;
+	for (const struct report_command *run = s; run != NULL; run = run->other)
+		for (int i = 0; i < run->files.count; i++)
+			inputs[count++] = run->files.paths[i];
+	enum bc_exit code = bc_output_file_open(&file, s->console, s->output, inputs, count);
+	free(inputs);
+	if (code != BC_EXIT_OK)
+		return code;
+	bool is_open = bc_output_open_fd(&output, file.fd);
+	if (is_open)
+		bc_output_text(&output, s->text.bytes, s->text.used);
+	else
+		code = bc_print_no_memory(s->console);
+	return bc_exit_worse(
+		code, bc_output_file_close(&file, s->console, is_open ? &output : NULL, is_open));
 }
 
-/* Reads all records, for a figure that the overview does not have. */
-static enum bc_exit make_curve(struct report_command *s, struct bc_byte_buffer *text)
+/* Finds the files of a run. */
+static enum bc_exit find_files(
+	struct report_command *s, const char *const *words, int count, unsigned flags)
 {
-	json_t *stats = NULL;
-	enum bc_exit code = bc_stats_read(&stats, s->figure == BC_FIGURE_MISS_RATIO, s->console,
-		&s->args, s->from, &s->format, &s->files);
+	enum bc_exit code = bc_operands_read(
+		&s->input.operands, &s->files, s->console, words, count, flags);
 
+	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
+		code = bc_print_usage_error(s->console, "give files, not a pipe");
+	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? s->files.exit : code);
+	return code;
+}
+
+/* Draws a figure that the overview does not have: reads all records, of traces of any format. */
+static enum bc_exit draw_curve(struct report_command *s, const char *const *words, int count)
+{
+	enum bc_exit code = find_files(s, words, count, BC_FILES_SORTED | BC_FILES_CHECKED);
+	json_t *stats = NULL;
+
+	if (code != BC_EXIT_OK)
+		return code;
+	code = bc_stats_read(&stats, s->figure == BC_FIGURE_MISS_RATIO, s->console, &s->args,
+		s->from, &s->format, &s->files);
 	if (code == BC_EXIT_DAMAGED)
 		s->input.exit = code; /* the intact part is drawn */
 	if (code == BC_EXIT_OK || code == BC_EXIT_DAMAGED) {
-		text->max = s->max_bytes;
-		int rc = bc_figure_curve(text, stats, s->figure);
+		s->text.max = s->max_bytes;
+		int rc = bc_figure_curve(&s->text, stats, s->figure);
 		code = rc == 0 ? BC_EXIT_OK
 		       : rc == -ENODATA
 			       ? bc_print_error(s->console, NULL,
@@ -485,54 +542,13 @@ static enum bc_exit make_curve(struct report_command *s, struct bc_byte_buffer *
 	return code;
 }
 
-/* Makes the report, then its file, which must not be one of the inputs. */
-static enum bc_exit write_report(struct report_command *s)
-{
-	struct bc_byte_buffer text = {.bytes = NULL};
-	struct bc_output_file file;
-	struct bc_output output;
-	enum bc_exit code = is_curve(s) ? make_curve(s, &text) : check_axis(s);
-	const struct report_command *run;
-	int count = 0;
-	for (run = s; run != NULL; run = run->other)
-		count += run->files.count;
-	const char **inputs = calloc((size_t)count + 1, sizeof(*inputs));
-
-	if (inputs == NULL)
-		code = bc_print_no_memory(s->console);
-	else if (code == BC_EXIT_OK && !is_curve(s))
-		code = make_report(s, &text);
-	for (run = s; code == BC_EXIT_OK && !is_curve(s) && run != NULL; run = run->other)
-		code = check_records(run);
-	if (code != BC_EXIT_OK)
-		goto out;
-	count = 0;
-	for (run = s; run != NULL; run = run->other)
-		for (int i = 0; i < run->files.count; i++)
-			inputs[count++] = run->files.paths[i];
-	code = bc_output_file_open(&file, s->console, s->output, inputs, count);
-	if (code != BC_EXIT_OK)
-		goto out;
-	bool is_open = bc_output_open_fd(&output, file.fd);
-	if (is_open)
-		bc_output_text(&output, text.bytes, text.used);
-	else
-		code = bc_print_no_memory(s->console);
-	code = bc_exit_worse(
-		code, bc_output_file_close(&file, s->console, is_open ? &output : NULL, is_open));
-out:
-	free(inputs);
-	free(text.bytes);
-	return code;
-}
-
 /* Makes traces among the operands a segment. */
 static enum bc_exit open_traces(struct report_command *s, struct bc_files *files)
 {
 	enum bc_exit code = bc_picture_open(&s->input.operands, s->from, &s->format);
 
 	if (code == BC_EXIT_DAMAGED) {
-		s->input.exit = code; /* the intact part is drawn */
+		s->input.exit = bc_exit_worse(s->input.exit, code); /* the intact part is drawn */
 		code = BC_EXIT_OK;
 	}
 	if (code == BC_EXIT_OK && s->input.operands.all[0].fd != 0) {
@@ -550,15 +566,9 @@ static enum bc_exit open_run(struct report_command *s, const char *const *words,
 	uint32_t recordings = 0;
 
 	io.by_axis = true;
-	enum bc_exit code = bc_operands_read(&s->input.operands, &s->files, s->console, words,
-		count, is_curve(s) ? BC_FILES_SORTED | BC_FILES_CHECKED : 0);
-	if (code == BC_EXIT_OK && bc_operands_have_file(&s->input.operands, "-"))
-		code = bc_print_usage_error(s->console, "give files, not a pipe");
-	if (code == BC_EXIT_OK && !is_curve(s))
+	enum bc_exit code = find_files(s, words, count, 0);
+	if (code == BC_EXIT_OK)
 		code = open_traces(s, &s->files);
-	s->input.exit = bc_exit_worse(s->input.exit, code == BC_EXIT_OK ? s->files.exit : code);
-	if (is_curve(s))
-		return code;
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
 		rc = bc_overview_update(s->overview, s->files.paths, s->files.count);
@@ -576,8 +586,30 @@ static enum bc_exit open_run(struct report_command *s, const char *const *words,
 	return find_zero(s);
 }
 
+/* Draws one run, or two. */
+static enum bc_exit draw_runs(
+	struct report_command *s, struct report_command *other, const char *const *words, int count)
+{
+	enum bc_exit code = open_run(s, words, s->is_compared ? 1 : count);
+
+	if (code == BC_EXIT_OK && s->is_compared) {
+		s->other = other;
+		code = open_run(other, words + 1, 1);
+	}
+	if (code == BC_EXIT_OK)
+		code = check_axis(s);
+	if (code == BC_EXIT_OK)
+		code = make_report(s, &s->text);
+	for (const struct report_command *run = s; code == BC_EXIT_OK && run != NULL;
+		run = run->other)
+		code = check_records(run);
+	return code;
+}
+
 static void close_run(struct report_command *s)
 {
+	free(s->text.bytes);
+	json_decref(s->locality);
 	bc_overview_close(s->overview);
 	bc_files_free(&s->files);
 	bc_operands_close(&s->input.operands);
@@ -592,11 +624,8 @@ static enum bc_exit run_report(
 		return bc_print_usage_error(
 			s->console, s->is_compared ? "--compare needs two operands, each a run"
 						   : "--align needs --compare");
-	enum bc_exit code = open_run(s, words, s->is_compared ? 1 : count);
-	if (code == BC_EXIT_OK && s->is_compared) {
-		s->other = other;
-		code = open_run(other, words + 1, 1);
-	}
+	enum bc_exit code = s->figure >= BC_FIGURE_WORKING_SET ? draw_curve(s, words, count)
+							       : draw_runs(s, other, words, count);
 	if (code == BC_EXIT_OK)
 		code = write_report(s);
 	close_run(s);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/web/locality.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 
@@ -94,6 +95,25 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 	else if (rc == 0)
 		rc = bc_figure_picture(text, data->overview, figure, classes);
 	pthread_mutex_unlock(&data->lock);
+	return rc;
+}
+
+int bc_web_data_locality(struct bc_web_data *data, const struct bc_web_client *client,
+	const struct bc_filter *filter, const char *recording, enum bc_figure figure,
+	struct bc_byte_buffer *text)
+{
+	json_t *curves = NULL;
+
+	pthread_mutex_lock(&data->lock);
+	int rc = update_overview(data, client);
+	if (rc == 0)
+		rc = bc_locality_read(&curves, data->overview, filter, recording);
+	pthread_mutex_unlock(&data->lock);
+	if (rc == 0 && figure == BC_FIGURE_NONE)
+		text->bytes = bc_json_print_line(curves);
+	else if (rc == 0)
+		rc = bc_figure_curve(text, curves, figure);
+	json_decref(curves);
 	return rc;
 }
 

@@ -1,8 +1,9 @@
-/* What `buscap web` reads from recordings, as JSON: pictures, events, and the results of searches.
+/* What `buscap web` reads from recordings, as JSON: pictures, events, the results of searches, and
+ * curves.
  *
  * No path comes from a client: only files of the operands are read, and no symbolic links to files
- * are followed. One picture is drawn at a time; several searches can run next to it. Any thread may
- * call the functions, except open and close. */
+ * are followed. One picture or curve is drawn at a time; several searches can run next to it. Any
+ * thread may call the functions, except open and close. */
 #ifndef BC_CLI_WEB_WEB_DATA_H
 #define BC_CLI_WEB_WEB_DATA_H
 
@@ -38,6 +39,9 @@ struct bc_web_client {
 int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *client,
 	const struct bc_overview_options *options, enum bc_figure figure, unsigned classes,
 	struct bc_byte_buffer *text) BC_MUST_CHECK;
+int bc_web_data_locality(struct bc_web_data *data, const struct bc_web_client *client,
+	const struct bc_filter *filter, const char *recording, enum bc_figure figure,
+	struct bc_byte_buffer *text) BC_MUST_CHECK; /* also -ENODATA: nothing to draw */
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 

@@ -189,6 +189,9 @@ static void respond_data(struct request *r, const char *type, struct bc_byte_buf
 		respond_error(
 			r, 500, "the response is too long; ask for fewer columns, rows or records");
 		break;
+	case -ENODATA:
+		respond_error(r, 404, "no references to memory: there is nothing to draw");
+		break;
 	case -EXDEV:
 		respond_error(r, 409, BC_OVERVIEW_AXES_TEXT);
 		break;
@@ -276,18 +279,15 @@ static bool read_picture(struct request *r, struct bc_overview_options *o)
 	       bc_fail(r->err, sizeof(r->err), "place_from: must not be above place_to");
 }
 
-/* Without a figure, the data is sent. */
-static bool read_figure(struct request *r, enum bc_figure *figure, unsigned *classes)
+/* Reads the name of a figure, which must be one of two. Without it, the data is sent. */
+static bool read_figure(
+	struct request *r, enum bc_figure *figure, enum bc_figure first, const char *names)
 {
 	const char *name = param(r, "figure");
-	int64_t class = -1;
 
 	*figure = name != NULL ? bc_figure_parse(name) : BC_FIGURE_NONE;
-	bool ok = read_integer(r, "class", 0, BC_PAGE_CLASSES - 1, &class);
-	*classes = class >= 0 ? 1u << class : BC_FIGURE_ALL;
-	if (name == NULL || *figure == BC_FIGURE_TIMELINE || *figure == BC_FIGURE_HEAT_MAP)
-		return ok;
-	return bc_fail(r->err, sizeof(r->err), "figure=%.60s: must be timeline or heat-map", name);
+	return name == NULL || *figure == first || *figure == first + 1 ||
+	       bc_fail(r->err, sizeof(r->err), "figure=%.60s: must be %s", name, names);
 }
 
 static bool read_count(struct request *r, const char *name, int64_t min, int64_t max, uint64_t *n)
@@ -376,12 +376,13 @@ static void get_overview(struct request *r)
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	struct bc_overview_options options;
 	enum bc_figure figure;
-	unsigned classes;
+	int64_t class = -1;
 
-	if (read_picture(r, &options) && read_figure(r, &figure, &classes))
+	if (read_picture(r, &options) && read_integer(r, "class", 0, BC_PAGE_CLASSES - 1, &class) &&
+		read_figure(r, &figure, BC_FIGURE_TIMELINE, "timeline or heat-map"))
 		respond_data(r, figure == BC_FIGURE_NONE ? JSON_TYPE : SVG_TYPE, &text,
 			bc_web_data_overview(r->server->options.data, &r->client, &options, figure,
-				classes, &text));
+				class >= 0 ? 1u << class : BC_FIGURE_ALL, &text));
 	else
 		refuse(r);
 }
@@ -420,6 +421,20 @@ static void get_find(struct request *r)
 		respond_error(r, 503, "too many searches at a time; try again");
 	}
 	atomic_fetch_sub(searches, 1);
+}
+
+static void get_locality(struct request *r)
+{
+	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
+	enum bc_figure figure;
+
+	if (read_search(r, &r->search) &&
+		read_figure(r, &figure, BC_FIGURE_WORKING_SET, "working-set or miss-ratio"))
+		respond_data(r, figure == BC_FIGURE_NONE ? JSON_TYPE : SVG_TYPE, &text,
+			bc_web_data_locality(r->server->options.data, &r->client, &r->search.filter,
+				param(r, "recording"), figure, &text));
+	else
+		refuse(r);
 }
 
 static void get_live(struct request *r)
@@ -465,6 +480,8 @@ static const char *const picture_params[] = {"from", "to", "place_from", "place_
 static const char *const time_params[] = {"from", "to", NULL};
 static const char *const search_params[] = {"addr", "type", "proc", "port", "region", "records",
 	"from", "to", "first", "last", "context", "count", NULL};
+static const char *const locality_params[] = {"addr", "type", "proc", "port", "region", "records",
+	"from", "to", "recording", "figure", NULL};
 static const char *const live_params[] = {"since", NULL};
 
 static const struct path {
@@ -477,6 +494,7 @@ static const struct path {
 	{"/data/events", get_events, time_params},
 	{"/data/files", get_files, no_params},
 	{"/data/find", get_find, search_params},
+	{"/data/locality", get_locality, locality_params},
 	{"/data/live", get_live, live_params},
 	{"/data/history", get_history, no_params},
 };

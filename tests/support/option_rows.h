@@ -186,10 +186,14 @@ static inline void option_check_help(struct option_program *p, const char *comma
 		const struct option_row *row = &p->rows[i];
 		if (strcmp(row->command, command) != 0 || row->words_count == 0)
 			continue;
+		bool is_optional = *row->metavar == '[';
 		snprintf(line, sizeof(line), "%s%s%s%s%s %s", row->words[0],
 			row->words_count == 2 ? ", " : "",
 			row->words_count == 2 ? row->words[1] : "",
-			*row->metavar != '\0' ? " " : "", row->metavar, row->summary);
+			is_optional             ? "[="
+			: *row->metavar != '\0' ? " "
+						: "",
+			row->metavar + is_optional, row->summary);
 		if (strstr(joined, line) == NULL)
 			fail_msg("%s\nis not in the help of %s", line, command);
 	}

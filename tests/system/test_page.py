@@ -1659,8 +1659,8 @@ def test_figures_of_what_is_shown_are_saved_or_their_commands_copied(tmp, driver
         part = browser.view()
         start, end = (cut_model.utc(ns) for ns in (part[0], part[1] + 1))
         equal(choose("timeline"), output("report", "--figure", "timeline", "--from", start, "--to", end, out))
-        command = choose("miss-ratio")
-        equal(shlex.split(command), ["buscap", "report", "--figure", "miss-ratio", "--from", start, "--to", end, "-o", "miss-ratio.svg", str(out)])
+        for name in ("working-set", "miss-ratio"):
+            equal(choose(name), output("report", "--figure", name, "--from", start, "--to", end, out))
         browser.js("document.querySelector('#figures-open').click()")
         browser.press(Keys.ESCAPE)
         equal((browser.js("document.querySelectorAll(':popover-open').length"), browser.view()), (0, part))
@@ -1675,10 +1675,47 @@ def test_figures_of_what_is_shown_are_saved_or_their_commands_copied(tmp, driver
     output("report", "-o", tmp / "run.html", out)
     with Tab(driver) as browser:
         browser.open(f"file://{tmp}/run.html").idle()
-        *start, operand = shlex.split(choose("timeline"))
-        equal(start[:4], ["buscap", "report", "--figure", "timeline"])
-        equal([operand], [one["id"] for one in browser.model("overview.recordings")])
-        equal(output(*start[1:-2], out), output("report", "--figure", "timeline", out))
+        for name in ("timeline", "miss-ratio"):
+            *start, operand = shlex.split(choose(name))
+            equal(start[:4], ["buscap", "report", "--figure", name])
+            equal([operand], [one["id"] for one in browser.model("overview.recordings")])
+            equal(output(*start[1:-2], out), output("report", "--figure", name, out))
+
+
+def test_the_working_set_and_the_misses_of_the_view_are_those_of_stats(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    def check(*options, at=0, runs=1):
+        browser.wait(f"buscap.model.localities && !buscap.model.isLoading && document.querySelectorAll('#tab-body svg').length === {2 * runs}")
+        wanted = json.loads(output("stats", "--json", "--working-set", "--miss-ratio", *options))
+        equal({name: browser.model(f"localities[{at}].{name}") for name in ("working_set", "miss_ratio")},
+              {name: wanted[name] for name in ("working_set", "miss_ratio")}, options)
+        shown = browser.js("[...document.querySelectorAll('#tab-body table:first-of-type tbody tr')].map((row) => row.innerText.split('\\t'))")
+        windows = [[f"{row['references']:,}", f"{row['lines']:,.2f}", f"{row['pages']:,.2f}"] for row in wanted["working_set"]]
+        assert all(row in shown for row in windows), (shown, windows)
+
+    out = record(tmp / "out", source="sim:rate=1M,count=50000,agents=2")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        browser.js("document.querySelector('#tab-totals').focus()")
+        browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        check(out)
+        browser.drag("#timeline", (LEFT + 100, 80), (LEFT + 300, 80))
+        part = browser.view()
+        times = ("--from", cut_model.utc(part[0]), "--to", cut_model.utc(part[1] + 1))
+        check(*times, out)
+        browser.click("#processors [value='1']")
+        check(*times, "--proc", 1, out)
+        browser.click("#classes [value=write]")
+        check(*times, "--proc", 1, "--type", "write,iowrite", out)
+        equal(browser.faults(), [])
+    one, two = (record(tmp / f"run-{seed}", source=f"sim:rate=1M,count=20000,seed={seed}") for seed in (1, 2))
+    output("report", "--compare", "-o", tmp / "run.html", one, two)
+    with Tab(driver) as browser:
+        browser.open(f"file://{tmp}/run.html#tab=locality").idle()
+        check(one, runs=2)
+        check(two, at=1, runs=2)
+        equal(browser.faults(), [])
         equal(browser.faults(), [])
 
 

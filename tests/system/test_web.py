@@ -19,7 +19,7 @@ from web_harness import REFUSED, Web
 
 pytestmark = pytest.mark.threads
 
-PATHS = ("/", "/data/overview", "/data/events", "/data/files", "/data/find", "/data/live", "/data/history")
+PATHS = ("/", "/data/overview", "/data/events", "/data/files", "/data/find", "/data/locality", "/data/live", "/data/history")
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
            "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin"}
 
@@ -197,6 +197,20 @@ def test_a_search_that_finds_too_much_is_cut_off():
         equal(web.lines("/data/find?type=IOREAD,IOWRITE&count=true")[-1]["end"]["cut_off"], None)
 
 
+def test_curves_of_what_a_search_finds_are_those_of_stats():
+    out = recorded()
+    names = ("working_set", "miss_ratio")
+    with web_on() as web:
+        for conditions in ({}, {"proc": "0", "type": "read"}, {"addr": "0-fffff"}, {"records": "1000-5000"}, {"from": "+10ms", "to": "+30ms"}):
+            options = (word for name, value in conditions.items() for word in (f"--{name}", value))
+            wanted = json.loads(buscap("stats", "--json", "--working-set", "--miss-ratio", *options, out, code=None)[0])
+            assert wanted["miss_ratio"], conditions
+            got = web.get("/data/locality" + "?" * bool(conditions) + urllib.parse.urlencode(conditions))
+            equal({name: got[name] for name in names}, {name: wanted[name] for name in names}, conditions)
+        equal(web.get("/data/locality?recording=other"), {"working_set": [], "miss_ratio": [], "at_least": False})
+        equal(web.send("/data/locality?type=ioread&figure=miss-ratio").status, 404)
+
+
 def test_wrong_parameters_are_named():
     with web_on() as web:
         for query, words in (
@@ -210,7 +224,8 @@ def test_wrong_parameters_are_named():
                 ("overview?rows=5&rows=5", "given twice"), ("overview?row=5", "row: unknown query parameter"),
                 ("overview?file=/etc/passwd", "file: unknown"), ("overview?=5", "unknown"), ("overview?" + "&".join(f"x{n}=1" for n in range(20)), "too many"),
                 ("events?from=now", "from=now"), ("events?columns=5", "columns: unknown"), ("events?from=5&to=4", "after to"),
-                ("find?first=0", "first=0: must be 1 to 10000"), ("find?first=1&last=1", "exclude each other"), ("find?addr=5-4", "addr=5-4"),
+                ("locality?figure=timeline", "figure=timeline: must be working-set or miss-ratio"), ("locality?first=1", "first: unknown"),
+                ("locality?proc=x", "proc=x"), ("find?first=0", "first=0: must be 1 to 10000"), ("find?first=1&last=1", "exclude each other"), ("find?addr=5-4", "addr=5-4"),
                 ("find?last=10001", "1 to 10000"), ("find?last=1&count=true", "exclude each other"), ("find?count=1", "true or false"),
                 ("find?count=true&context=1", "count excludes context"), ("find?context=1001", "0 to 1000"), ("find?records=5-4", "range"),
                 ("find?records=-", "range"), ("find?records=1-x", "range"), ("find?to=2026-02-31", "no such date"),

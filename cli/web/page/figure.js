@@ -1,9 +1,10 @@
 // Figures for papers: saves the picture that is shown, or copies the command that writes it.
 
 import { copyText } from "./link.js";
+import { canReadView, localityQuery } from "./locality.js";
 import { hasPlaces, model, toRelative } from "./model.js";
 import { quoted, saveFile } from "./selection.js";
-import { fetchFigure, fetchFiles } from "./source.js";
+import { fetchCurve, fetchFigure, fetchFiles } from "./source.js";
 import { CLASSES } from "./text.js";
 import { countedAxis, hasTimesOfDay, toRfc3339 } from "./time.js";
 
@@ -21,16 +22,18 @@ async function figureCommand(name) {
 		...operands].map(quoted).join(" ");
 }
 
-// A figure shows one run, and all of its processors.
+// A figure shows one run; a picture, all of its processors.
 export async function saveFigure(app, name) {
 	const { isReport, view, shown, proc } = model;
+	const isPicture = ["timeline", "heat-map"].includes(name);
 	const isLimited = !["all", "each"].includes(proc) || (isReport && (hasPlaces() || shown !== "all"));
 	try {
 		if (model.other || model.runs) {
 			app.announce("A figure shows one run: end the comparison first.");
-		} else if (!isReport && ["timeline", "heat-map"].includes(name)) {
-			saveFile(`${name}.svg`, "image/svg+xml", await fetchFigure(name, view, CLASSES.indexOf(shown)));
-			app.announce(`${name}.svg was saved${isLimited ? "; it shows all processors" : ""}.`);
+		} else if (isPicture ? !isReport : canReadView()) {
+			const svg = isPicture ? fetchFigure(name, view, CLASSES.indexOf(shown)) : fetchCurve(name, localityQuery());
+			saveFile(`${name}.svg`, "image/svg+xml", await svg);
+			app.announce(`${name}.svg was saved${isPicture && isLimited ? "; it shows all processors" : ""}.`);
 		} else if (copyText(await figureCommand(name))) {
 			app.announce(`The command was copied${isLimited ? "; it draws all addresses, classes and processors" : ""}.`);
 		} else {

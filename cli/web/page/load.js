@@ -10,6 +10,7 @@ import { recordingAround, recordingName, viewText } from "./header.js";
 import { placeOfHit, rowsThatFit } from "./heatmap.js";
 import { outsideText, writeLink } from "./link.js";
 import { clampView, columnRecords, isSameView, model, onlyProcessors, toAbsolute, toRelative, wholeView } from "./model.js";
+import { loadLocality } from "./locality.js";
 import { edges } from "./plot.js";
 import { showProcessors } from "./processors.js";
 import { chooseRuns, fetchOther } from "./runs.js";
@@ -64,7 +65,7 @@ function setOverview(overview, other) {
 	setAxis(overview.axis);
 	const [first, second] = other ? shareRows([overview, other.overview]) : [overview];
 	model.other = other && { ...other, overview: second };
-	Object.assign(model, { picture: first, cursor: null, cell: null, records: null, around: null });
+	Object.assign(model, { picture: first, cursor: null, cell: null, records: null, around: null, localities: null });
 	showProcessors();
 }
 
@@ -146,6 +147,7 @@ export async function load(app, isEnd = false, text = "", first = null) {
 		await loadAround(own.signal);
 		await loadEvents(view, isNews, own.signal);
 		await loadWhole(own.signal);
+		await loadLocality(own.signal);
 		setError("error", null);
 		model.isLoading = false;
 		app.announce(text || viewText(), isAskedFor);

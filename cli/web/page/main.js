@@ -180,6 +180,9 @@ function openTab(id) {
 	if (model.overview) {
 		drawPanel(app);
 	}
+	if (id === "locality" && model.overview && !model.localities && !model.isReport) {
+		load(app, isFollowing());
+	}
 	writeLink(isFollowing(), false);
 }
 
@@ -256,6 +259,10 @@ function addClasses() {
 		.property("checked", (name) => name === model.shown)
 		.on("change", (name) => {
 			model.shown = name;
+			model.localities = null;
+			if (model.tab === "locality") {
+				openTab(model.tab);
+			}
 			redraw();
 			writeLink(isFollowing(), false);
 		});
@@ -333,6 +340,7 @@ function start() {
 		model.picture = model.overview = model.whole = report.overview;
 		setAxis(report.overview.axis);
 		model.events = report.events;
+		model.localities = report.locality && [report.locality, report.compared && report.compared.locality];
 		if (report.compared) {
 			compareReports(report);
 			setAxis(model.overview.axis);

@@ -1,6 +1,7 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
+import { showLocality } from "./locality.js";
 import { lostCount, recordingName, recordingView, runName, stateText } from "./header.js";
 import {
 	eventsByTime, hasPlaces, missingText, model, ofRuns, onlyProcessors, processorText, shownCount, shownEvents, toAbsolute, totals, trackTotals,
@@ -234,6 +235,7 @@ function number(listOf) {
 const TABS = [
 	{ id: "totals", show: showTotals, label: () => "Totals" },
 	{ id: "addresses", show: showHottest, label: () => "Addresses" },
+	{ id: "locality", show: (parent) => showLocality(parent, note, table), label: () => "Working set" },
 	{ id: "events", show: showEvents, label: () => `Events${model.events ? number(() => model.events.events) : ""}` },
 	{ id: "records", show: showRecords, label: () => `Records${model.records ? number(() => (model.records ? model.records.hits : [])) : ""}` },
 	{ id: "search-hits", show: showSearch, label: () => "Search", isHidden: () => model.isReport },

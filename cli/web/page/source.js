@@ -56,11 +56,21 @@ export async function fetchOverview(view, columns, rows, signal, run = firstRun(
 	return run ? overviewOfRun(run, overview) : overview;
 }
 
+// The SVG of a curve of what a search finds.
+export async function fetchCurve(figure, query) {
+	return (await get("data/locality", { ...query, figure })).text();
+}
+
 // The SVG of a view; `index` of a class, or -1 for all.
 export async function fetchFigure(figure, view, index) {
 	const shown = index < 0 ? {} : { class: index };
 	const { from, to, placeFrom: place_from, placeTo: place_to } = view;
 	return (await get("data/overview", { from, to, place_from, place_to, columns: 512, figure, ...shown })).text();
+}
+
+// {working_set, miss_ratio, at_least} of what a search finds.
+export async function fetchLocality(query, signal) {
+	return (await get("data/locality", query, signal)).json();
 }
 
 // The events in a view, or all; only the first 10,000 if `cut_off`.

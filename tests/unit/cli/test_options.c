@@ -90,7 +90,8 @@ TEST_F(fixed_words_are_the_accepted_values)
 		/* The daemon checks the types given to tail. */
 		if (strcmp(row->command, "tail") == 0 && strcmp(row->name, "type") == 0)
 			continue;
-		option_run(&f->p, "%s --%s nonsense --frobnicate", row->command, row->name);
+		option_run(&f->p, "%s --%s%snonsense --frobnicate", row->command, row->name,
+			*row->metavar == '[' ? "=" : " ");
 		option_error(&f->p, "nonsense");
 		assert_null(strstr(f->p.r.err, "--frobnicate"));
 	}
