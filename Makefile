@@ -68,7 +68,7 @@ LIB_DAEMON  := $(BUILD)/libdaemon.a $(LIB_CAPTURE)
 # The command-line tool links the simulated bus, without the loop and USB.
 SIM_OBJECTS := $(filter $(BUILD)/capture/sim/%,$(OBJECTS))
 
-COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash _buscap buscapd.bash _buscapd)
+COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash buscap.fish _buscap buscapd.bash buscapd.fish _buscapd)
 MANUALS     := $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
 .PHONY: all demo demo-lackey picture dist clean help FORCE
@@ -133,6 +133,11 @@ $(BUILD)/completion/%.bash: $(BUILD)/% cli/completion.sh
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)cli/completion.sh bash $< >$@
+
+$(BUILD)/completion/%.fish: $(BUILD)/% cli/completion.sh
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)cli/completion.sh fish $< >$@
 
 $(BUILD)/completion/_%: $(BUILD)/% cli/completion.sh
 	@mkdir -p $(@D)

@@ -12,6 +12,7 @@ CONFDIR := /etc/buscapd
 DATADIR := $(PREFIX)/share
 DOCDIR  := $(DATADIR)/doc
 BASHDIR := $(DATADIR)/bash-completion/completions
+FISHDIR := $(DATADIR)/fish/vendor_completions.d
 
 # The documents of the daemon and of the Python module; the others are about traces and go with the command-line tool.
 DAEMON_DOCS := $(wildcard $(addprefix docs/,alerts.yml api.md board-protocol.md configuration.md dashboard.json \
@@ -36,12 +37,14 @@ UNIT_FILES := \
 DAEMON_FILES := \
 	$(BUILD)/buscapd:$(PREFIX)/sbin/buscapd \
 	$(BUILD)/completion/buscapd.bash:$(BASHDIR)/buscapd \
+	$(call into,$(BUILD)/completion/buscapd.fish,$(FISHDIR)) \
 	$(BUILD)/completion/_buscapd:$(ZSHDIR)/_buscapd \
 	$(call manual,$(filter %.8 %.5,$(MANUALS))) \
 	$(call into,$(DAEMON_DOCS),$(DOCDIR)/buscapd)
 TOOL_FILES := \
 	$(BUILD)/buscap:$(PREFIX)/bin/buscap \
 	$(BUILD)/completion/buscap.bash:$(BASHDIR)/buscap \
+	$(call into,$(BUILD)/completion/buscap.fish,$(FISHDIR)) \
 	$(BUILD)/completion/_buscap:$(ZSHDIR)/_buscap \
 	$(call manual,$(filter %.1,$(MANUALS)) docs/man/buscap-formats.5) \
 	$(call into,$(TOOL_DOCS),$(DOCDIR)/buscap-tools)
@@ -71,7 +74,7 @@ build/systemd/%: FORCE
 
 install: install-daemon install-tools install-python ## install everything below DESTDIR and PREFIX
 
-install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/_buscapd,$(COMPLETIONS)) $(filter %.8 %.5,$(MANUALS)) install-units
+install-daemon: $(BUILD)/buscapd $(filter %/buscapd.bash %/buscapd.fish %/_buscapd,$(COMPLETIONS)) $(filter %.8 %.5,$(MANUALS)) install-units
 	$(call install_files,$(DAEMON_FILES))
 
 # The daemon's service without the daemon. An existing configuration stays as it is.
@@ -81,7 +84,7 @@ install-units: $(UNITS) $(DROPINS)
 	$(Q)[ -e '$(DESTDIR)$(CONFDIR)/buscapd.conf' ] || \
 		install -m 644 systemd/buscapd.conf '$(DESTDIR)$(CONFDIR)/buscapd.conf'
 
-install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
+install-tools: $(BUILD)/buscap $(filter %/buscap.bash %/buscap.fish %/_buscap,$(COMPLETIONS)) $(filter %.1,$(MANUALS))
 	$(call install_files,$(TOOL_FILES))
 
 install-python: build/systemd/buscap-ship.service

@@ -77,6 +77,7 @@ CI_TOOLS := \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
 	protoc:protobuf-compiler \
+	fish:fish \
 	zsh:zsh \
 	chromium:chromium \
 	chromedriver:chromium-driver

@@ -180,7 +180,7 @@ def make(*words):
 
 @pytest.mark.ci
 def test_shells_find_the_completions_installed_below_usr_local(tmp):
-    """In the default directories of zsh and bash-completion."""
+    """In the default directories of bash-completion, fish and zsh."""
     if harness.BUILD.name != "build":
         pytest.skip("installs the same files as the build without sanitizers")
     need("zsh")
@@ -191,8 +191,13 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
     for name in ("_buscap", "_buscapd"):
         there = [folder for folder in looked_in if (tmp / folder.lstrip("/") / name).is_file()]
         equal(len(there), 1, f"{name} in one of {looked_in}")
+    need("fish")
+    done = run("fish", "-c", "string join \\n $fish_complete_path", env={**os.environ, "XDG_DATA_DIRS": "/usr/local/share:/usr/share"})
+    folder = "/usr/local/share/fish/vendor_completions.d"
+    assert folder in done.stdout.decode().splitlines(), done
     for name in ("buscap", "buscapd"):
         assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
+        assert (tmp / folder.lstrip("/") / f"{name}.fish").is_file(), name
 
 
 def test_the_commit_is_that_of_git_or_of_the_tarball(tmp):
