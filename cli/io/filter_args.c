@@ -166,14 +166,46 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 	return false;
 }
 
-bool bc_filter_args_finish(
-	struct bc_filter_args *s, const struct bc_console *console, const struct bc_name_map *names)
+/* Prints all names as the lines of a map. `names` NULL: those of a PC. */
+static enum bc_exit print_regions(const struct bc_console *console, const struct bc_name_map *names)
+{
+	struct bc_name_map *pc = names == NULL ? bc_name_map_open() : NULL;
+	enum bc_exit code = BC_EXIT_FAILED;
+	struct bc_output output;
+	struct bc_name_range r;
+	const char *name;
+
+	if (names == NULL && pc == NULL)
+		return bc_print_no_memory(console);
+	if (bc_output_open(&output, console)) {
+		for (size_t n = 0; (name = bc_name_map_nth(pc != NULL ? pc : names, n, &r)); n++) {
+			bc_output_format(&output, "%s%" PRIx64, r.is_port ? "port " : "", r.first);
+			if (r.last != r.first)
+				bc_output_format(&output, "-%" PRIx64, r.last);
+			bc_output_text(&output, "\t", 1);
+			bc_output_safe(&output, name);
+			bc_output_text(&output, "\n", 1);
+		}
+		code = bc_output_close(&output, console);
+	}
+	bc_name_map_close(pc);
+	return code;
+}
+
+bool bc_filter_args_finish(struct bc_filter_args *s, const struct bc_console *console,
+	const struct bc_name_map *names, enum bc_exit *exit)
 {
 	char err[256];
 
+	if (s->region != NULL && strcmp(s->region, "help") == 0) {
+		*exit = print_regions(console, names);
+		return false;
+	}
 	bool ok = s->region == NULL || find_region(&s->filter, names, s->region, err, sizeof(err));
+	*exit = ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 	if (!ok)
-		bc_print_error(console, NULL, "--region %s: %s", s->region, err);
+		bc_print_error(console, NULL, "--region %s: %s; --region help lists all names",
+			s->region, err);
 	else if (bc_filter_lacks_port_types(&s->filter))
 		bc_print_error(console, NULL, "%s%s with this --type " BC_NO_PORT_TYPES,
 			s->region != NULL ? "--region " : "--port",

@@ -38,8 +38,8 @@ enum {
 	{BC_FILTER_OPT_PORT, "port", "A-B", "range", \
 		"only reads and writes of these hexadecimal I/O ports"}
 #define BC_FILTER_OPTION_REGION \
-	{BC_FILTER_OPT_REGION, "region", "NAME", "text", \
-		"only references to memory and ports with this name: vga, com1, or one of --map and --symbols"}
+	{BC_FILTER_OPT_REGION, "region", "NAME", "region", \
+		"only references to memory and ports with this name: vga, com1, or one of --map and --symbols; \"help\" lists all"}
 #define BC_FILTER_OPTIONS_ADDR \
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
 	BC_FILTER_OPTION_PORT, BC_FILTER_OPTION_REGION
@@ -81,10 +81,11 @@ bool bc_filter_args_option(
 bool bc_filter_args_operand(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names, char *text);
 
-/* Looks up the region, after the last option. `names` NULL: the names of a PC. Prints an error and
- * returns false if no region has the name. Prints a hint if --type excludes all of it. */
+/* Looks up the region, after the last option. `names` NULL: the names of a PC. Returns false if the
+ * command must exit with *exit: after printing an error if no region has the name, or all names for
+ * "help". Prints a hint if --type excludes all of it. */
 bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
-	const struct bc_name_map *names);
+	const struct bc_name_map *names, enum bc_exit *exit);
 
 /* Returns true if an open trace has the fields that are selected by; otherwise prints an error that
  * names the missing one. */

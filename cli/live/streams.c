@@ -212,8 +212,8 @@ const struct bc_usage bc_tail_usage = {
 		"capture: if there are too many records, some are skipped. Separate lines that "
 		"start with \"# \" report gaps, marks and skipped records.",
 	.options = tail_options,
-	.more = "The daemon looks up a region: among the names of a PC and those in its "
-		"configuration.",
+	.more = "The daemon looks up a region: among the names of a PC, which --region help lists, "
+		"and those in its configuration.",
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
@@ -499,6 +499,8 @@ static bool parse_tail(
 			BC_NO_OPERANDS ", because it prints live records; for files use dump");
 		return false;
 	}
+	if (t->filter.region != NULL && strcmp(t->filter.region, "help") == 0)
+		return bc_filter_args_finish(&t->filter, console, NULL, code);
 	return true;
 }
 

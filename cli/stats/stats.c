@@ -426,7 +426,7 @@ static bool parse_stats_option(const struct bc_console *console, int letter, str
 	}
 }
 
-static bool check_args(const struct bc_console *console, struct stats_args *w)
+static bool check_args(const struct bc_console *console, struct stats_args *w, enum bc_exit *exit)
 {
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
@@ -435,7 +435,7 @@ static bool check_args(const struct bc_console *console, struct stats_args *w)
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
-		return bc_filter_args_finish(&w->selection.args, console, w->stats.names);
+		return bc_filter_args_finish(&w->selection.args, console, w->stats.names, exit);
 	bc_print_error(console, NULL,
 		"--page: a page of %" PRIu64 " bytes is smaller than a line of %" PRIu64,
 		f->page_bytes, f->line_bytes);
@@ -649,7 +649,7 @@ enum bc_exit bc_cmd_stats(const struct bc_console *console, int argc, char **arg
 			return w.exit != BC_EXIT_OK ? w.exit : o.exit;
 		}
 	const char *const *words = (const char *const *)argv + optind;
-	if (check_args(console, &w))
+	if (check_args(console, &w, &code))
 		code = (w.is_compared ? compare_runs : read_and_run)(
 			console, &w, words, argc - optind);
 	bc_name_map_close(w.stats.names);

@@ -137,8 +137,8 @@ static enum bc_exit read_and_cut(struct cut *c, int argc, char **argv)
 		if (code != BC_EXIT_OK)
 			return code;
 	}
-	if (!bc_filter_args_finish(&c->selection.args, c->console, c->names))
-		return BC_EXIT_USAGE;
+	if (!bc_filter_args_finish(&c->selection.args, c->console, c->names, &code))
+		return code;
 	bc_selection_read(&c->selection, &c->args.reader);
 	code = bc_convert_args_operands(&c->args, argc, argv, BC_FILES_SORTED);
 	if (code != BC_EXIT_OK)

@@ -642,10 +642,8 @@ static bool read_dump_options(struct dump *dump, struct bc_options *o)
 			dump->exit = dump->exit != BC_EXIT_OK ? dump->exit : o->exit;
 			return false;
 		}
-	if (!bc_filter_args_finish(&dump->selection.args, dump->console, dump->names)) {
-		dump->exit = BC_EXIT_USAGE;
+	if (!bc_filter_args_finish(&dump->selection.args, dump->console, dump->names, &dump->exit))
 		return false;
-	}
 	dump->is_part = dump->selection.args.given != 0 || dump->time == DUMP_RELATIVE;
 	dump->is_terminal = isatty(dump->console->out) && !dump->is_plain && !dump->is_json;
 	dump->is_by_record = dump->is_json || dump->names != NULL || dump->time != DUMP_DELTA;

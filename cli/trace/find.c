@@ -125,14 +125,6 @@ static bool has_place(const struct find *f)
 	return f->args.region != NULL || f->args.filter.has_addr;
 }
 
-static enum bc_exit read_address(struct find *f, char *text)
-{
-	bool ok = has_place(f) ? bc_filter_args_finish(&f->args, f->console, f->names)
-			       : bc_filter_args_operand(&f->args, f->console, f->names, text);
-
-	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
-}
-
 /* ---- printing */
 
 static bool is_port(const struct bc_entry *entry)
@@ -416,7 +408,7 @@ static enum bc_exit run_find(struct find *f, int argc, char **argv)
 {
 	struct bc_files files = {.paths = NULL};
 	static const struct bc_hosts_answer answer = {&bc_find_usage, "text", "time", NULL};
-	enum bc_exit code;
+	enum bc_exit code = BC_EXIT_USAGE;
 
 	int first = optind + !has_place(f);
 
@@ -431,13 +423,14 @@ static enum bc_exit run_find(struct find *f, int argc, char **argv)
 	if (has_place(f) && argc > optind && is_address(argv[optind]) &&
 		access(argv[optind], F_OK) != 0)
 		return bc_print_usage_error(f->console, "give an address, or --region or --port");
-	code = read_address(f, argv[optind]);
-	if (code == BC_EXIT_OK && bc_hosts_ask(f->console, &answer, argc, argv, first - optind,
-					  &f->args, f->names, &code))
+	bool ok = has_place(f)
+			  ? bc_filter_args_finish(&f->args, f->console, f->names, &code)
+			  : bc_filter_args_operand(&f->args, f->console, f->names, argv[optind]);
+	if (!ok || bc_hosts_ask(f->console, &answer, argc, argv, first - optind, &f->args, f->names,
+			   &code))
 		return code;
-	if (code == BC_EXIT_OK)
-		code = bc_operands_read(&f->input.operands, &files, f->console,
-			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
+	code = bc_operands_read(&f->input.operands, &files, f->console,
+		(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK)
 		code = bc_exit_worse(search_files(f, &files), files.exit);
 	bc_files_free(&files);

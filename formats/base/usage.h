@@ -27,6 +27,7 @@
  *     recording          a file or directory, or the id of one of the daemon's recordings
  *     id, trigger, mark  one that the daemon knows
  *     map                a file, or "pc"
+ *     region             a name of "pc" or of a --map, or "help"
  *     setting            a configuration key and its value: SECTION.KEY=VALUE
  *     number, size, time, length, range, text
  *                        can't be completed; a length is a time or a size */

@@ -510,6 +510,17 @@ bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	return false;
 }
 
+const char *bc_name_map_nth(const struct bc_name_map *map, size_t n, struct bc_name_range *range)
+{
+	for (size_t i = map->count; i-- != 0; n -= map->layers[i].count)
+		if (n < map->layers[i].count) {
+			const struct layer_row *row = &map->layers[i].rows[n];
+			*range = (struct bc_name_range){row->is_port, row->first, row->last};
+			return layer_text(&map->layers[i], row);
+		}
+	return NULL;
+}
+
 /* ---- symbols */
 
 /* The longest range of a symbol without a size. */

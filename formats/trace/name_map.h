@@ -65,6 +65,10 @@ json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t a
 bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	struct bc_name_region *region, char *err, size_t errlen) BC_MUST_CHECK;
 
+/* Returns the n-th name and its range, in the order of bc_name_map_region(); NULL: there are no
+ * more. A name may have several ranges. */
+const char *bc_name_map_nth(const struct bc_name_map *map, size_t n, struct bc_name_range *range);
+
 /* ---- files of names */
 
 /* Splits "FILE" or "FILE:OFFSET"; the offset is hexadecimal and may be negative,

@@ -137,7 +137,7 @@ static inline void option_check_rows(struct option_program *p)
 {
 	static const char *const kinds[] = {"none", "file", "dir", "format-read", "format-write",
 		"choice", "list", "command", "setting", "number", "size", "time", "length", "range",
-		"text", "recording", "id", "trigger", "mark", "map"};
+		"text", "recording", "id", "trigger", "mark", "map", "region"};
 
 	for (size_t i = 0; i < p->count; i++) {
 		const struct option_row *row = &p->rows[i];

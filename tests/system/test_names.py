@@ -239,6 +239,50 @@ def test_a_region_selects_the_same_in_find_dump_and_cut(tmp):
         equal([(int(line[0], 16), types[line[1]]) for line in lines], wanted, f"dump of {source.name}")
 
 
+def listed(*argv):
+    """What `find --region help` prints."""
+    out, err = buscap("find", "--region", "help", *argv)
+    equal(err, "")
+    return out.decode()
+
+
+def test_region_help_lists_all_names(tmp):
+    names, symbols = tmp / "names", tmp / "System.map"
+    names.write_bytes(b"a0000-bffff frame buffer\n80 \x1b[31mred\\\xff\x07 \xe2\x80\xaeback\nport 80\tPOST  code\nport 3f8-3ff COM1\n")
+    symbols.write_text("c0100000 T startup_32\nc0100010 T main\n")
+    ours = ("80\t\\x1b[31mred\\x5c\\xff\\x07 \\xe2\\x80\\xaeback\na0000-bffff\tframe buffer\n"
+            "port 80\tPOST  code\nport 3f8-3ff\tCOM1\n")
+    program = "c0100000-c010000f\tstartup_32\nc0100010-c011000f\tmain\n"
+    pc = listed()
+    assert pc.startswith("0-3ff\tinterrupt vectors\n") and "\nport 61\tspeaker, NMI status\n" in pc, pc
+    # Later options come first, wherever --region is.
+    equal(listed("--map", names), ours + pc)
+    equal(listed("--map", names, "--symbols", symbols, "/nowhere"), program + ours + pc)
+    for command in ("dump", "cut", "stats"):
+        equal(buscap(command, "--symbols", symbols, "--region", "help", "--map", names), ((ours + program + pc).encode(), ""), command)
+    equal(buscap("tail", "--map", names, "--region", "help"), (pc.encode(), ""))  # the names of the daemon are not known
+    (tmp / "pc").write_text(pc)
+    equal(listed("--map", tmp / "pc"), pc + pc, "the list is a map")
+    err = buscap("find", "--region", "nowhere", code=2)[1]
+    equal(err, "buscap find: --region nowhere: no region has this name; --region help lists all names\n")
+
+
+def test_each_region_of_a_pc_is_found_by_its_listed_name(tmp):
+    ranges = {}
+    for line in listed().splitlines():
+        place, name = line.split("\t")
+        ends = [int(end, 16) for end in place.removeprefix("port ").split("-")]
+        ranges.setdefault(name, []).append((IO_READ if place.startswith("port ") else MEM_READ, ends[0], ends[-1]))
+    assert len(ranges) > 40, ranges
+    accesses = sorted({(end, kind) for places in ranges.values() for kind, *ends in places for end in ends})
+    trace = write_byu(tmp / "a.byu", accesses)
+    for name, places in ranges.items():
+        hits = [json.loads(line) for line in buscap("find", "-j", "--region", name, trace)[0].splitlines()]
+        equal([(int(hit["addr"], 16), IO_READ if hit["type"] == "IOREAD" else MEM_READ) for hit in hits],
+              [(addr, kind) for addr, kind in accesses
+               if any(kind == wanted and first <= addr <= last for wanted, first, last in places)], name)
+
+
 # ---- the daemon
 
 

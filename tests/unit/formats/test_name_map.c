@@ -238,6 +238,30 @@ TEST_CASES(a_region_has_the_ranges_of_its_name_in_the_last_layer_that_knows_it, 
 	bc_name_map_close(map);
 }
 
+/* Of the last layer first; then the PC's. */
+TEST(all_names_can_be_listed)
+{
+	struct bc_name_map *map = bc_name_map_open();
+	struct bc_name_range range;
+	size_t n = 0;
+
+	add(map, "port 80 POST\n1000-1fff b\n");
+	add(map, "");
+	add(map, "7000 last\n");
+	const char *const names[] = {"last", "b", "POST", "interrupt vectors"};
+	const uint64_t ends[] = {0x7000, 0x1fff, 0x80, 0x3ff};
+	for (; n < 4; n++) {
+		assert_string_equal(bc_name_map_nth(map, n, &range), names[n]);
+		assert_int_equal(range.last, ends[n]);
+		assert_int_equal(range.is_port, n == 2);
+	}
+	while (bc_name_map_nth(map, n, &range) != NULL)
+		n++;
+	assert_in_range(n, 45, 60);
+	assert_null(bc_name_map_nth(map, SIZE_MAX, &range));
+	bc_name_map_close(map);
+}
+
 TEST(the_vga_is_its_memory_and_its_ports)
 {
 	struct bc_name_map *map = bc_name_map_open();
