@@ -1,8 +1,8 @@
 #!/bin/sh
 # completion.sh bash|fish|zsh PROGRAM
 # Prints the completion script of buscap or buscapd for a shell, generated from the output of
-# `PROGRAM --options` (see formats/base/usage.h) and `buscap formats`. The scripts for bash and fish ask the daemon, with
-# PROGRAM, for the names of recordings, triggers and marks; they run it for nothing else.
+# `PROGRAM --options` (see formats/base/usage.h) and `buscap formats`. The scripts run PROGRAM for the names of regions, and
+# those for bash and fish also to ask the daemon for the names of recordings, triggers and marks; for nothing else.
 set -eu
 
 shell=$1
@@ -93,11 +93,20 @@ _@NAME@_paths() { # BEFORE CURRENT -f|-d
 	done < <(compgen "$3" -- "$2")
 }
 
-# Prints the names of a kind that the daemon knows.
+# Prints the names of a kind: regions of each --map in the line and of a PC, or what the daemon knows.
 _@NAME@_ask() { # KIND
-	local ask=(timeout 2 "${COMP_WORDS[0]}") word
+	local ask=(timeout 2 "${COMP_WORDS[0]}") words word i
 
 	case $1 in
+	region)
+		read -a words <<<"$COMP_LINE" # without the backslashes of blanks
+		for i in "${!words[@]}"; do
+			word=${words[i + 1]}
+			[[ ${words[i]} == --map ]] && ask+=(--map "${word/#'~/'/$HOME/}")
+			[[ ${words[i]} == --map=* ]] && ask+=("${words[i]}")
+		done
+		"${ask[@]}" find --region help | cut -f 2 | grep -v '\\'
+		;;
 	mark) "${ask[@]}" marks --json --kind mark | sed -n 's/.*"text":"\([^"\\]*\)".*/\1/p' ;;
 	*)
 		[[ $1 == trigger ]] && ask+=(trigger list) || ask+=(record list)
@@ -128,6 +137,12 @@ _@NAME@_kind() {
 			printf -v word %q "$word"
 			_@NAME@_add "$before" "$current" "$word"
 		done < <(_@NAME@_ask "$kind")
+		;;
+	region) # their case does not matter
+		while IFS= read -r word; do
+			printf -v word %q "$word"
+			[[ ${word,,} == "${current,,}"* ]] && COMPREPLY+=("$before$word")
+		done < <(_@NAME@_ask region)
 		;;
 	choice:*)
 		if [[ $current == file:* && "|${kind#choice:}|" == *'|file:|'* ]]; then
@@ -392,13 +407,25 @@ END
 			}
 		' "$work/format_options"
 	fi
-	if grep -q '	\(recording\|id\|trigger\|mark\)	' "$work/options"; then
+	if grep -q '	\(recording\|id\|trigger\|mark\|region\)	' "$work/options"; then
 		cat <<'END'
-# Prints the names of a kind that the daemon knows.
-function __@NAME@_ask # id|trigger|mark
-	set -l ask timeout 2 (commandline -opc)[1]
+# Prints the names of a kind: regions of each --map in the line and of a PC, or what the daemon knows.
+function __@NAME@_ask # id|trigger|mark|region
+	set -l words (commandline -op)
+	set -l ask timeout 2 $words[1]
 
 	switch $argv
+		case region
+			for i in (seq (count $words))
+				switch $words[$i]
+					case --map
+						set -a ask --map (string replace -r '^~/' $HOME/ -- $words[(math $i + 1)])
+					case '--map=*'
+						set -a ask $words[$i]
+				end
+			end
+			$ask find --region help </dev/null 2>/dev/null | string replace -rf '^(.*)\t([^\\\\]*)$' '$2\t$1'
+			return
 		case id
 			set -a ask record list
 		case trigger
@@ -421,7 +448,7 @@ END
 			if (kind == "file") return " -F"
 			if (kind == "map") return " -F -a pc"
 			if (kind == "recording") return " -F -a \047(__@NAME@_ask id)\047"
-			if (kind ~ /^(id|trigger|mark)$/) return " -a \047(__@NAME@_ask " kind ")\047"
+			if (kind ~ /^(id|trigger|mark|region)$/) return " -a \047(__@NAME@_ask " kind ")\047"
 			if (kind == "dir") return " -a \047(__fish_complete_directories)\047"
 			if (kind == "setting") return " -a \047(__@NAME@_setting)\047"
 			if (kind ~ /^format-/) return " -a \047(__@NAME@_format " substr(kind, 8) ")\047"
@@ -533,7 +560,7 @@ END
 		function action(kind, is_spec, words, n, i, text) {
 			if (kind ~ /^(file|map|recording)$/) return "_files"
 			if (kind == "dir") return "_files -/"
-			if (kind == "setting") return " _@NAME@_setting"
+			if (kind ~ /^(region|setting)$/) return " _@NAME@_" kind
 			if (kind ~ /^format-/) return " _@NAME@_format " substr(kind, 8)
 			if (kind !~ /^(choice|list):/) return is_spec ? " " : "_message value"
 			text = kind ~ /^choice:/ ? " _@NAME@_choice" : " _sequence compadd -"
@@ -611,6 +638,25 @@ END
 			}
 		}
 	' "$work/options"
+	if grep -q '	region	' "$work/options"; then
+		cat <<'END'
+# Completes the regions of each --map in the line and of a PC. Their case does not matter.
+_@NAME@_region() {
+	local -a maps names
+	local i
+
+	for ((i = 1; i <= $#words; i++)); do
+		case $words[i] in
+		(--map) maps+=(--map ${(Q)~words[i+1]}) ;;
+		(--map=*) maps+=(${(Q)words[i]}) ;;
+		esac
+	done
+	names=(${(f)"$(timeout 2 $service find $maps --region help </dev/null 2>/dev/null | cut -f 2 | grep -v '\\')"})
+	compadd -M 'm:{[:lower:]}={[:upper:]}' -- $names
+}
+
+END
+	fi
 	if grep -q '^help	' "$work/options"; then
 		cat <<'END'
 # Completes the verbs of the preceding command.

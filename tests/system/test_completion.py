@@ -98,7 +98,7 @@ def words_of(row):
 
 def bash_words(line):
     """Splits a line like bash: at spaces, with ':' and '=' as separate words."""
-    words = re.findall(r"[:=]+|[^\s:=]+", line)
+    words = re.findall(r"[:=]+|(?:\\.|[^\s:=])+", line)
     return words + [""] if line[-1:] == " " else words
 
 
@@ -338,6 +338,33 @@ def test_offers_what_the_daemon_knows(tmp, monkeypatch, shell):
     equal([sorted(words) for words in found],
           [[name, "2trace"], [name, "2trace"], [name], [name], [], ["Boot-2", "boot_1"], ["Boot-2"], [words], [words], ["pc"]])
     equal(shell().ask(["buscap record show ", "buscap find --after-mark "]), [[], []])  # without a daemon
+
+
+def regions_cases(flavour):
+    """A name with other bytes is not offered: it is printed escaped."""
+    blank = r"\ " if flavour == "bash" else " "
+    ours = [f"frame{blank}buffer", f"My{blank}ports"]
+    return {"buscap find --region frame": [], "buscap find --region bios": ["BIOS", f"BIOS{blank}data{blank}area", f"BIOS{blank}ROM"],
+            "buscap cut --region=com": ["COM1", "COM2", "COM3", "COM4"],
+            "buscap find --map names --region fra": ours[:1], "buscap stats --map=names --region my": ours[1:],
+            "buscap dump --map pc --map ~/names --region M": ours[1:], "buscap find --map missing --region com": [],
+            r"buscap tail --map names --region my\ p": ours[1:]}
+
+
+@pytest.mark.parametrize("shell", (Bash, Fish, pytest.param(Zsh, marks=pytest.mark.nightly)), ids=lambda shell: shell.__name__.lower())
+def test_offers_the_regions_of_maps(tmp, monkeypatch, shell):
+    monkeypatch.setenv("PATH", f"{BUILD}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp))
+    (tmp / "names").write_bytes(b"100-1ff frame buffer\nport 80-81 My ports\n300 fra\xff\n")
+    if shell is Zsh:
+        with Zsh(tmp) as zsh:
+            check(zsh, regions_cases("zsh"))
+        return
+    check(shell(), regions_cases(shell.__name__.lower()), tmp)
+    if shell is Bash:
+        equal(bash_types(tmp, "buscap find --region vga\\ g\tx"), r"buscap find --region VGA\ graphics x")
+        equal(bash_types(tmp, "buscap find --region fr --map names\x1b[1~" + "\x1b[C" * 23 + "\t"),
+              r"buscap find --region frame\ buffer --map names")
 
 
 CASES = {"options": lambda _: options_cases(), "words": words_cases, "commands": lambda _: commands_cases(),
