@@ -222,6 +222,7 @@ _@NAME@() {
 		_@NAME@_kind "$kind" '' "$current"
 	elif ((!only)) && [[ $current == --*=* ]]; then
 		_@NAME@_value "$command" "${current%%=*}"
+		[[ -n $kind ]] || _@NAME@_value "$command" "${current%%=*}="
 		_@NAME@_kind "$kind" "${current%%=*}=" "${current#*=}"
 	elif ((!only)) && [[ $current == -* ]]; then
 		read -ra words <<<"$options"
@@ -280,8 +281,12 @@ END
 		}
 	' "$work/options"
 	awk -F '\t' "$functions"'
-		BEGIN { print "# Sets `kind` to the kind of an option\047s value; empty if the option has no value.\n_@NAME@_value() {\n\tkind=\n\tcase \"$1 $2\" in" }
-		$1 == "config" || $5 == "none" || $4 ~ /^\[/ || ($2 == "" && $3 == "") { next }
+		BEGIN {
+			print "# Sets `kind` to the kind of an option\047s value; empty if there is none. \"--option=\" is for a value that can be left out."
+			print "_@NAME@_value() {\n\tkind=\n\tcase \"$1 $2\" in"
+		}
+		$1 == "config" || $5 == "none" || ($2 == "" && $3 == "") { next }
+		$4 ~ /^\[/ { $2 = ""; $3 = $3 "=" }
 		{
 			word = ""
 			if ($2 != "") word = quote($1 " -" $2)
@@ -357,9 +362,9 @@ function __@NAME@_is # COMMAND...
 	contains -- $__@NAME@_command $argv
 end
 
-# The same with that many operands.
+# The same with that many operands, if the next one is to be completed.
 function __@NAME@_has # -eq|-ge NUMBER COMMAND...
-	__@NAME@_is $argv[3..]; and test $__@NAME@_operands $argv[1..2]
+	__@NAME@_is $argv[3..]; and test $__@NAME@_operands $argv[1..2]; and not string match -q -- '--*=*' (commandline -ct)
 end
 
 # Prints the value that is being completed: what follows the option in "--type=re" and "-Oby".

@@ -126,9 +126,11 @@ class Fish:
         equal((done.returncode, done.stderr), (0, b""), "fish")
         answers = done.stdout.decode().split("END\n")
         equal(len(answers) - 1, len(lines), "answers")
-        # Words are whole, bash's begin after the last ':' or '='. A description follows. Directories end in '/'.
+        # Words are whole, bash's begin after the last ':' or '='. A description follows. Directories end in '/'. An option
+        # is offered again with '=' if its value can be left out.
         return [[re.sub(r"/?(\t.*)?$", "", word).removeprefix(re.search(r"(\S*[:=])?\S*$", line)[1] or "")
-                 for word in answer.split("\n")[:-1]] for line, answer in zip(lines, answers)]
+                 for word in answer.split("\n")[:-1] if not re.match(r"--[a-z-]+=(\t|$)", word)]
+                for line, answer in zip(lines, answers)]
 
 
 class Zsh:
@@ -209,13 +211,14 @@ def words_cases(flavour):
             words = row.kind.split(":", 1)[1].split("|")
             # bash replaces only the part after the last ':'.
             for option in words_of(row):
-                cases[f"{before}{option} "] = words
+                joint = "=" if row.metavar.startswith("[") else " "  # a value that can be left out
+                cases[f"{before}{option}{joint}"] = words
                 if option.startswith("--"):
                     cases[f"{before}{option}="] = words
                 for word in words:
                     begun = word[:2]
                     if ":" not in begun and ":" not in word[:-1]:
-                        cases[f"{before}{option} {begun}"] = [other for other in words if other.startswith(begun)]
+                        cases[f"{before}{option}{joint}{begun}"] = [other for other in words if other.startswith(begun)]
                 if row.kind.startswith("list:"):
                     lead = words[0] + ","
                     left = words if flavour == "bash" else words[1:]
