@@ -621,8 +621,6 @@ static void put_working_set(struct printer *p)
 	json_t *windows = bc_footprint_windows_json(
 		by_ticks ? &p->stats->windows : &p->stats->footprint, unit);
 	char heading[96];
-	json_t *row;
-	size_t i;
 
 	snprintf(heading, sizeof(heading),
 		json_array_size(windows) != 0
@@ -630,9 +628,12 @@ static void put_working_set(struct printer *p)
 			: "no %s: no working set",
 		unit);
 	print_heading(p, heading);
-	json_array_foreach(windows, i, row) print_line(p, BC_GROUPED(UINT64_C(1) << i),
-		"%14.2f %12.2f", json_number_value(json_object_get(row, "lines")),
-		json_number_value(json_object_get(row, "pages")));
+	for (size_t i = 0; i < json_array_size(windows); i++) {
+		const json_t *row = json_array_get(windows, i);
+		print_line(p, BC_GROUPED(UINT64_C(1) << i), "%14.2f %12.2f",
+			json_number_value(json_object_get(row, "lines")),
+			json_number_value(json_object_get(row, "pages")));
+	}
 	p->lacks_memory |= windows == NULL;
 	set_json(p, "working_set", windows);
 }
@@ -640,14 +641,14 @@ static void put_working_set(struct printer *p)
 static void put_miss_ratio(struct printer *p)
 {
 	json_t *sizes = bc_footprint_sizes_json(&p->stats->footprint);
-	json_t *row;
-	size_t i;
 
 	print_heading(p, "miss ratio: LRU cache misses, by size in bytes");
-	json_array_foreach(sizes, i, row)
+	for (size_t i = 0; i < json_array_size(sizes); i++) {
+		const json_t *row = json_array_get(sizes, i);
 		print_share(p, BC_GROUPED(bc_json_member_u64(row, "bytes")),
 			bc_json_member_u64(row, "misses"), p->stats->footprint.touches,
 			bc_json_member_u64(row, "one_line_in") > 1 ? " about\n" : "\n");
+	}
 	p->lacks_memory |= sizes == NULL;
 	set_json(p, "miss_ratio", sizes);
 }
