@@ -226,10 +226,12 @@ int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to
 /* Receives BYU records. */
 typedef void (*bc_overview_records_cb)(void *context, const uint8_t *records, size_t count);
 
-/* Reads the records that match a filter, of a recording (NULL: of all, one after the other). Those
- * of damaged chunks are left out. Returns 0, -ENOMEM or -ECANCELED. */
+/* Reads the records that match a filter, of a recording (NULL: of all, one after the other), from
+ * chunks of at most `most` records. Those of damaged chunks are left out. Returns 0; -ENOENT if
+ * there is no such recording; -E2BIG if there are more records; -ENOMEM or -ECANCELED. */
 int bc_overview_read(struct bc_overview *overview, const struct bc_filter *filter,
-	const char *recording, bc_overview_records_cb on_records, void *context) BC_MUST_CHECK;
+	const char *recording, uint64_t most, bc_overview_records_cb on_records,
+	void *context) BC_MUST_CHECK;
 
 /* ---- as JSON: docs/report.md describes the members */
 

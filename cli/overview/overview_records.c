@@ -580,6 +580,7 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 struct reading {
 	struct bc_overview *overview;
 	struct bc_filter filter;
+	uint64_t left; /* records that may still be read */
 	bc_overview_records_cb on_records;
 	void *context;
 	uint64_t ticks[BC_CHUNK_RECORDS];                    /* scratch */
@@ -609,31 +610,44 @@ static void read_matches(struct reading *r, const struct bc_filter_bounds *bound
 	r->on_records(r->context, r->records, count);
 }
 
+/* Reads the chunks of a segment that may have matches. Returns 0 or an errno, negative. */
+static int read_segment(struct reading *r, const struct bc_overview_segment *s)
+{
+	struct bc_overview *o = r->overview;
+	struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
+	struct bc_filter_bounds bounds;
+
+	for (uint32_t at = 0; rows != NULL && o->open.stop == 0 && at < s->rows; at++) {
+		const struct bc_chunk_info *info = &rows[at].info;
+		if (info->records == 0 || !bc_filter_chunk(&r->filter, info, s->clock_hz, &bounds))
+			continue;
+		if (info->records > r->left)
+			return -E2BIG;
+		r->left -= info->records;
+		if (bc_overview_read_chunk(o, &rows[at], o->chunk))
+			read_matches(r, &bounds);
+	}
+	return o->open.stop;
+}
+
 int bc_overview_read(struct bc_overview *o, const struct bc_filter *filter, const char *recording,
-	bc_overview_records_cb on_records, void *context)
+	uint64_t most, bc_overview_records_cb on_records, void *context)
 {
 	struct reading *r = malloc(sizeof(*r));
-	struct bc_filter_bounds bounds;
+	int rc = recording == NULL ? 0 : -ENOENT;
 
 	if (r == NULL)
 		return -ENOMEM;
 	o->open.stop = 0;
 	r->overview = o;
 	r->filter = *filter;
+	r->left = most;
 	r->on_records = on_records;
 	r->context = context;
 	bc_filter_start(&r->filter, o->from_ns);
-	for (uint32_t i = 0; o->open.stop == 0 && i < o->segment_count; i++) {
-		const struct bc_overview_segment *s = o->segments[i];
-		struct bc_chunk_row *rows = recording == NULL || strcmp(s->id, recording) == 0
-						    ? bc_overview_load_rows(o, s)
-						    : NULL;
-		for (uint32_t at = 0; rows != NULL && o->open.stop == 0 && at < s->rows; at++)
-			if (rows[at].info.records != 0 &&
-				bc_filter_chunk(&r->filter, &rows[at].info, s->clock_hz, &bounds) &&
-				bc_overview_read_chunk(o, &rows[at], o->chunk))
-				read_matches(r, &bounds);
-	}
+	for (uint32_t i = 0; (rc == 0 || rc == -ENOENT) && i < o->segment_count; i++)
+		if (recording == NULL || strcmp(o->segments[i]->id, recording) == 0)
+			rc = read_segment(r, o->segments[i]);
 	free(r);
-	return o->open.stop;
+	return rc;
 }

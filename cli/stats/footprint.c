@@ -266,7 +266,7 @@ static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned sp
 		f->untracked++;
 	} else if (before == 0) {
 		f->first++;
-	} else if (before != f->references) { /* it is at the same tick */
+	} else if (before != f->references) { /* not at the same tick */
 		f->reuse[log2_up(f->references - before)]++;
 	}
 	if (__builtin_expect(f->has_more, 0)) {

@@ -40,8 +40,11 @@ struct bc_block_map {
 	size_t count;
 };
 
-/* Powers of two of references. */
-#define BC_REUSE_BUCKETS 46
+/* Powers of two of references, or of ticks. */
+#define BC_REUSE_BUCKETS 62
+
+/* The last tick. Only a crafted trace is longer: 550 years in ns. */
+#define BC_FOOTPRINT_TICKS (UINT64_C(1) << 60)
 
 /* Memory lines, or pages, with the ways in which each was touched and its last touch. */
 struct bc_line_table {
@@ -118,7 +121,7 @@ double bc_footprint_working_set(
  * ticks, and only lines, pages and working sets are valid. */
 static inline void bc_footprint_at(struct bc_footprint *footprint, uint64_t ticks)
 {
-	footprint->references = ticks;
+	footprint->references = ticks < BC_FOOTPRINT_TICKS ? ticks : BC_FOOTPRINT_TICKS;
 }
 
 /* What docs/stats.md calls working_set, with windows of `unit`, and miss_ratio: new arrays, or NULL

@@ -53,7 +53,7 @@ static void add_timed(struct bc_stats *s, struct bc_batch one)
 		one.run = run;
 		one.run.count = 1;
 		add_plain(s, &one);
-		bc_footprint_at(&s->windows, s->intervals.ticks);
+		bc_footprint_at(&s->windows, s->intervals.elapsed);
 		(void)bc_record_run_entries(&run, &reference, 1);
 		bc_footprint_reference(&s->windows, &reference);
 	}
@@ -119,7 +119,7 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 			add_time(s, &references[i]);
 		bc_footprint_reference(&s->footprint, &references[i]);
 		if (s->options.windows_are_ticks && s->intervals.references != 0) {
-			bc_footprint_at(&s->windows, s->intervals.ticks);
+			bc_footprint_at(&s->windows, s->intervals.elapsed);
 			bc_footprint_reference(&s->windows, &references[i]);
 		}
 		if (s->options.names != NULL &&
@@ -238,7 +238,8 @@ static int count_trace(struct bc_stats *s, struct bc_trace *trace, struct bc_sel
 	bc_tally_settle(&s->tally);
 	bc_footprint_finish(&s->footprint);
 	if (s->options.windows_are_ticks && s->intervals.references != 0) {
-		bc_footprint_at(&s->windows, s->intervals.ticks + 1);
+		uint64_t ticks = s->intervals.elapsed;
+		bc_footprint_at(&s->windows, ticks + (ticks != UINT64_MAX)); /* the end */
 		bc_footprint_finish(&s->windows);
 	}
 	if (!s->options.is_full) {
@@ -492,11 +493,14 @@ static enum bc_exit count_and_print(
 	s->file = trace->next;
 	w->selection.context = s;
 	bc_interval_stats_init(&s->intervals, w->stats.idle_ticks, w->stats.burst_ticks);
-	int rc = s->options.is_full ? bc_footprint_open(&s->footprint, &w->stats.footprint)
+	struct bc_footprint_options windows = w->stats.footprint;
+	struct bc_footprint_options footprint = w->stats.footprint;
+	windows.has_miss_ratio = false;
+	footprint.has_working_set &= !w->stats.windows_are_ticks;
+	int rc = s->options.is_full ? bc_footprint_open(&s->footprint, &footprint)
 				    : bc_page_stats_open(&s->pages);
-	w->stats.footprint.has_miss_ratio = false;
 	if (rc == 0 && w->stats.windows_are_ticks)
-		rc = bc_footprint_open(&s->windows, &w->stats.footprint);
+		rc = bc_footprint_open(&s->windows, &windows);
 	if (rc == 0 && count_trace(s, trace, &w->selection) == 0)
 		code = bc_exit_worse(trace->exit, print_stats(console, w, s));
 	else

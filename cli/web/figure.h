@@ -16,6 +16,12 @@ enum bc_figure {
 
 #define BC_FIGURES "timeline|heat-map|working-set|miss-ratio"
 
+/* True if it is made from records, not from a picture. */
+static inline bool bc_figure_is_curve(enum bc_figure figure)
+{
+	return figure == BC_FIGURE_WORKING_SET || figure == BC_FIGURE_MISS_RATIO;
+}
+
 /* Returns BC_FIGURE_NONE for another text. */
 enum bc_figure bc_figure_parse(const char *name);
 

@@ -4,6 +4,9 @@
 
 #include "cli/stats/footprint.h"
 
+/* Takes about 3 s. */
+#define RECORDS_MAX 16000000u
+
 static void on_records(void *context, const uint8_t *records, size_t count)
 {
 	bc_footprint_records(context, records, count);
@@ -22,7 +25,8 @@ int bc_locality_read(json_t **json, struct bc_overview *overview, const struct b
 	*json = NULL;
 	int rc = bc_footprint_open(&footprint, &options);
 	if (rc == 0)
-		rc = bc_overview_read(overview, filter, recording, on_records, &footprint);
+		rc = bc_overview_read(
+			overview, filter, recording, RECORDS_MAX, on_records, &footprint);
 	if (rc == 0) {
 		bc_footprint_finish(&footprint);
 		*json = BC_JSON_OBJECT(

@@ -624,8 +624,8 @@ static enum bc_exit run_report(
 		return bc_print_usage_error(
 			s->console, s->is_compared ? "--compare needs two operands, each a run"
 						   : "--align needs --compare");
-	enum bc_exit code = s->figure >= BC_FIGURE_WORKING_SET ? draw_curve(s, words, count)
-							       : draw_runs(s, other, words, count);
+	enum bc_exit code = bc_figure_is_curve(s->figure) ? draw_curve(s, words, count)
+							  : draw_runs(s, other, words, count);
 	if (code == BC_EXIT_OK)
 		code = write_report(s);
 	close_run(s);

@@ -41,7 +41,8 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 	struct bc_byte_buffer *text) BC_MUST_CHECK;
 int bc_web_data_locality(struct bc_web_data *data, const struct bc_web_client *client,
 	const struct bc_filter *filter, const char *recording, enum bc_figure figure,
-	struct bc_byte_buffer *text) BC_MUST_CHECK; /* also -ENODATA: nothing to draw */
+	struct bc_byte_buffer *text) BC_MUST_CHECK; /* also -ENODATA: nothing to draw; and
+					as bc_locality_read() */
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 

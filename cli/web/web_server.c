@@ -192,6 +192,14 @@ static void respond_data(struct request *r, const char *type, struct bc_byte_buf
 	case -ENODATA:
 		respond_error(r, 404, "no references to memory: there is nothing to draw");
 		break;
+	case -ENOENT:
+		respond_error(r, 404, "no recording has this id");
+		break;
+	case -E2BIG:
+		respond_error(r, 400,
+			"too many records: a curve is of at most 16 million; select a shorter "
+			"time");
+		break;
 	case -EXDEV:
 		respond_error(r, 409, BC_OVERVIEW_AXES_TEXT);
 		break;
@@ -279,15 +287,16 @@ static bool read_picture(struct request *r, struct bc_overview_options *o)
 	       bc_fail(r->err, sizeof(r->err), "place_from: must not be above place_to");
 }
 
-/* Reads the name of a figure, which must be one of two. Without it, the data is sent. */
-static bool read_figure(
-	struct request *r, enum bc_figure *figure, enum bc_figure first, const char *names)
+/* Reads the name of a curve or of a picture. Without it, the data is sent. */
+static bool read_figure(struct request *r, enum bc_figure *figure, bool is_curve)
 {
 	const char *name = param(r, "figure");
 
 	*figure = name != NULL ? bc_figure_parse(name) : BC_FIGURE_NONE;
-	return name == NULL || *figure == first || *figure == first + 1 ||
-	       bc_fail(r->err, sizeof(r->err), "figure=%.60s: must be %s", name, names);
+	return name == NULL ||
+	       (*figure != BC_FIGURE_NONE && bc_figure_is_curve(*figure) == is_curve) ||
+	       bc_fail(r->err, sizeof(r->err), "figure=%.60s: must be %s", name,
+		       is_curve ? "working-set or miss-ratio" : "timeline or heat-map");
 }
 
 static bool read_count(struct request *r, const char *name, int64_t min, int64_t max, uint64_t *n)
@@ -379,7 +388,7 @@ static void get_overview(struct request *r)
 	int64_t class = -1;
 
 	if (read_picture(r, &options) && read_integer(r, "class", 0, BC_PAGE_CLASSES - 1, &class) &&
-		read_figure(r, &figure, BC_FIGURE_TIMELINE, "timeline or heat-map"))
+		read_figure(r, &figure, false))
 		respond_data(r, figure == BC_FIGURE_NONE ? JSON_TYPE : SVG_TYPE, &text,
 			bc_web_data_overview(r->server->options.data, &r->client, &options, figure,
 				class >= 0 ? 1u << class : BC_FIGURE_ALL, &text));
@@ -428,8 +437,7 @@ static void get_locality(struct request *r)
 	struct bc_byte_buffer text = {.max = RESPONSE_BYTES};
 	enum bc_figure figure;
 
-	if (read_search(r, &r->search) &&
-		read_figure(r, &figure, BC_FIGURE_WORKING_SET, "working-set or miss-ratio"))
+	if (read_search(r, &r->search) && read_figure(r, &figure, true))
 		respond_data(r, figure == BC_FIGURE_NONE ? JSON_TYPE : SVG_TYPE, &text,
 			bc_web_data_locality(r->server->options.data, &r->client, &r->search.filter,
 				param(r, "recording"), figure, &text));

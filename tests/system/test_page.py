@@ -1680,15 +1680,16 @@ def test_figures_of_what_is_shown_are_saved_or_their_commands_copied(tmp, driver
             equal(start[:4], ["buscap", "report", "--figure", name])
             equal([operand], [one["id"] for one in browser.model("overview.recordings")])
             equal(output(*start[1:-2], out), output("report", "--figure", name, out))
+        equal(browser.faults(), [])
 
 
 def test_the_working_set_and_the_misses_of_the_view_are_those_of_stats(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
     def check(*options, at=0, runs=1):
-        browser.wait(f"buscap.model.localities && !buscap.model.isLoading && document.querySelectorAll('#tab-body svg').length === {2 * runs}")
+        browser.wait(f"buscap.model.localities && buscap.model.localities.list[{at}] && !buscap.model.isLoading && document.querySelectorAll('#tab-body svg').length === {2 * runs}")
         wanted = json.loads(output("stats", "--json", "--working-set", "--miss-ratio", *options))
-        equal({name: browser.model(f"localities[{at}].{name}") for name in ("working_set", "miss_ratio")},
+        equal({name: browser.model(f"localities.list[{at}].{name}") for name in ("working_set", "miss_ratio")},
               {name: wanted[name] for name in ("working_set", "miss_ratio")}, options)
         shown = browser.js("[...document.querySelectorAll('#tab-body table:first-of-type tbody tr')].map((row) => row.innerText.split('\\t'))")
         windows = [[f"{row['references']:,}", f"{row['lines']:,.2f}", f"{row['pages']:,.2f}"] for row in wanted["working_set"]]
@@ -1715,7 +1716,21 @@ def test_the_working_set_and_the_misses_of_the_view_are_those_of_stats(tmp, driv
         browser.open(f"file://{tmp}/run.html#tab=locality").idle()
         check(one, runs=2)
         check(two, at=1, runs=2)
+        browser.click("#classes [value=write]")
+        browser.click("#classes [value=all]")
+        browser.idle()
+        check(two, at=1, runs=2)
         equal(browser.faults(), [])
+    both = tmp / "both"
+    for seed in (1, 2):
+        record(both, source=f"sim:rate=1M,count=20000,seed={seed}")
+    first, second = harness.segments(both)
+    with Web(both) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        one, two = (recording["id"] for recording in browser.model("overview.recordings"))
+        browser.open(f"http://{web.host}/?token={web.token}#runs={one},{two}&tab=locality").idle()
+        check(first, runs=2)
+        check(second, at=1, runs=2)
         equal(browser.faults(), [])
 
 

@@ -232,6 +232,31 @@ def test_working_sets_and_misses_are_those_of_all_windows_and_caches():
             equal(timed, rest, "the rest")
 
 
+def test_windows_of_ticks_cross_epochs_and_may_be_long():
+    def average(touches, end, window):
+        """Of one block in all windows within 1 to `end`: there are too many to look at each."""
+        without = sum(max(later - earlier - window, 0) for earlier, later in zip([0, *touches], [*touches, end + 1]))
+        return 1 - without / (end - window + 1)
+
+    rows = (("0", 0, "FETCH", 0), ("10", 0, "FETCH", 0x10000), ("5", 0, "MEMREAD", 0), ("40000000000000", 0, "MEMWRITE", 0x20000),
+            ("40000000000007", 0, "IOREAD", 0x80), ("3", 1, "FETCH", 0x10000), (str(1 << 59), 1, "FETCH", 0), (str((1 << 59) + 1), 1, "FETCH", 0))
+    end, last, touches = 1, None, collections.defaultdict(list)
+    for tick, epoch, name, addr in rows:
+        end += max(int(tick) - last[0], 0) if last and last[1] == epoch else 0
+        last = int(tick), epoch
+        if name != "IOREAD":
+            touches[addr].append(end)
+    text = "kind,number,tick,epoch,type,addr,size\n" + "".join(
+        f"reference,{number},{tick},{epoch},{name},{addr:#x},4\n" for number, (tick, epoch, name, addr) in enumerate(rows))
+    result, _ = stats("-I", "csv", "--working-set=ticks", data=text.encode())
+    equal([row["ticks"] for row in result["working_set"]], [1 << k for k in range(end.bit_length())])
+    for row in result["working_set"]:
+        wanted = sum(average(one, end, row["ticks"]) for one in touches.values())
+        assert abs(row["lines"] - wanted) < 1e-9 and row["pages"] == row["lines"], (row, wanted)
+    over, _ = stats("-I", "csv", "--working-set=ticks", data=text.replace(str((1 << 59) + 1), str((1 << 64) - 1)).encode())
+    equal([over["working_set"][-1]["ticks"], over["working_set"][-1]["lines"] <= 3], [1 << 60, True])
+
+
 def test_options_set_the_length_of_lines_pages_idles_and_bursts():
     data, _ = reference.make_byu(random.Random(5), 2000)
     records = records_of(data)

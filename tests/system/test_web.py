@@ -207,7 +207,7 @@ def test_curves_of_what_a_search_finds_are_those_of_stats():
             assert wanted["miss_ratio"], conditions
             got = web.get("/data/locality" + "?" * bool(conditions) + urllib.parse.urlencode(conditions))
             equal({name: got[name] for name in names}, {name: wanted[name] for name in names}, conditions)
-        equal(web.get("/data/locality?recording=other"), {"working_set": [], "miss_ratio": [], "at_least": False})
+        equal(web.send("/data/locality?recording=other").status, 404)
         equal(web.send("/data/locality?type=ioread&figure=miss-ratio").status, 404)
 
 

@@ -65,7 +65,7 @@ function setOverview(overview, other) {
 	setAxis(overview.axis);
 	const [first, second] = other ? shareRows([overview, other.overview]) : [overview];
 	model.other = other && { ...other, overview: second };
-	Object.assign(model, { picture: first, cursor: null, cell: null, records: null, around: null, localities: null });
+	Object.assign(model, { picture: first, cursor: null, cell: null, records: null, around: null });
 	showProcessors();
 }
 

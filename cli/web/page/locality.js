@@ -2,6 +2,7 @@
 /* global d3 */
 
 import { findInRun } from "./compare.js";
+import { isFollowing } from "./follow.js";
 import { columnRecords, hasPlaces, model, onlyProcessors, ofRuns, processorText } from "./model.js";
 import { viewQueries } from "./selection.js";
 import { fetchLocality } from "./source.js";
@@ -10,7 +11,8 @@ import { CLASS_TEXTS, CLASSES, count } from "./text.js";
 const READ_MOST = 16e6; // records that are read for it: 3 s
 const WIDTH = 340;
 const HEIGHT = 200;
-const MARGIN = { left: 58, right: 14, top: 10, bottom: 34 };
+const MARGIN = { left: 58, right: 22, top: 10, bottom: 34 };
+const FOLLOW_MS = 10000; // how often they are read of a recording that is followed
 
 // 4096: "4 Ki".
 function binary(n) {
@@ -31,15 +33,43 @@ export function localityQuery() {
 	return viewQueries(model.view, model.shown, onlyProcessors())[0]; // memory is the first
 }
 
+function runIds() {
+	return model.runs && model.runs.map(({ id }) => id);
+}
+
+// Those that are known, if they are of what is shown. A report has those of everything. While a recording is followed, they
+// may be of a view that is so old.
+function knownLocalities(ms) {
+	const { localities, isReport } = model;
+	if (!localities || isReport) {
+		return localities;
+	}
+	const { from, to, ...query } = localityQuery();
+	const isSame = JSON.stringify([query, runIds()]) === localities.of;
+	const isRecent = isFollowing() && Date.now() - localities.at < ms;
+	return isSame && (isRecent || (localities.from === from && localities.to === to)) ? localities : null;
+}
+
 // Reads them if their table is open.
 export async function loadLocality(signal) {
-	if (model.tab !== "locality" || model.localities || !canReadView()) {
+	const { runs } = model;
+	const known = knownLocalities(FOLLOW_MS);
+	if (model.tab !== "locality" || !canReadView() || (known && !known.error)) {
 		return;
 	}
 	const query = localityQuery();
-	const runs = model.runs || [null];
-	model.localities = await Promise.all(runs.map((run) => fetchLocality(
-		run ? { ...findInRun(run, query), recording: run.id } : query, signal)));
+	const { from, to, ...others } = query;
+	const own = { from, to, of: JSON.stringify([others, runIds()]), list: [], error: null };
+	try {
+		const list = await Promise.all((runs || [null]).map((run) => fetchLocality(
+			run ? { ...findInRun(run, query), recording: run.id } : query, signal)));
+		model.localities = { ...own, list, at: Date.now() };
+	} catch (error) {
+		if (error.name !== "AbortError") {
+			model.localities = { ...own, error: error.message, at: Date.now() };
+		}
+		throw error;
+	}
 }
 
 function recordsInView() {
@@ -83,28 +113,29 @@ function doubling(values) {
 	return d3.scaleLog().base(2).domain([low, Math.max(high, 2 * low)]);
 }
 
-function showWorkingSet(parent, rows) {
+// The curves of two runs have the same scales: `all` are the rows of both.
+function showWorkingSet(parent, rows, all) {
 	const part = parent.append("div").attr("class", "part");
 	const curves = [["lines of 32 bytes", "lines", 32, "fetch"], ["pages of 4 KiB", "pages", 4096, "write"]].map(([name, member, each, style]) => (
 		{ name, style, points: rows.map((row) => [row.references, row[member] * each]) }));
-	const values = curves.flatMap(({ points }) => points.map(([, value]) => value));
-	plot(part, "Working set by window", curves, doubling(rows.map((row) => row.references)), doubling(values),
+	plot(part, "Working set by window", curves, doubling(all.map((row) => row.references)),
+		doubling(all.flatMap((row) => [32 * row.lines, 4096 * row.pages])),
 		["window (references to memory)", "average working set"], [binary, size]);
 	return part;
 }
 
-function showMisses(parent, rows) {
+function showMisses(parent, rows, all) {
 	const part = parent.append("div").attr("class", "part");
 	const points = rows.map((row) => [row.bytes, row.ratio, row.one_line_in > 1]);
-	plot(part, "Miss ratio by cache size", [{ name: "", style: "fetch", points }], doubling(rows.map((row) => row.bytes)),
+	plot(part, "Miss ratio by cache size", [{ name: "", style: "fetch", points }], doubling(all.map((row) => row.bytes)),
 		d3.scaleLinear([0, 1], [0, 1]), ["size of an LRU cache, lines of 32 bytes", "misses, of all touches of lines"], [size, d3.format(".0%")]);
 	return part;
 }
 
 // Why there are no curves.
-function reason(locality) {
-	if (locality) {
-		return "No references to memory in this view.";
+function reason(localities) {
+	if (localities) {
+		return localities.error || "No references to memory in this view.";
 	}
 	return model.isReport ? "This report has too many records for these curves: make one of at most 4 million, with --from and --to; or use Figure."
 		: recordsInView() <= READ_MOST ? "Reading the records of this view \u2026"
@@ -112,14 +143,16 @@ function reason(locality) {
 }
 
 export function showLocality(parent, note, table) {
-	const { localities, isOther, isReport, shown } = model;
-	const locality = localities && localities[Number(isOther)];
+	const { isOther, isReport, shown } = model;
+	const localities = knownLocalities(2 * FOLLOW_MS);
+	const list = localities ? localities.list : [];
+	const locality = list[Number(isOther)];
 	if (!locality || !locality.miss_ratio.length) {
-		note(parent, reason(locality));
+		note(parent, reason(localities));
 		return;
 	}
-	const windows = showWorkingSet(parent, locality.working_set);
-	const sizes = showMisses(parent, locality.miss_ratio);
+	const windows = showWorkingSet(parent, locality.working_set, list.flatMap((one) => one.working_set));
+	const sizes = showMisses(parent, locality.miss_ratio, list.flatMap((one) => one.miss_ratio));
 	const number = d3.format(",.2f");
 	table(windows, "Average working set", ["references", "lines", "pages"],
 		locality.working_set.map((row) => [count(row.references), number(row.lines), number(row.pages)]), [0, 1, 2]);

@@ -180,7 +180,7 @@ function openTab(id) {
 	if (model.overview) {
 		drawPanel(app);
 	}
-	if (id === "locality" && model.overview && !model.localities && !model.isReport) {
+	if (id === "locality" && model.overview && !model.isReport) {
 		load(app, isFollowing());
 	}
 	writeLink(isFollowing(), false);
@@ -259,7 +259,6 @@ function addClasses() {
 		.property("checked", (name) => name === model.shown)
 		.on("change", (name) => {
 			model.shown = name;
-			model.localities = null;
 			if (model.tab === "locality") {
 				openTab(model.tab);
 			}
@@ -340,7 +339,8 @@ function start() {
 		model.picture = model.overview = model.whole = report.overview;
 		setAxis(report.overview.axis);
 		model.events = report.events;
-		model.localities = report.locality && [report.locality, report.compared && report.compared.locality];
+		const localities = [report.locality, report.compared && report.compared.locality].filter(Boolean);
+		model.localities = localities.length ? { list: localities, error: null } : null;
 		if (report.compared) {
 			compareReports(report);
 			setAxis(model.overview.axis);

@@ -24,7 +24,7 @@ export const model = {
 	tab: "totals", // the open table
 	cursor: null, // {column, row, toRow}: indices in the overview; without toRow, one row
 	records: null, // single records in the view: {hits, isCutOff}
-	localities: null, // of each run: {working_set, miss_ratio, at_least}; null: not read
+	localities: null, // {from, to, of, at: ms; list: {working_set, miss_ratio, at_least} of each run; error}; null: not read
 	hiddenKinds: new Set(), // of events
 	markers: { a: null, b: null }, // times: markers.js
 	armed: null, // the marker that the next click sets
