@@ -10,7 +10,7 @@ import { CLASS_TEXTS, CLASSES, count } from "./text.js";
 
 const READ_MOST = 16e6; // records that are read for it: 3 s
 const WIDTH = 340;
-const HEIGHT = 200;
+const HEIGHT = 180;
 const MARGIN = { left: 58, right: 22, top: 10, bottom: 34 };
 const FOLLOW_MS = 10000; // how often they are read of a recording that is followed
 
