@@ -385,7 +385,7 @@ static enum bc_refusal list_triggers(struct call *call)
 	json_t *array = json_array();
 
 	for (unsigned i = 0; i < engine->count; i++)
-		json_array_append_new(array, bc_trigger_json(&engine->armed[i].trigger));
+		array = bc_json_append(array, bc_trigger_json(&engine->armed[i].trigger));
 	return respond_member(call->request, 200, "triggers", array);
 }
 

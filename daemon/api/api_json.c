@@ -10,7 +10,7 @@
 
 static json_t *count_or_null(uint64_t count)
 {
-	return count != UINT64_MAX ? bc_json_u64(count) : json_null();
+	return bc_json_u64_or_null(count != UINT64_MAX, count);
 }
 
 static const char *state_name(const struct bc_recording *r)
@@ -58,8 +58,7 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 	const char *file = has_ended ? totals->file : now->file;
 
 	return bc_json_merge(
-		bc_json_object((struct bc_json_member[]){
-			{"id", bc_json_text(header->recording)},
+		BC_JSON_OBJECT({"id", bc_json_text(header->recording)},
 			{"label", bc_json_text_or_null(header->label)},
 			{"host", bc_json_text_or_null(header->host)},
 			{"started", bc_json_time(r->info.started_ns)},
@@ -71,21 +70,15 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 			{"metadata", bc_metadata_parse(header->metadata)},
 			{"limits", limits_json(&r->limits)},
 			{"path", path_json(now->dir, file, !has_ended && now->is_open)},
-			{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
-			{NULL, NULL},
-		}),
+			{"reason", bc_json_text(bc_recording_reason_name(r->reason))}),
 		bc_loss_json(&now->loss));
 }
 
 json_t *bc_mark_json(const struct bc_mark *mark)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"text", bc_json_text(mark->text)},
-		{"record", count_or_null(mark->record)},
-		{"tick", bc_json_u64(mark->tick)},
-		{"epoch", bc_json_u64(mark->epoch)},
-		{NULL, NULL},
-	});
+	return BC_JSON_OBJECT({"text", bc_json_text(mark->text)},
+		{"record", count_or_null(mark->record)}, {"tick", bc_json_u64(mark->tick)},
+		{"epoch", bc_json_u64(mark->epoch)});
 }
 
 /* Events */
@@ -93,37 +86,27 @@ json_t *bc_mark_json(const struct bc_mark *mark)
 static json_t *segment_json(const char *dir, const struct bc_writer_notice *n)
 {
 	bool is_sealed = n->kind == BC_NOTICE_SEALED;
-	json_t *object = bc_json_object((struct bc_json_member[]){
-		{"recording", bc_json_text(n->recording->header.recording)},
+	json_t *object = BC_JSON_OBJECT({"recording", bc_json_text(n->recording->header.recording)},
 		{"segment", bc_json_u64(n->segment)},
-		{"path", path_json(dir, n->file, !is_sealed)},
-		{NULL, NULL},
-	});
+		{"path", path_json(dir, n->file, !is_sealed)});
 
 	if (!is_sealed)
 		return object;
 	object = bc_json_merge(object, bc_loss_json(&n->loss));
-	return bc_json_merge(object, bc_json_object((struct bc_json_member[]){
-					     {"records", bc_json_u64(n->records)},
-					     {"bytes", bc_json_u64(n->bytes)},
-					     {"chunks", bc_json_u64(n->chunks)},
-					     {"hash", bc_json_text(n->hash)},
-					     {"first_record", bc_json_u64(n->first_record)},
-					     {"started", bc_json_time(n->wall_ns)},
-					     {NULL, NULL},
-				     }));
+	return bc_json_merge(
+		object, BC_JSON_OBJECT({"records", bc_json_u64(n->records)},
+				{"bytes", bc_json_u64(n->bytes)},
+				{"chunks", bc_json_u64(n->chunks)}, {"hash", bc_json_text(n->hash)},
+				{"first_record", bc_json_u64(n->first_record)},
+				{"started", bc_json_time(n->wall_ns)}));
 }
 
 static json_t *match_json(const struct bc_trigger_match *match, uint64_t record)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"name", bc_json_text(match->trigger->name)},
+	return BC_JSON_OBJECT({"name", bc_json_text(match->trigger->name)},
 		{"action", bc_json_text(bc_trigger_action_name(match->trigger->action))},
-		{"record", count_or_null(record)},
-		{"tick", bc_json_u64(match->tick)},
-		{"epoch", bc_json_u64(match->epoch)},
-		{NULL, NULL},
-	});
+		{"record", count_or_null(record)}, {"tick", bc_json_u64(match->tick)},
+		{"epoch", bc_json_u64(match->epoch)});
 }
 
 static const char *event_name(const struct bc_live_event *e)

@@ -304,14 +304,10 @@ static json_t *pages_json(const struct bc_page_sampler *sampler)
 	struct hot hottest[BC_PAGE_SAMPLER_REPORTED] = {0};
 	unsigned n = collect_hottest(sampler, hottest);
 	json_t *array = json_array();
-	bool ok = true;
 
 	for (unsigned i = 0; i < n; i++)
-		ok = json_array_append_new(array, page_json(&hottest[i])) == 0 && ok;
-	if (ok)
-		return array;
-	json_decref(array);
-	return NULL;
+		array = bc_json_append(array, page_json(&hottest[i]));
+	return array;
 }
 
 static uint64_t sum_stripes(const uint64_t stripes[STRIPES])
@@ -327,7 +323,6 @@ static uint64_t sum_stripes(const uint64_t stripes[STRIPES])
 static json_t *counts_json(const uint64_t counts[256][STRIPES], bool are_types)
 {
 	json_t *object = json_object();
-	bool ok = true;
 
 	for (unsigned i = 0; i < 256; i++) {
 		const char *name = are_types ? bc_reqtype_name((uint8_t)i) : NULL;
@@ -335,25 +330,18 @@ static json_t *counts_json(const uint64_t counts[256][STRIPES], bool are_types)
 		uint64_t n = sum_stripes(counts[i]);
 		snprintf(number, sizeof(number), are_types ? "0x%02x" : "%u", i);
 		if (n != 0)
-			ok = json_object_set_new(
-				     object, name != NULL ? name : number, bc_json_u64(n)) == 0 &&
-			     ok;
+			object = bc_json_merge(object,
+				BC_JSON_OBJECT({name != NULL ? name : number, bc_json_u64(n)}));
 	}
-	if (ok)
-		return object;
-	json_decref(object);
-	return NULL;
+	return object;
 }
 
 json_t *bc_page_sampler_json(const struct bc_page_sampler *sampler)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"records", bc_json_u64(sampler->seen)},
+	return BC_JSON_OBJECT({"records", bc_json_u64(sampler->seen)},
 		{"sampled_records", bc_json_u64(sampler->sampled)},
 		{"types", counts_json(sampler->types, true)},
 		{"procs", counts_json(sampler->procs, false)},
 		{"memory_requests", bc_json_u64(round_up(sampler->memory / sampler->weight))},
-		{"pages", pages_json(sampler)},
-		{NULL, NULL},
-	});
+		{"pages", pages_json(sampler)});
 }

@@ -206,17 +206,10 @@ json_t *bc_trigger_json(const struct bc_trigger *t)
 		.value = t->holdoff_ns,
 	};
 
-	return bc_json_object((struct bc_json_member[]){
-		{"name", bc_json_text(t->name)},
-		{"when", bc_json_text(t->when)},
+	return BC_JSON_OBJECT({"name", bc_json_text(t->name)}, {"when", bc_json_text(t->when)},
 		{"action", bc_json_text(bc_trigger_action_name(t->action))},
-		{"pre", length_json(t->pre)},
-		{"post", length_json(t->post)},
-		{"text", bc_json_text(bc_trigger_text(t))},
-		{"holdoff", length_json(holdoff)},
-		{"fired", bc_json_u64(t->fired)},
-		{"missed", bc_json_u64(t->missed)},
-		{"from", bc_json_text(t->is_requested ? "request" : "configuration")},
-		{NULL, NULL},
-	});
+		{"pre", length_json(t->pre)}, {"post", length_json(t->post)},
+		{"text", bc_json_text(bc_trigger_text(t))}, {"holdoff", length_json(holdoff)},
+		{"fired", bc_json_u64(t->fired)}, {"missed", bc_json_u64(t->missed)},
+		{"from", bc_json_text(t->is_requested ? "request" : "configuration")});
 }
