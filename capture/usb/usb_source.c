@@ -1373,22 +1373,6 @@ static const struct bc_source_ops usb_ops = {
 	.close = usb_close,
 };
 
-struct bc_usb_options bc_usb_options_default(void)
-{
-	return (struct bc_usb_options){
-		.match = {.vid = 0x1209, .pid = 0x0001},
-		.protocol = BC_FORMAT_BCP1,
-		.link = BC_USB_PLAIN,
-		.ftdi.latency_ms = 16,
-		.transfers = 64,
-		.transfer_bytes = 64u << 10,
-		.wait_ns = UINT64_C(10000000000),
-		.silence_ns = UINT64_C(10000000000),
-		.back_off_ns = 100000000,
-		.back_off_max_ns = UINT64_C(5000000000),
-	};
-}
-
 static void usb_init_timer(struct usb_source *u, uv_timer_t *timer)
 {
 	uv_timer_init(u->loop, timer);

@@ -39,9 +39,6 @@ struct bc_usb_options {
 	uint64_t back_off_max_ns; /* up to this */
 };
 
-/* 1209:0001, bcp1, 64 transfers of 64 KiB, ... */
-struct bc_usb_options bc_usb_options_default(void);
-
 /* Creates the source and starts libusb. Returns 0 or a negative errno: -ENOTSUP if libusb can't be
  * used, see bc_usb_loop_open(). */
 int bc_usb_source_open(struct bc_source **source, uv_loop_t *loop,

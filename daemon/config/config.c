@@ -1,12 +1,8 @@
 #include "daemon/config/config.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "formats/base/text.h"
-
-#define CONNECTIONS 64u
 
 bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
 {
@@ -19,34 +15,6 @@ bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
 	errors->count++;
 	errors->on_error(errors->context, text);
 	return false;
-}
-
-void bc_config_default(struct bc_config *c)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (!bc_user_dir(c->dir, sizeof(c->dir)))
-		snprintf(c->dir, sizeof(c->dir), BC_SYSTEM_DIR);
-	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
-		snprintf(c->host, sizeof(c->host), "unknown");
-	c->buffer_bytes = 64u << 20;
-	c->compression = BC_LEVEL_DEFAULT;
-	c->workers = cores < 1                      ? 1
-		     : cores > (long)BC_WORKERS_MAX ? BC_WORKERS_MAX
-						    : (unsigned)cores;
-	c->flush_ns = 1000000000;
-	c->sync_ns = 200000000;
-	c->stuck_ns = 60000000000;
-	c->sealed_timeout_ns = UINT64_C(3600000000000);
-	c->recording.flight_ns = UINT64_C(10000000000);
-	c->mapping = bc_mapping_options_default();
-	c->usb = bc_usb_options_default();
-	if (!bc_user_socket(c->socket) && !bc_user_is_ordinary())
-		snprintf(c->socket, sizeof(c->socket), BC_SYSTEM_SOCKET);
-	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
-	c->connections = CONNECTIONS;
-	c->disk_low_ns = UINT64_C(3600000000000);
-	c->log_level = BC_LOG_INFO;
 }
 
 const char *bc_record_mode_name(enum bc_record_mode mode)

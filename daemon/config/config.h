@@ -104,9 +104,6 @@ struct bc_config_errors {
 bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Sets the defaults in a configuration of zeros. Most of it stays untouched: calloc() it. */
-void bc_config_default(struct bc_config *config);
-
 /* "always", "on-demand", "flight". */
 const char *bc_record_mode_name(enum bc_record_mode mode);
 

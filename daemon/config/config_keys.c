@@ -1,4 +1,4 @@
-/* The table of settings, and what is done with all of them: set, print, reload.
+/* The table of settings, and what is done with all of them: default, set, print, reload.
  *
  * Each row says everything about a key: its name, default, meaning, type, field, and when a change
  * takes effect. Keys that are made by the user ([trigger NAME], metadata.KEY, attr.CYCLE,
@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/config/config_types.h"
 #include "formats/base/clock.h"
+#include "formats/base/host.h"
 #include "formats/base/suggest.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
@@ -37,12 +39,6 @@ static bool read_source(BC_CONFIG_READER)
 		return false;
 	config->source = source;
 	return true;
-}
-
-/* Writes a string of which read() allows only some. */
-static void write_string(BC_CONFIG_WRITER)
-{
-	bc_type_text.write(key, field, out, size);
 }
 
 static bool read_speed(BC_CONFIG_READER)
@@ -186,16 +182,16 @@ static bool read_metrics_listen(BC_CONFIG_READER)
 #define TYPE(name, reader, writer) \
 	static const struct bc_config_type name = {.read = (reader), .write = (writer)}
 
-TYPE(type_source, read_source, write_string);
+TYPE(type_source, read_source, bc_config_write_text);
 TYPE(type_speed, read_speed, write_speed);
 TYPE(type_usb_id, read_usb_id, write_usb_id);
-TYPE(type_usb_port, read_usb_port, write_string);
-TYPE(type_dir, read_dir, write_string);
-TYPE(type_label, read_label, write_string);
-TYPE(type_command, read_command, write_string);
+TYPE(type_usb_port, read_usb_port, bc_config_write_text);
+TYPE(type_dir, read_dir, bc_config_write_text);
+TYPE(type_label, read_label, bc_config_write_text);
+TYPE(type_command, read_command, bc_config_write_text);
 TYPE(type_sampling, read_sampling, write_sampling);
 TYPE(type_reserve, read_reserve, write_reserve);
-TYPE(type_metrics_listen, read_metrics_listen, write_string);
+TYPE(type_metrics_listen, read_metrics_listen, bc_config_write_text);
 
 /* Types of several keys, whose sections are read by bc_config_set() */
 
@@ -523,6 +519,20 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_choice, FIELD(log_level), .min = BC_LOG_ERROR},
 	{0},
 };
+
+void bc_config_default(struct bc_config *c)
+{
+	c->mapping = bc_mapping_options_default();
+	bc_config_keys_default(bc_config_keys, c);
+	c->usb.has_id = false;
+	if (!bc_user_dir(c->dir, sizeof(c->dir)))
+		snprintf(c->dir, sizeof(c->dir), BC_SYSTEM_DIR);
+	if (bc_user_is_ordinary())
+		(void)bc_user_socket(c->socket);
+	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
+		snprintf(c->host, sizeof(c->host), "unknown");
+	c->workers = bc_cores() < BC_WORKERS_MAX ? bc_cores() : BC_WORKERS_MAX;
+}
 
 /* [mapping] attr.CYCLE */
 static bool set_attr(

@@ -18,6 +18,10 @@
 /* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
 
+/* Sets the defaults in a configuration of zeros: those of the table, and what depends on the user
+ * and the machine. Most of it stays untouched: calloc() it. */
+void bc_config_default(struct bc_config *config);
+
 /* Returns true if a section exists, else false with the reason in `err`. */
 bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_MUST_CHECK;
 

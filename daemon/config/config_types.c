@@ -6,6 +6,16 @@
 
 #include "formats/base/text.h"
 
+void bc_config_keys_default(const struct bc_config_key *keys, void *fields)
+{
+	char err[200];
+
+	for (const struct bc_config_key *k = keys; k->name != NULL; k++)
+		if (k->initial != NULL && k->type != NULL && k->type->read != NULL)
+			(void)k->type->read(
+				k, (char *)fields + k->offset, k->initial, err, sizeof(err));
+}
+
 /* Text */
 
 static bool read_text(BC_CONFIG_READER)
@@ -24,14 +34,14 @@ static bool read_path(BC_CONFIG_READER)
 	return read_text(key, field, value, err, errlen);
 }
 
-static void write_text(BC_CONFIG_WRITER)
+void bc_config_write_text(BC_CONFIG_WRITER)
 {
 	(void)key;
 	snprintf(out, size, "%s", (const char *)field);
 }
 
-const struct bc_config_type bc_type_text = {.read = read_text, .write = write_text};
-const struct bc_config_type bc_type_path = {.read = read_path, .write = write_text};
+const struct bc_config_type bc_type_text = {.read = read_text, .write = bc_config_write_text};
+const struct bc_config_type bc_type_path = {.read = read_path, .write = bc_config_write_text};
 
 /* Quantities */
 

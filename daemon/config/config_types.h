@@ -44,7 +44,7 @@ struct bc_config_key {
 		*name; /* "SECTION.KEY"; the user chooses words in capitals: "trigger NAME.when" */
 	const char *metavar; /* "SIZE" */
 	const char *kind;    /* of value, as in formats/base/usage.h */
-	const char *initial; /* default, as the user would write it; NULL: none */
+	const char *initial; /* default, as the user would write it, or a phrase; NULL: none */
 	const char *option;  /* the short way on the command line; NULL: only --set */
 	enum bc_reload_time reload;
 	const char *meaning; /* sentences; words in `backquotes` are literal */
@@ -60,9 +60,13 @@ struct bc_config_key {
 	uint64_t unit;
 };
 
+/* Sets the defaults of all keys of a table in its struct. A phrase sets nothing. */
+void bc_config_keys_default(const struct bc_config_key *keys, void *fields);
+
 /* A string of key->size bytes; likewise one in which "~" is an error. */
 extern const struct bc_config_type bc_type_text;
 extern const struct bc_config_type bc_type_path;
+void bc_config_write_text(BC_CONFIG_WRITER);
 
 /* Integers of 1 to 8 bytes from key->min to key->max (0: no limit). The field has units of
  * key->unit (0: 1): bytes or ns. */

@@ -10,8 +10,6 @@
 
 #include "formats/base/text.h"
 
-#define SIM_RATE 1000000u
-
 /* The value, if the text is "name=value"; else NULL. */
 static const char *value_of(const char *text, const char *name)
 {
@@ -146,8 +144,7 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 	char *setting;
 
 	spec->kind = BC_SOURCE_SIM;
-	spec->sim = (struct bc_sim_options){.seed = 1, .agents = 1};
-	spec->rate = SIM_RATE;
+	bc_config_keys_default(bc_sim_settings, spec);
 	snprintf(copy, sizeof(copy), "%s", text);
 	while ((setting = strsep(&rest, ",")) != NULL) {
 		if (setting[0] == '\0' && rest == NULL)

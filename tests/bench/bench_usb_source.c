@@ -11,6 +11,7 @@
 #include "capture/usb/usb_source.h"
 #include "tests/board/usbfs.h"
 #include "tests/support/cpu_time.h"
+#include "tests/support/usb_options.h"
 
 #define TRANSFERS      16
 #define TRANSFER_BYTES (64 << 10)
@@ -113,7 +114,7 @@ static void on_end(void *context, int status, const char *what)
 
 static double read_source(void)
 {
-	struct bc_usb_options options = bc_usb_options_default();
+	struct bc_usb_options options = usb_options_default();
 	struct bc_source *source;
 	struct ours ours = {0};
 	struct bc_source_sink sink = {

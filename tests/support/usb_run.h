@@ -22,6 +22,7 @@
 #include "formats/bus/bcp1.h"
 #include "tests/board/usbfs.h"
 #include "tests/support/test.h"
+#include "tests/support/usb_options.h"
 
 #define RUN_SECONDS 60
 
@@ -157,7 +158,7 @@ static inline void usb_run_open(struct usb_run *run)
 	run->board = board;
 	run->is_open = true;
 	usbfs_start();
-	run->options = bc_usb_options_default();
+	run->options = usb_options_default();
 	run->options.wait_ns = 0;
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 20000000;

@@ -3,6 +3,7 @@
 #include "daemon/config/config_keys.h"
 #include "daemon/config/source_spec.h"
 #include "tests/support/test.h"
+#include "tests/support/usb_options.h"
 
 static struct bc_source_spec read_good(const char *text)
 {
@@ -67,7 +68,7 @@ TEST(the_simulated_bus_has_defaults_and_settings)
 
 TEST(settings_of_a_board_follow_commas)
 {
-	struct bc_usb_options usb = bc_usb_options_default();
+	struct bc_usb_options usb = usb_options_default();
 	char err[512] = "";
 	const char *text =
 		"usb:id=0403:6014,serial=A 1,port=1-2.3,protocol=raw6,link=ftdi,transfers=8,"
