@@ -8,10 +8,10 @@
 #include "formats/base/clock.h"
 #include "formats/base/text.h"
 
-void bc_thread_health_init(struct bc_thread_health *h)
+void bc_thread_health_init(struct bc_thread_health *h, const char *who)
 {
-	memset(h, 0, sizeof(*h));
-	h->what = "";
+	h->now = (struct bc_thread_health_seen){.what = ""};
+	snprintf(h->now.who, sizeof(h->now.who), "%s", who);
 	pthread_mutex_init(&h->lock, NULL);
 }
 
@@ -23,33 +23,26 @@ void bc_thread_health_destroy(struct bc_thread_health *h)
 void bc_thread_health_start(struct bc_thread_health *h, const char *what, const char *file)
 {
 	pthread_mutex_lock(&h->lock);
-	h->since_ns = bc_now_ns();
-	h->wall_ns = bc_wall_ns();
-	h->what = what;
-	snprintf(h->file, sizeof(h->file), "%s", file);
+	h->now.since_ns = bc_now_ns();
+	h->now.wall_ns = bc_wall_ns();
+	h->now.what = what;
+	snprintf(h->now.file, sizeof(h->now.file), "%s", file);
 	pthread_mutex_unlock(&h->lock);
 }
 
 void bc_thread_health_idle(struct bc_thread_health *h)
 {
 	pthread_mutex_lock(&h->lock);
-	h->since_ns = 0;
+	h->now.since_ns = 0;
 	pthread_mutex_unlock(&h->lock);
 }
 
-bool bc_thread_health_poll(struct bc_thread_health *h, struct bc_thread_health_seen *longest)
+void bc_thread_health_poll(struct bc_thread_health *h, struct bc_thread_health_seen *longest)
 {
 	pthread_mutex_lock(&h->lock);
-	bool is_longer = h->since_ns != 0 &&
-			 (longest->since_ns == 0 || h->since_ns < longest->since_ns);
-	if (is_longer) {
-		longest->since_ns = h->since_ns;
-		longest->wall_ns = h->wall_ns;
-		longest->what = h->what;
-		memcpy(longest->file, h->file, sizeof(longest->file));
-	}
+	if (h->now.since_ns != 0 && (longest->since_ns == 0 || h->now.since_ns < longest->since_ns))
+		*longest = h->now;
 	pthread_mutex_unlock(&h->lock);
-	return is_longer;
 }
 
 static double seconds_since(uint64_t since_ns)

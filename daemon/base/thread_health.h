@@ -13,25 +13,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/base/must_check.h"
-
 #define BC_THREAD_HEALTH_FILE_MAX 256
-
-struct bc_thread_health {
-	pthread_mutex_t lock;
-	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
-	int64_t wall_ns;   /* time of day then */
-	const char *what;
-	char file[BC_THREAD_HEALTH_FILE_MAX];
-};
 
 /* A copy of the state of a thread. */
 struct bc_thread_health_seen {
 	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
 	int64_t wall_ns;   /* time of day then */
-	char who[32];      /* "the writer"; set by the owner of the thread */
+	char who[32];      /* "the writer" */
 	const char *what;  /* a string constant: "syncing" */
 	char file[BC_THREAD_HEALTH_FILE_MAX]; /* in the output directory; empty: none */
+};
+
+struct bc_thread_health {
+	pthread_mutex_t lock;
+	struct bc_thread_health_seen now;
 };
 
 #define BC_THREAD_HEALTH_TEXT_MAX (BC_THREAD_HEALTH_FILE_MAX + 96)
@@ -41,16 +36,16 @@ struct bc_thread_health_seen {
 const char *bc_thread_health_text(char out[BC_THREAD_HEALTH_TEXT_MAX],
 	const struct bc_thread_health_seen *seen, uint64_t least_ns);
 
-void bc_thread_health_init(struct bc_thread_health *health);
+/* `who` is up to 31 bytes. */
+void bc_thread_health_init(struct bc_thread_health *health, const char *who);
 void bc_thread_health_destroy(struct bc_thread_health *health);
 
 /* `what` is not copied and must be constant; `file` may be empty. */
 void bc_thread_health_start(struct bc_thread_health *health, const char *what, const char *file);
 void bc_thread_health_idle(struct bc_thread_health *health);
 
-/* If the thread's operation started before *longest, sets *longest, but not `who`; returns true. */
-bool bc_thread_health_poll(
-	struct bc_thread_health *health, struct bc_thread_health_seen *longest) BC_MUST_CHECK;
+/* Sets *longest if the thread's operation started before that. */
+void bc_thread_health_poll(struct bc_thread_health *health, struct bc_thread_health_seen *longest);
 
 /* Logs a thread that hangs (one that has spent pipeline.stuck or longer on one operation) once, and
  * once more when it continues. All zeros at the start. */

@@ -90,6 +90,7 @@ int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_leve
 	const struct bc_encoder_queues *queues)
 {
 	struct bc_encoder *e = malloc(sizeof(*e) + workers * sizeof(e->workers[0]));
+	char who[32];
 
 	if (e == NULL)
 		return -ENOMEM;
@@ -98,7 +99,8 @@ int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_leve
 	e->started = 0;
 	for (unsigned i = 0; i < workers; i++) {
 		e->workers[i].encoder = e;
-		bc_thread_health_init(&e->workers[i].health);
+		snprintf(who, sizeof(who), "worker %u of %u", i + 1, workers);
+		bc_thread_health_init(&e->workers[i].health, who);
 		e->workers[i].compressor.zstd = NULL;
 	}
 	for (; e->started < workers; e->started++) {
@@ -127,7 +129,5 @@ void bc_encoder_stop(struct bc_encoder *encoder)
 void bc_encoder_poll(struct bc_encoder *encoder, struct bc_thread_health_seen *longest)
 {
 	for (unsigned i = 0; i < encoder->count; i++)
-		if (bc_thread_health_poll(&encoder->workers[i].health, longest))
-			snprintf(longest->who, sizeof(longest->who), "worker %u of %u", i + 1,
-				encoder->count);
+		bc_thread_health_poll(&encoder->workers[i].health, longest);
 }

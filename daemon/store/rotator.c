@@ -1106,7 +1106,7 @@ int bc_rotator_init(struct bc_rotator *r, const struct bc_rotator_options *optio
 		bc_last_write_destroy(&r->last_write);
 		return rc;
 	}
-	bc_thread_health_init(&r->health);
+	bc_thread_health_init(&r->health, "the writer");
 	r->dir = options->dir;
 	r->dir_fd = options->dir_fd;
 	r->catalogue = options->catalogue;

@@ -6,7 +6,6 @@
 #include "daemon/store/sealer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "formats/base/clock.h"
@@ -120,8 +119,7 @@ struct bc_seal_task *bc_sealer_take(struct bc_sealer *s, uint64_t wait_ns)
 
 void bc_sealer_poll(struct bc_sealer *s, struct bc_thread_health_seen *longest)
 {
-	if (bc_thread_health_poll(&s->health, longest))
-		snprintf(longest->who, sizeof(longest->who), "the sealer");
+	bc_thread_health_poll(&s->health, longest);
 }
 
 int bc_sealer_start(
@@ -134,7 +132,7 @@ int bc_sealer_start(
 		return -ENOMEM;
 	s->catalogue = catalogue;
 	s->writer = writer;
-	bc_thread_health_init(&s->health);
+	bc_thread_health_init(&s->health, "the sealer");
 	int rc = bc_queue_init(&s->tasks, tasks);
 	if (rc == 0)
 		rc = bc_queue_init(&s->done, tasks);

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -210,18 +209,15 @@ struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_wr
 void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
 	bc_sealer_poll(w->rotator.sealer, longest);
-	bool is_longest = bc_thread_health_poll(&w->rotator.health, longest);
-
+	bc_thread_health_poll(&w->rotator.health, longest);
 	/* Between its operations it seems to be idle; report it until it has ended. */
-	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended)) {
-		longest->since_ns = w->finish_ns;
-		longest->wall_ns = bc_wall_ns() - (int64_t)(bc_now_ns() - w->finish_ns);
-		longest->what = "ending";
-		longest->file[0] = '\0';
-		is_longest = true;
-	}
-	if (is_longest)
-		snprintf(longest->who, sizeof(longest->who), "the writer");
+	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended))
+		*longest = (struct bc_thread_health_seen){
+			.since_ns = w->finish_ns,
+			.wall_ns = bc_wall_ns() - (int64_t)(bc_now_ns() - w->finish_ns),
+			.who = "the writer",
+			.what = "ending",
+		};
 }
 
 void bc_writer_set_rules(struct bc_writer *w, const struct bc_writer_rules *rules)

@@ -16,22 +16,25 @@ TEST(the_oldest_operation_of_several_threads_is_kept)
 	struct bc_thread_health_seen longest = {.since_ns = 0};
 
 	for (int i = 0; i < 3; i++)
-		bc_thread_health_init(&threads[i]);
+		bc_thread_health_init(&threads[i], (const char *[]){"A", "B", "C"}[i]);
 	bc_thread_health_start(&threads[1], "first", "");
 	usleep(1000);
 	bc_thread_health_start(&threads[0], "second", "");
-	assert_true(bc_thread_health_poll(&threads[0], &longest));
-	assert_true(bc_thread_health_poll(&threads[1], &longest));
-	assert_false(bc_thread_health_poll(&threads[2], &longest));
-	assert_false(bc_thread_health_poll(&threads[0], &longest));
+	bc_thread_health_poll(&threads[0], &longest);
+	assert_string_equal(longest.who, "A");
+	bc_thread_health_poll(&threads[1], &longest);
+	assert_string_equal(longest.who, "B");
+	bc_thread_health_poll(&threads[2], &longest);
+	bc_thread_health_poll(&threads[0], &longest);
+	assert_string_equal(longest.who, "B");
 	assert_string_equal(longest.what, "first");
 	/* After another operation, it is no longer the oldest. */
 	usleep(1000);
 	bc_thread_health_start(&threads[1], "third", "");
 	longest.since_ns = 0;
 	for (int i = 0; i < 3; i++)
-		if (bc_thread_health_poll(&threads[i], &longest))
-			assert_int_not_equal(i, 2);
+		bc_thread_health_poll(&threads[i], &longest);
+	assert_string_equal(longest.who, "A");
 	assert_string_equal(longest.what, "second");
 	for (int i = 0; i < 3; i++)
 		bc_thread_health_destroy(&threads[i]);
@@ -45,9 +48,9 @@ TEST(a_long_name_is_cut)
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	bc_thread_health_init(&health);
+	bc_thread_health_init(&health, "A");
 	bc_thread_health_start(&health, "syncing", name);
-	assert_true(bc_thread_health_poll(&health, &seen));
+	bc_thread_health_poll(&health, &seen);
 	assert_int_equal(strlen(seen.file), BC_THREAD_HEALTH_FILE_MAX - 1);
 	bc_thread_health_destroy(&health);
 }
