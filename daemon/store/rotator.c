@@ -1095,13 +1095,13 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 
 /* Start and end */
 
-int bc_rotator_init(struct bc_rotator *r, const struct bc_rotator_options *options)
+int bc_rotator_init(struct bc_rotator *r, const struct bc_writer_options *options)
 {
 	memset(r, 0, sizeof(*r));
 	int rc = bc_last_write_init(&r->last_write);
 	if (rc != 0)
 		return rc;
-	rc = bc_sealer_start(&r->sealer, options->catalogue, options->wake);
+	rc = bc_sealer_start(&r->sealer, options->catalogue, options->encoded);
 	if (rc != 0) {
 		bc_last_write_destroy(&r->last_write);
 		return rc;

@@ -69,18 +69,10 @@ struct bc_rotator {
 	struct bc_last_write last_write;
 };
 
-struct bc_rotator_options {
-	const char *dir;
-	int dir_fd; /* stays the caller's and open */
-	struct bc_catalogue *catalogue;
-	struct bc_writer_rules rules;
-	uint64_t lag_bytes;
-	struct bc_queue *wake; /* when to call bc_rotator_take() */
-};
-
-/* Starts the sealer. Returns 0 or a negative errno. */
+/* Starts the sealer, which wakes options->encoded when to call bc_rotator_take(). Returns 0 or a
+ * negative errno. */
 int bc_rotator_init(
-	struct bc_rotator *rotator, const struct bc_rotator_options *options) BC_MUST_CHECK;
+	struct bc_rotator *rotator, const struct bc_writer_options *options) BC_MUST_CHECK;
 
 /* Call after bc_rotator_close(), or if no file was ever opened. */
 void bc_rotator_destroy(struct bc_rotator *rotator);

@@ -166,9 +166,7 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	const struct bc_rotator_options rotator = {options->dir, options->dir_fd,
-		options->catalogue, options->rules, options->lag_bytes, options->encoded};
-	int rc = bc_rotator_init(&w->rotator, &rotator);
+	int rc = bc_rotator_init(&w->rotator, options);
 	if (rc != 0) {
 		free(w);
 		return rc;
@@ -188,18 +186,10 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 	return 0;
 }
 
-void bc_writer_stats(struct bc_writer *w, struct bc_writer_stats *stats)
-{
-	pthread_mutex_lock(&w->lock);
-	*stats = w->shared;
-	pthread_mutex_unlock(&w->lock);
-}
-
 struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_writer_stats *stats)
 {
 	pthread_mutex_lock(&w->lock);
-	if (stats != NULL)
-		*stats = w->shared;
+	*stats = w->shared;
 	struct bc_writer_notice *first = w->notices;
 	w->notices = NULL;
 	pthread_mutex_unlock(&w->lock);

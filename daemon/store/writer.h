@@ -11,40 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/queue.h"
-#include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
-#include "daemon/store/encoded.h"
 #include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 
 struct bc_writer;
 
-struct bc_writer_options {
-	const char *dir;                /* for messages, and to open it again if it was replaced */
-	int dir_fd;                     /* stays the caller's and open */
-	struct bc_catalogue *catalogue; /* the caller's */
-	struct bc_writer_rules rules;
-	uint64_t lag_bytes;       /* how far syncing may lag behind writing */
-	struct bc_queue *encoded; /* struct bc_encoded, from the encoder */
-	unsigned encoded_max;     /* the most that exist at a time */
-
-	/* Called on the writer's thread: a chunk is written; there are new stats or notices. */
-	void (*on_written)(void *context, struct bc_encoded *encoded);
-	void (*on_notices)(void *context);
-	void *context;
-};
-
 /* Starts the thread. Returns 0 or a negative errno. */
 int bc_writer_start(
 	struct bc_writer **writer, const struct bc_writer_options *options) BC_MUST_CHECK;
 
-void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *stats);
-
 /* Returns the notices since the last call, oldest first, or NULL. Free them with
- * bc_writer_notices_free(). *stats, which may be NULL, is from the same moment: it names only files
- * that the notices name, and with a recording's ENDED it counts everything written to it. Each
- * bc_recording_info must stay valid until its ENDED was popped. */
+ * bc_writer_notices_free(). *stats is from the same moment: it names only files that the notices
+ * name, and with a recording's ENDED it counts everything written to it. Each bc_recording_info
+ * must stay valid until its ENDED was popped. */
 struct bc_writer_notice *bc_writer_pop_notices(
 	struct bc_writer *writer, struct bc_writer_stats *stats);
 

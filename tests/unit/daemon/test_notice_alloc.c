@@ -65,8 +65,8 @@ static unsigned count(const struct bc_rotator *r, enum bc_writer_notice_kind kin
 TEST(the_notice_of_a_sealed_file_needs_no_memory)
 {
 	struct bc_queue encoded;
-	struct bc_rotator_options options = {
-		.rules = {.sync_ns = 1}, .lag_bytes = 1 << 20, .wake = &encoded};
+	struct bc_writer_options options = {
+		.rules = {.sync_ns = 1}, .lag_bytes = 1 << 20, .encoded = &encoded};
 	struct temp_dir dir;
 	struct bc_recording_info info;
 	struct bc_rotator r;

@@ -78,13 +78,13 @@ static void set_up(struct fixture *f)
 	assert_int_equal(bc_queue_init(&f->encoded, 1), 0);
 	assert_int_equal(bc_catalogue_open(&f->catalogue, f->dir.fd), 0);
 	assert_int_equal(bc_catalogue_refresh(f->catalogue), 0);
-	const struct bc_rotator_options options = {
+	const struct bc_writer_options options = {
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,
 		.catalogue = f->catalogue,
 		.rules = {.sync_ns = 1},
 		.lag_bytes = 1,
-		.wake = &f->encoded,
+		.encoded = &f->encoded,
 	};
 	assert_int_equal(bc_rotator_init(&f->r, &options), 0);
 	bc_recording_info_init(&f->recording);
@@ -401,9 +401,9 @@ TEST_F(a_stop_waits_for_the_sync_and_says_so)
 	assert_true(has_file(f, 0, ".partial"));
 	bc_rotator_destroy(&f->r);
 	/* For tear_down() */
-	const struct bc_rotator_options options = {.dir = f->dir.path,
+	const struct bc_writer_options options = {.dir = f->dir.path,
 		.dir_fd = f->dir.fd,
 		.catalogue = f->catalogue,
-		.wake = &f->encoded};
+		.encoded = &f->encoded};
 	assert_int_equal(bc_rotator_init(&f->r, &options), 0);
 }

@@ -159,12 +159,20 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 	bc_queue_push(&f->encoded, e);
 }
 
+static struct bc_writer_stats read_stats(struct fixture *f)
+{
+	struct bc_writer_stats stats;
+
+	bc_writer_notices_append(&f->notices, bc_writer_pop_notices(f->writer, &stats));
+	return stats;
+}
+
 /* Waits for the given total number of notices without WRITTEN. Returns the first. */
 static const struct bc_writer_notice *wait_notices(struct fixture *f, unsigned wanted)
 {
 	for (;;) {
 		unsigned count = 0;
-		bc_writer_notices_append(&f->notices, bc_writer_pop_notices(f->writer, NULL));
+		(void)read_stats(f);
 		for (struct bc_writer_notice **n = &f->notices; *n != NULL;) {
 			struct bc_writer_notice *written = *n;
 			if (written->kind != BC_NOTICE_WRITTEN) {
@@ -253,13 +261,13 @@ TEST_F(a_segment_deleted_by_a_rule_is_no_longer_named)
 
 	write_chunk(f, 0, CUT, 0);
 	const struct bc_writer_notice *sealed = wait_notices(f, 2)->next;
-	bc_writer_stats(f->writer, &stats);
+	stats = read_stats(f);
 	assert_string_equal(stats.file, sealed->file);
 	rules.space.max_age_ns = 1;
 	bc_writer_set_rules(f->writer, &rules);
 	for (int i = 0; i < 10000 && stats.file[0] != '\0'; i++) {
 		usleep(1000);
-		bc_writer_stats(f->writer, &stats);
+		stats = read_stats(f);
 	}
 	assert_string_equal(stats.file, "");
 	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
@@ -296,7 +304,7 @@ TEST_F(consecutive_recordings_are_kept_apart)
 		assert_int_equal(n->segments, 1);
 		n = n->next;
 	}
-	bc_writer_stats(f->writer, &stats);
+	stats = read_stats(f);
 	assert_int_equal(stats.recording_tag, f->recordings[RECORDINGS - 1].tag);
 	assert_int_equal(stats.recording_records, RECORDINGS * RECORDS);
 	assert_int_equal(stats.written, 6 * RECORDS);
@@ -326,7 +334,7 @@ TEST_F(each_recording_has_its_own_limit)
 	assert_false(n->is_full);
 	assert_int_equal(n->records, 2 * RECORDS);
 	assert_int_equal(bc_losses_sum(&n->discarded).gaps, 0);
-	bc_writer_stats(f->writer, &stats);
+	stats = read_stats(f);
 	assert_int_equal(stats.unrecorded, 2 * RECORDS);
 	assert_false(stats.is_full);
 }
@@ -408,7 +416,7 @@ static void wait_stuck(struct fixture *f)
 
 	while (!stats.is_stuck) {
 		usleep(1000);
-		bc_writer_stats(f->writer, &stats);
+		stats = read_stats(f);
 	}
 }
 
@@ -433,18 +441,21 @@ TEST_F(abandon_affects_only_its_recording)
 	assert_ptr_equal(n->recording, &f->recordings[1]);
 	assert_sealed(f, n->next);
 	assert_int_equal(n->next->next->abandoned, 0);
-	bc_writer_stats(f->writer, &stats);
+	stats = read_stats(f);
 	assert_int_equal(stats.abandoned, 2 * RECORDS);
 	assert_int_equal(stats.written, RECORDS);
 }
 
 TEST_F(abandon_after_the_end_has_no_effect)
 {
-	struct bc_writer_stats stats = {.sealed = 0};
+	struct bc_segment_name name = {.segment = 0};
+	char file[BC_SEGMENT_NAME_MAX];
 
+	strcpy(name.recording, f->recordings[0].header.recording);
 	write_chunk(f, 0, LAST, 0);
-	while (stats.sealed == 0)
-		bc_writer_stats(f->writer, &stats);
+	bc_segment_name_write(file, &name);
+	while (faccessat(f->dir.fd, file, F_OK, 0) != 0)
+		usleep(100);
 	/* ENDED is queued or about to be, but not popped. */
 	bc_writer_abandon(f->writer, &f->recordings[0]);
 	write_chunk(f, 1, LAST, 0);
@@ -510,13 +521,13 @@ TEST_F(a_number_whose_name_exists_is_skipped)
 
 static void start_rotator(struct fixture *f, struct bc_rotator *r)
 {
-	const struct bc_rotator_options options = {
+	const struct bc_writer_options options = {
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,
 		.catalogue = f->catalogue,
 		.rules = {.sync_ns = UINT64_MAX / 2},
 		.lag_bytes = 1 << 20,
-		.wake = &f->encoded,
+		.encoded = &f->encoded,
 	};
 
 	assert_true(bc_catalogue_wait(f->catalogue, UINT64_C(60000000000)));
@@ -686,11 +697,11 @@ int faccessat(int dir_fd, const char *name, int mode, int flags)
 TEST_F(a_lost_directory_is_opened_again_by_its_path)
 {
 	static const int errors[] = {ENOTCONN, ESTALE, EIO, EROFS, ENXIO, EACCES};
-	struct bc_rotator_options options = {
+	struct bc_writer_options options = {
 		.catalogue = f->catalogue,
 		.rules = {.sync_ns = UINT64_MAX / 2},
 		.lag_bytes = 1 << 20,
-		.wake = &f->encoded,
+		.encoded = &f->encoded,
 	};
 
 	for (unsigned i = 0; i < 2 * COUNT_OF(errors); i++) {
