@@ -550,7 +550,6 @@ bool bc_trigger_engine_check_silence(struct bc_trigger_engine *e, uint64_t now_n
 			.trigger = &armed->trigger,
 			.tick = e->last_tick,
 			.epoch = e->last_epoch,
-			.is_silence = true,
 		};
 		return true;
 	}

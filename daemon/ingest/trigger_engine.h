@@ -75,7 +75,6 @@ struct bc_trigger_match {
 	uint32_t position;          /* of the record */
 	uint64_t tick;              /* of the record */
 	uint32_t epoch;
-	bool is_silence; /* no record: from bc_trigger_engine_check_silence() */
 };
 
 void bc_trigger_engine_init(struct bc_trigger_engine *engine);
