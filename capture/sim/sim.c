@@ -31,7 +31,7 @@ struct player {
 
 struct bc_sim {
 	struct bc_sim_options options;
-	struct bc_sim_sent sent;
+	uint64_t samples; /* sent so far */
 	struct bc_sim_random loss;
 	struct bc_sim_random corruption;
 	uint32_t sequence;
@@ -132,11 +132,6 @@ void bc_sim_stop(struct bc_sim *sim)
 	sim->is_stopped = true;
 }
 
-struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)
-{
-	return sim->sent;
-}
-
 /* Pops the next cycle of the bus, unless one is pending. Returns false if all programs are over. */
 static bool sim_fetch_cycle(struct bc_sim *sim)
 {
@@ -155,7 +150,7 @@ static bool sim_fetch_cycle(struct bc_sim *sim)
 static bool sim_is_over(struct bc_sim *sim)
 {
 	return sim->is_stopped || !sim_fetch_cycle(sim) ||
-	       (sim->options.count != 0 && sim->sent.samples == sim->options.count);
+	       (sim->options.count != 0 && sim->samples == sim->options.count);
 }
 
 uint64_t bc_sim_next_tick(struct bc_sim *sim)
@@ -172,8 +167,7 @@ static bool sim_fetch_due(struct bc_sim *sim, uint64_t until)
 /* Skips the samples that are lost before a frame, if any. Returns their number. */
 static uint32_t sim_lose_samples(struct bc_sim *sim, uint64_t until)
 {
-	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm ||
-		sim->sent.samples == 0)
+	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm || sim->samples == 0)
 		return 0;
 	uint32_t most = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
 	uint32_t lost = 0;
@@ -205,23 +199,18 @@ static uint32_t sim_write_samples(
 }
 
 /* Flips one bit of a frame, with the configured probability. */
-static void sim_corrupt_frame(
-	struct bc_sim *sim, const struct bc_bcp1_header *header, uint8_t *frame, size_t bytes)
+static void sim_corrupt_frame(struct bc_sim *sim, uint8_t *frame, size_t bytes)
 {
 	if (bc_sim_between(&sim->corruption, 1, MILLION) > sim->options.corrupt_ppm)
 		return;
 	uint32_t bit = bc_sim_between(&sim->corruption, 0, (uint32_t)bytes * 8 - 1);
 
 	frame[bit / 8] = (uint8_t)(frame[bit / 8] ^ 1u << bit % 8);
-	sim->sent.corrupted_frames++;
-	sim->sent.corrupted_samples += header->samples;
-	if (bit < BC_BCP1_HEADER_BYTES * 8)
-		sim->sent.corrupted_lost += header->lost;
 }
 
 static uint32_t sim_limit_samples(const struct bc_sim *sim, uint32_t samples_max)
 {
-	uint64_t left = sim->options.count - sim->sent.samples;
+	uint64_t left = sim->options.count - sim->samples;
 
 	if (samples_max > BC_SIM_FRAME_SAMPLES)
 		samples_max = BC_SIM_FRAME_SAMPLES;
@@ -251,9 +240,7 @@ size_t bc_sim_next(
 			frame + BC_BCP1_HEADER_BYTES);
 	}
 	size_t bytes = bc_bcp1_write_frame(frame, &header);
-	sim->sent.frames++;
-	sim->sent.samples += header.samples;
-	sim->sent.lost += header.lost;
-	sim_corrupt_frame(sim, &header, frame, bytes);
+	sim->samples += header.samples;
+	sim_corrupt_frame(sim, frame, bytes);
 	return bytes;
 }

@@ -56,16 +56,6 @@ struct bc_sim_options {
 	bool no_caches; /* with programs: the first-level caches are off */
 };
 
-/* What has been sent so far: the reference for a receiver's counts. */
-struct bc_sim_sent {
-	uint64_t frames; /* including heartbeats and the last one */
-	uint64_t samples;
-	uint64_t lost;              /* not sent; the sum of the headers' `lost` */
-	uint64_t corrupted_frames;  /* part of `frames`: those with a flipped bit */
-	uint64_t corrupted_samples; /* part of `samples`: those in such frames */
-	uint64_t corrupted_lost;    /* part of `lost`: reported in headers with the flipped bit */
-};
-
 struct bc_sim;
 
 /* Creates a simulated board. Copies `options`. This is the only call that allocates: less than 1
@@ -86,8 +76,6 @@ size_t bc_sim_next(
 
 /* Ends the stream: the next frame is the last. */
 void bc_sim_stop(struct bc_sim *sim);
-
-struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim);
 
 /* Frees it. NULL may be passed. */
 void bc_sim_close(struct bc_sim *sim);

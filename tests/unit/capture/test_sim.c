@@ -18,6 +18,16 @@ struct got_sample {
 	uint64_t tick;
 };
 
+/* What the board has sent, and which of it in frames with a flipped bit. */
+struct sent {
+	uint64_t frames;
+	uint64_t samples;
+	uint64_t lost;
+	uint64_t corrupted_frames;
+	uint64_t corrupted_samples;
+	uint64_t corrupted_lost; /* in headers with the flipped bit */
+};
+
 /* A stream as a receiver reads it. */
 struct got {
 	struct got_sample *samples;
@@ -31,7 +41,7 @@ struct got {
 	unsigned last_frames;
 	uint64_t hash; /* of all bytes; not a CRC, because frames that contain their own CRC all
 			  give the same CRC */
-	struct bc_sim_sent sent;
+	struct sent sent;
 };
 
 static struct bc_sim_options options_of(uint64_t seed, uint64_t count, unsigned agents)
@@ -85,20 +95,42 @@ static void take_found(
 	take_samples(got, frame);
 }
 
+/* Counts a frame, of which `whole` is the same without a flipped bit. */
+static void take_sent(struct sent *sent, const uint8_t *frame, const uint8_t *whole, size_t bytes)
+{
+	struct bc_bcp1_header header;
+
+	assert_true(bc_bcp1_read_header(&header, whole));
+	sent->frames++;
+	sent->samples += header.samples;
+	sent->lost += header.lost;
+	if (memcmp(frame, whole, bytes) == 0)
+		return;
+	sent->corrupted_frames++;
+	sent->corrupted_samples += header.samples;
+	if (memcmp(frame, whole, BC_BCP1_HEADER_BYTES) != 0)
+		sent->corrupted_lost += header.lost;
+}
+
 /* Runs a stream to its end. `cuts` is a repeating sequence of samples_max. The board is stopped
  * after `stop_at` frames, unless that is 0. */
 static struct got run(
 	const struct bc_sim_options *options, const uint32_t *cuts, size_t n_cuts, uint64_t stop_at)
 {
 	static uint8_t bytes[BC_SIM_FRAME_MAX];
+	static uint8_t whole[BC_SIM_FRAME_MAX];
+	struct bc_sim_options clean = *options;
 	struct bc_bcp1_reader *reader = malloc(sizeof(*reader));
 	struct bc_bcp1_frame frame;
 	struct got got = {0};
 	struct bc_sim *sim;
+	struct bc_sim *clean_sim;
 
 	assert_non_null(reader);
 	bc_bcp1_reader_init(reader);
+	clean.corrupt_ppm = 0;
 	assert_int_equal(bc_sim_open(&sim, options), 0);
+	assert_int_equal(bc_sim_open(&clean_sim, &clean), 0);
 	bool is_last = false;
 	for (uint64_t i = 0; !is_last; i++) {
 		if (stop_at != 0 && i == stop_at)
@@ -106,6 +138,11 @@ static struct got run(
 		size_t n = bc_sim_next(sim, cuts[i % n_cuts], UINT64_MAX, bytes);
 		assert_true(n <= BC_SIM_FRAME_MAX);
 		is_last = n == 0;
+		if (!is_last && options->corrupt_ppm != 0) {
+			assert_int_equal(
+				bc_sim_next(clean_sim, cuts[i % n_cuts], UINT64_MAX, whole), n);
+			take_sent(&got.sent, bytes, whole, n);
+		}
 		got.bytes += n;
 		if (!is_last)
 			got.hash = XXH3_64bits_withSeed(bytes, n, got.hash);
@@ -114,11 +151,11 @@ static struct got run(
 		while ((found = bc_bcp1_next(reader, &data, &n, is_last, &frame)) != BC_BCP1_MORE)
 			take_found(&got, &frame, found == BC_BCP1_DAMAGED, options->agents);
 	}
-	got.sent = bc_sim_sent(sim);
 	if (options->corrupt_ppm == 0 && got.n != 0)
 		assert_int_equal(reader->skipped_bytes, 0);
 	assert_int_equal(bc_sim_next(sim, 1, UINT64_MAX, bytes), 0);
 	bc_sim_close(sim);
+	bc_sim_close(clean_sim);
 	free(reader);
 	return got;
 }
@@ -159,7 +196,6 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 	struct bc_sim_options options = options_of(6, 0, 3);
 	struct bc_bcp1_header header;
 	struct bc_sim *sim;
-	uint64_t total = 0;
 	uint64_t tick = 0;
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
@@ -173,9 +209,7 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 		assert_int_equal(header.samples == 0, asked == 0);
 		assert_true(header.tick >= tick);
 		tick = header.tick;
-		total += header.samples;
 	}
-	assert_int_equal(bc_sim_sent(sim).samples, total);
 	bc_sim_close(sim);
 }
 
@@ -228,9 +262,10 @@ TEST(losses_are_holes_in_the_same_stream)
 	struct got all = run_whole(&lossless);
 	size_t at = 0;
 
+	if (all.samples == NULL)
+		abort();
 	assert_true(got.lost > 0);
 	assert_int_equal(got.n, count);
-	assert_int_equal(got.lost, got.sent.lost);
 	assert_true(got.n + got.lost <= all.n);
 	for (size_t i = 0; i < got.n; i++, at++) {
 		while (all.samples[at].tick < got.samples[i].tick)
@@ -252,7 +287,7 @@ TEST(losses_and_corruption_are_accounted_for)
 			options.loss_ppm = 100000;
 			options.corrupt_ppm = 200000;
 			struct got got = run(&options, cuts, 4, 0);
-			const struct bc_sim_sent *sent = &got.sent;
+			const struct sent *sent = &got.sent;
 			assert_int_equal(sent->samples, 200000);
 			assert_true(sent->corrupted_frames > 0 && sent->lost > 0);
 			assert_int_equal(got.n, sent->samples - sent->corrupted_samples);
