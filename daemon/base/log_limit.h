@@ -28,7 +28,7 @@
 #define BC_LOG_QUIET_NS UINT64_C(900000000000)
 
 /* Kinds in a set. Further kinds share the last limit, at the level of the most urgent line. */
-#define BC_LOG_KINDS 40u
+#define BC_LOG_KINDS 80u
 
 struct bc_log_limit {
 	const char *kind;

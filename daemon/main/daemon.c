@@ -32,6 +32,7 @@
 #include "daemon/base/descriptors.h"
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/log_limit.h"
 #include "daemon/base/thread_health.h"
 #include "daemon/base/write_out.h"
 #include "daemon/config/config_keys.h"
@@ -122,6 +123,7 @@ struct bc_daemon {
 	uint64_t stop_call_ns; /* since when the writer was in a call at the last check */
 	uint64_t seen_written; /* written_of() at the last extension of the stop timeout */
 	uint64_t started_ns;
+	struct bc_log_limits limits; /* of this thread */
 	struct bc_rates rates;
 	struct bc_rate_meter meter;
 	struct bc_loss_report losses;
@@ -202,12 +204,12 @@ static void check_threads(struct bc_daemon *d)
 
 static void limit_wait(struct bc_daemon *d);
 
-static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
+static void check_disk(struct bc_daemon *d, const struct bc_status *status)
 {
 	uint64_t left = bc_status_space(status).seconds_left;
 
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
-		    d->config->disk_low_ns, now))
+		    d->config->disk_low_ns))
 		emit(d, &(struct bc_live_event){.kind = BC_LIVE_DISK_LOW,
 				.disk_low = {d->disk_alarm.is_low, left}});
 }
@@ -264,10 +266,10 @@ static void on_tick(uv_timer_t *timer)
 	int fd = d->has_failed ? -1 : bc_socket_check(&d->socket, d->config->socket);
 	if (fd >= 0)
 		bc_socket_api_listen(d->api, fd);
-	bc_hook_poll(d->hook, now);
+	bc_log_limits_poll(&d->limits, now);
 	bc_hook_reap_orphans(d->hook);
 	struct bc_status status = bc_socket_api_status(d->api);
-	check_disk(d, &status, now);
+	check_disk(d, &status);
 	show_status(d, &status);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
@@ -345,7 +347,7 @@ static void close_handles(struct bc_daemon *d)
 	bc_recorder_close(d->recorder);
 	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
-	bc_log_limits_end(&d->disk_alarm.limits);
+	bc_log_limits_end(&d->limits);
 }
 
 static void finish_when_idle(struct bc_daemon *d);
@@ -448,7 +450,7 @@ static void on_hook_done(void *context)
 {
 	struct bc_daemon *d = context;
 
-	bc_loss_report_finish(&d->losses);
+	bc_log_limits_end(&d->limits);
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed)
 		d->exit_code = BC_EXIT_FAILED;
@@ -688,6 +690,8 @@ static void start_handles(struct bc_daemon *d)
 	d->tick.data = d;
 	d->meter.polled_ns = uv_hrtime();
 	d->losses.polled_ns = d->meter.polled_ns;
+	d->losses.limits = &d->limits;
+	d->disk_alarm.limits = &d->limits;
 	uv_timer_start(&d->tick, on_tick, 0, TICK_MS);
 }
 
@@ -830,6 +834,7 @@ static int open_services(struct bc_daemon *d)
 		.loop = &d->loop,
 		.command = d->config->sealed_command,
 		.timeout_ns = d->config->sealed_timeout_ns,
+		.limits = &d->limits,
 		.context = d,
 		.on_failed = on_command_failed,
 	};
@@ -858,6 +863,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.config = d->config,
 		.dir_fd = d->dir_fd,
 		.catalogue = d->catalogue,
+		.limits = &d->limits,
 		.is_once = d->options->once,
 		.before = d->before,
 		.sequence = d->sequence,

@@ -81,7 +81,6 @@ struct bc_hook {
 	bool is_finishing;
 	bool is_over; /* no more commands are started */
 	bool is_closing;
-	struct bc_log_limits limits;
 };
 
 static void hook_run_next(struct bc_hook *h);
@@ -94,18 +93,13 @@ static void discard_waiting(struct bc_hook *h)
 	}
 }
 
-void bc_hook_poll(struct bc_hook *h, uint64_t now_ns)
-{
-	bc_log_limits_poll(&h->limits, now_ns);
-}
-
 static void hook_fail(
 	struct bc_hook *h, const char *command, const char *path, int status, const char *error)
 {
 	h->failed++;
 	h->last_failed = true;
-	bc_log_limited(
-		&h->limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", path, command, error);
+	bc_log_limited(h->options.limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", path,
+		command, error);
 	if (!h->is_closing)
 		h->options.on_failed(h->options.context, path, status, error);
 }
@@ -150,11 +144,11 @@ static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is
 		hook_fail(h, h->running_command, item->path, status, error);
 	} else if (h->last_failed) {
 		h->last_failed = false;
-		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->path,
-			h->running_command);
+		bc_log_limited(h->options.limits, BC_LOG_NOTICE, "%s: %s: succeeded again",
+			item->path, h->running_command);
 	}
 	if (h->has_left_behind && !is_timeout)
-		bc_log_limited(&h->limits, BC_LOG_WARNING,
+		bc_log_limited(h->options.limits, BC_LOG_WARNING,
 			"%s: %s: exited before processes that it had started; killed them",
 			item->path, h->running_command);
 }
@@ -566,7 +560,6 @@ void bc_hook_close(struct bc_hook *h)
 {
 	if (h == NULL)
 		return;
-	bc_log_limits_end(&h->limits);
 	h->is_closing = true;
 	if (h->state == HOOK_RUNNING)
 		signal_process(h, SIGTERM);

@@ -15,7 +15,6 @@
  *
  *     bc_hook_open()
  *     bc_hook_add() ...       for each sealed file
- *     bc_hook_poll() ...      at least once a second
  *     bc_hook_finish()        no more runs; calls done() after the last command
  *     bc_hook_close()
  *
@@ -33,11 +32,13 @@
 #define BC_HOOK_WAITING_MAX 1024u
 
 struct bc_hook;
+struct bc_log_limits;
 
 struct bc_hook_options {
 	uv_loop_t *loop;
-	const char *command; /* an absolute path; empty: run nothing */
-	uint64_t timeout_ns; /* then SIGTERM, later SIGKILL; 0: no limit */
+	const char *command;          /* an absolute path; empty: run nothing */
+	uint64_t timeout_ns;          /* then SIGTERM, later SIGKILL; 0: no limit */
+	struct bc_log_limits *limits; /* of the loop's thread */
 	void *context;
 	/* Called when a command failed, could not be started, or was skipped. `status` is the exit
 	 * code, or -1 if it has none; `error` describes the failure. bc_hook_add() may call it. */
@@ -60,9 +61,6 @@ int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) 
 
 /* Queues a run; what is passed is copied. Does nothing if the command is empty. */
 void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
-
-/* Call at least once a second with bc_now_ns(): logs the summaries of repeated failures. */
-void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
 /* Reaps children that are not the command, so that they don't remain as zombies: what commands
  * leave behind is inherited by process 1, which we may be in a container. Call once a second. */

@@ -43,19 +43,19 @@ static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 	bool is_no_frame = received == 0 && skipped >= MISFIT_BYTES;
 
 	if (!r->is_misfit && is_noise)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->limits, BC_LOG_WARNING,
 			"source: %s of the last %s samples are invalid cycles, dropped; wrong "
 			"protocol, or raw6 misaligned?",
 			BC_GROUPED(invalid), BC_GROUPED(received));
 	if (!r->is_misfit && is_no_frame)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->limits, BC_LOG_WARNING,
 			"source: %s bytes in the last second contain no valid frame, skipped; "
 			"wrong protocol?",
 			BC_GROUPED(skipped));
 	if (received == 0 && skipped == 0)
 		return;
 	if (r->is_misfit && !is_noise && !is_no_frame)
-		bc_log_limited(&r->limits, BC_LOG_NOTICE, "source: data is valid again");
+		bc_log_limited(r->limits, BC_LOG_NOTICE, "source: data is valid again");
 	r->is_misfit = is_noise || is_no_frame;
 }
 
@@ -113,13 +113,13 @@ static void check_losses(
 	const char *separator = activity[0] != '\0' ? "; " : "";
 	bc_log_set_activity(activity);
 	if (is_new) {
-		bc_log_limited(&r->limits, BC_LOG_WARNING | BC_LOG_LOST,
+		bc_log_limited(r->limits, BC_LOG_WARNING | BC_LOG_LOST,
 			"samples lost: %s in the last %.1f s%s%s; the recording continues, with a "
 			"gap at each place",
 			losses, seconds, separator, activity);
 	} else if (is_quiet) {
 		r->is_losing = false;
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+		bc_log_limited(r->limits, BC_LOG_NOTICE,
 			"no samples lost for 10 s; lost before: %s in %.1f s", losses, seconds);
 	} else {
 		bc_log(BC_LOG_WARNING | BC_LOG_LOST,
@@ -134,17 +134,11 @@ static void check_losses(
 	bc_log_set_activity("");
 }
 
-void bc_loss_report_finish(struct bc_loss_report *r)
-{
-	bc_log_limits_end(&r->limits);
-}
-
 void bc_loss_report_poll(
 	struct bc_loss_report *r, const struct bc_counts *c, const char *activity, uint64_t now)
 {
 	check_losses(r, c, activity, now);
 	check_misfit(r, c);
-	bc_log_limits_poll(&r->limits, now);
 	r->polled = *c;
 	r->polled_ns = now;
 }

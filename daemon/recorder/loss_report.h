@@ -12,11 +12,12 @@ struct bc_recording;
 struct bc_session_outcome;
 struct bc_writer_notice;
 
-/* Zero at the start, except polled_ns. */
+/* Zero at the start, except the first two. */
 struct bc_loss_report {
-	uint64_t polled_ns;      /* last poll, of bc_now_ns() */
-	struct bc_counts polled; /* the counts then */
-	bool is_misfit;          /* logged that the data does not look like the protocol */
+	struct bc_log_limits *limits; /* of the loop's thread */
+	uint64_t polled_ns;           /* last poll, of bc_now_ns() */
+	struct bc_counts polled;      /* the counts then */
+	bool is_misfit;               /* logged that the data does not look like the protocol */
 
 	/* The current period of losses, which are less than QUIET_NS apart. */
 	bool is_losing;
@@ -25,7 +26,6 @@ struct bc_loss_report {
 	uint64_t lost_ns; /* latest loss */
 	uint64_t log_at_ns;
 	uint64_t log_interval_ns;
-	struct bc_log_limits limits;
 };
 
 /* Call once a second; now_ns is bc_now_ns(). Logs when losses start, their sum while they continue
@@ -33,9 +33,6 @@ struct bc_loss_report {
  * bc_recorder_loss_activity(). */
 void bc_loss_report_poll(struct bc_loss_report *report, const struct bc_counts *counts,
 	const char *activity, uint64_t now_ns);
-
-/* At the end: logs the sums of messages that were only counted. */
-void bc_loss_report_finish(struct bc_loss_report *report);
 
 /* Logs the summary of a recording that has ended: its contents, and what is missing and why.
  * `totals` are the writer's; is_only_recording: everything received belongs to it. */

@@ -70,8 +70,6 @@ struct bc_recorder {
 	struct bc_session_outcome outcome; /* of all recordings */
 	bool has_lost;
 
-	struct bc_log_limits limits; /* for messages caused by triggers and clients */
-
 	/* As last emitted. */
 	struct {
 		const char *state; /* initially "idle" */
@@ -229,11 +227,11 @@ static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
 	if (news == BC_CLOCK_RATE_WRONG && r->source->may_stand_still)
 		return;
 	if (news == BC_CLOCK_WAS_SET)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->options.limits, BC_LOG_WARNING,
 			"the time of day moved by %+.3f s: the clock was set, or the machine slept",
 			(double)ns * 1e-9);
 	else
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->options.limits, BC_LOG_WARNING,
 			"the bus clock does not keep its rate: times of day were %.3f s %s; is "
 			"clock_hz=%" PRIu64 " right?",
 			(double)(ns < 0 ? -ns : ns) * 1e-9, ns < 0 ? "late" : "early",
@@ -551,7 +549,7 @@ static void start_by_trigger(
 	if (is_snapshot && start.pre.unit == BC_TIME_OR_SIZE_NONE)
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
 	if (try_start(r, &start, &at, err) != BC_GRANTED) {
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->options.limits, BC_LOG_WARNING,
 			"trigger %s: matched, but can't start a recording: %s", trigger->name, err);
 		return;
 	}
@@ -580,7 +578,7 @@ static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 
 	if (record != UINT64_MAX)
 		snprintf(place, sizeof(place), "at record %" PRIu64, record);
-	bc_log_limited(&r->limits, action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
+	bc_log_limited(r->options.limits, action == BC_ACTION_MARK ? BC_LOG_DEBUG : BC_LOG_INFO,
 		"trigger %s: matched %s: %s", trigger->name, place, bc_trigger_action_name(action));
 }
 
@@ -821,7 +819,7 @@ enum bc_refusal bc_recorder_note(
 	/* Without space for the event, later headers have the metadata; all, before data. */
 	if (event.text_bytes != 0 && bc_channel_has_started(r->channel) &&
 		!bc_channel_mark(r->channel, &event, note))
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
+		bc_log_limited(r->options.limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
 	emit(r, &(struct bc_live_event){.kind = BC_LIVE_NOTE, .note = {recording, note}});
@@ -1047,8 +1045,6 @@ const struct bc_trigger_engine *bc_recorder_triggers(const struct bc_recorder *r
 void bc_recorder_poll(struct bc_recorder *r)
 {
 	disarm_ended(r);
-	bc_session_poll(r->session);
-	bc_log_limits_poll(&r->limits, uv_hrtime());
 	check_silence(r);
 	if (uv_hrtime() >= r->emitted.losses_at_ns)
 		emit_gaps(r);
@@ -1180,6 +1176,7 @@ static int start_session(struct bc_recorder *r)
 				.on_match = on_match,
 				.on_clock = on_clock,
 			},
+		.limits = r->options.limits,
 		.speed = config->speed,
 		.ends_with_recording = r->ends_with_recording,
 		.context = r,
@@ -1251,7 +1248,6 @@ void bc_recorder_close(struct bc_recorder *r)
 {
 	if (r == NULL)
 		return;
-	bc_log_limits_end(&r->limits);
 	bc_session_close(r->session);
 	bc_pipeline_close(r->pipeline);
 	bc_recordings_free(&r->recordings);

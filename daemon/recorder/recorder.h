@@ -29,6 +29,7 @@
 #include "formats/base/usage.h"
 
 struct bc_catalogue;
+struct bc_log_limits;
 struct bc_recorder;
 
 struct bc_recorder_options {
@@ -36,6 +37,7 @@ struct bc_recorder_options {
 	const struct bc_config *config; /* the daemon's, which changes it before a reload */
 	int dir_fd;                     /* the caller's; remains open */
 	struct bc_catalogue *catalogue; /* the caller's */
+	struct bc_log_limits *limits;   /* of the loop's thread */
 	bool is_once;                   /* the run ends with its recording */
 	const char *before;  /* id of the recording that the first one continues; or empty */
 	uint64_t sequence;   /* the highest of the recordings in the directory */

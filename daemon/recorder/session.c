@@ -80,8 +80,6 @@ struct bc_session {
 	struct bus_time time; /* a replay's */
 	uint64_t pace_start_ns;
 
-	struct bc_log_limits limits; /* for the source's notices and damage */
-
 	unsigned unsealed; /* ended recordings that are still being written */
 
 	/* The recording in progress, if `recording` is not NULL. */
@@ -282,7 +280,7 @@ static void start_finishing(struct bc_session *s)
 	if (s->state >= SESSION_FINISHING)
 		return;
 	s->state = SESSION_FINISHING;
-	bc_log_limits_end(&s->limits); /* before the summary */
+	bc_log_limits_end(s->options.limits); /* before the summary */
 	for (int i = 0; i < TIMERS; i++)
 		uv_timer_stop(&s->timers[i]);
 	if (s->recording != NULL)
@@ -699,7 +697,7 @@ static void on_damage(void *context, const char *what)
 	if (bc_decoder_is_over(s->decoder))
 		return; /* it is after the end of the recording */
 	s->outcome.damages++;
-	bc_log_limited(&s->limits, BC_LOG_WARNING | BC_LOG_DAMAGED, "%s: %s",
+	bc_log_limited(s->options.limits, BC_LOG_WARNING | BC_LOG_DAMAGED, "%s: %s",
 		s->options.source->name, what);
 }
 
@@ -715,7 +713,7 @@ static void on_source_notice(
 		[BC_SOURCE_BOARD_BACK] = BC_LOG_NOTICE | BC_LOG_BOARD_BACK,
 	};
 
-	bc_log_limited_text(&s->limits, levels[level], kind, what);
+	bc_log_limited_text(s->options.limits, levels[level], kind, what);
 }
 
 static void on_last(void *context)
@@ -799,11 +797,6 @@ static void on_pace(uv_timer_t *timer)
 
 /* Open and close */
 
-void bc_session_poll(struct bc_session *s)
-{
-	bc_log_limits_poll(&s->limits, uv_hrtime());
-}
-
 static void on_timer_closed(uv_handle_t *handle)
 {
 	struct bc_session *s = handle->data;
@@ -820,7 +813,6 @@ void bc_session_close(struct bc_session *s)
 		return;
 	bc_source_close(s->options.source);
 	bc_channel_close(s->channel);
-	bc_log_limits_end(&s->limits);
 	for (int i = 0; i < TIMERS; i++)
 		uv_close((uv_handle_t *)&s->timers[i], on_timer_closed);
 }

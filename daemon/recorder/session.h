@@ -15,6 +15,7 @@
 #include "daemon/ingest/channel.h"
 #include "formats/base/must_check.h"
 
+struct bc_log_limits;
 struct bc_mapping;
 struct bc_pipeline;
 struct bc_session;
@@ -26,6 +27,7 @@ struct bc_session_options {
 	struct bc_source *source;          /* closed by the session */
 	const struct bc_mapping *mapping;  /* must outlive the session */
 	struct bc_channel_options channel; /* except loop, pipeline, session and on_full */
+	struct bc_log_limits *limits;      /* of the loop's thread */
 	double speed;                      /* pace of a file; 0: as fast as possible */
 	bool ends_with_recording;
 	void *context;
@@ -73,9 +75,6 @@ void bc_session_finish_recording(struct bc_session *session, uint32_t at);
  * the host's, from now, or in a replay the bus time. */
 void bc_session_end_after(
 	struct bc_session *session, uint32_t at, const struct bc_time_or_size *rest);
-
-/* Call at least once a second: logs the sums of repeated messages. */
-void bc_session_poll(struct bc_session *session);
 
 /* Ends the session; what was received of a recording is written. on_done() follows. */
 void bc_session_stop(struct bc_session *session);

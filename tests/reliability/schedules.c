@@ -17,6 +17,7 @@
 #include <signal.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/log_limit.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/recorder.h"
@@ -625,12 +626,14 @@ static void configure(void)
 static void open_all(void)
 {
 	static uv_loop_t loop;
+	static struct bc_log_limits limits;
 	const char *what;
 	const struct bc_recorder_options options = {
 		.loop = &loop,
 		.config = w.config,
 		.dir_fd = disk.dir_fd,
 		.catalogue = w.catalogue,
+		.limits = &limits,
 		.before = "",
 		.on_event = on_event,
 		.on_sealed = on_sealed,

@@ -7,18 +7,21 @@
 
 struct fixture {
 	struct bc_disk_alarm alarm;
+	struct bc_log_limits limits;
 	struct log_capture capture;
-	uint64_t now_ns;
 	bool has_no_inodes;
 };
 
-TEST_FIXTURE(fixture, NOTHING, NOTHING)
+static void set_up(struct fixture *f)
+{
+	f->alarm.limits = &f->limits;
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static bool poll_disk(struct fixture *f, uint64_t left_s)
 {
-	f->now_ns += SECOND;
-	return bc_disk_alarm_poll(
-		&f->alarm, "/out", left_s, f->has_no_inodes, HOUR * SECOND, f->now_ns);
+	return bc_disk_alarm_poll(&f->alarm, "/out", left_s, f->has_no_inodes, HOUR * SECOND);
 }
 
 TEST_F(the_disk_becomes_low_once_and_recovers_after_a_minute)
@@ -72,6 +75,6 @@ TEST_F(a_lack_of_inodes_is_named_once_on_a_disk_that_is_low_already)
 
 TEST_F(a_limit_of_0_turns_it_off)
 {
-	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, false, 0, SECOND));
+	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, false, 0));
 	assert_false(f->alarm.is_low);
 }

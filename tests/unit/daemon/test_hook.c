@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/log_limit.h"
 #include "daemon/main/hook.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -21,6 +22,7 @@ struct fixture {
 	struct temp_dir dir;
 	char command[TEMP_PATH_BYTES];
 	uv_loop_t loop;
+	struct bc_log_limits limits;
 	struct bc_hook *hook;
 	unsigned failures;
 	unsigned done;
@@ -77,6 +79,7 @@ static void open_hook(struct fixture *f, const char *command, uint64_t timeout_n
 		.loop = &f->loop,
 		.command = command,
 		.timeout_ns = timeout_ns,
+		.limits = &f->limits,
 		.context = f,
 		.on_failed = on_failed,
 	};
@@ -210,7 +213,7 @@ TEST_F(repeated_failures_are_limited_in_the_log)
 	run_until_idle(f);
 	assert_int_equal(bc_hook_failed(f->hook), 50);
 	assert_int_equal(count_in_log(f, "exit code 3"), 10);
-	bc_hook_poll(f->hook, uv_hrtime() + 60 * S);
+	bc_log_limits_poll(&f->limits, uv_hrtime() + 60 * S);
 	assert_int_equal(count_in_log(f, "40 more times"), 1);
 	assert_int_equal(count_in_log(f, "/out/00049: "), 1);
 	script(f, "c", "exit 0");

@@ -11,6 +11,7 @@
 
 struct fixture {
 	struct bc_loss_report losses;
+	struct bc_log_limits limits;
 	struct bc_counts counts;
 	const char *activity;
 	uint64_t now_ns;
@@ -21,6 +22,7 @@ static void set_up(struct fixture *f)
 {
 	f->now_ns = bc_now_ns();
 	f->losses.polled_ns = f->now_ns;
+	f->losses.limits = &f->limits;
 	f->activity = "";
 }
 
@@ -31,6 +33,7 @@ static void poll_seconds(struct fixture *f, unsigned seconds)
 	for (unsigned i = 0; i < seconds; i++) {
 		f->now_ns += SECOND;
 		bc_loss_report_poll(&f->losses, &f->counts, f->activity, f->now_ns);
+		bc_log_limits_poll(&f->limits, f->now_ns);
 	}
 }
 
@@ -46,7 +49,7 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 	poll_seconds(f, 1);
 	f->counts.losses.lost[BC_GAP_DISK] += 1;
 	poll_seconds(f, 30);
-	bc_loss_report_finish(&f->losses);
+	bc_log_limits_end(&f->limits);
 	assert_string_equal(log_capture_stop(&f->capture),
 		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
 		"continues, with a gap at each place\n"
@@ -121,7 +124,7 @@ TEST_F(suppressed_messages_are_summed_up_at_the_end)
 		f->now_ns = bc_now_ns(); /* no summary is due */
 		f->losses.polled_ns = f->now_ns;
 	}
-	bc_loss_report_finish(&f->losses);
+	bc_log_limits_end(&f->limits);
 	text = log_capture_stop(&f->capture);
 	assert_non_null(strstr(text, "buscapd: warning: 2 more times in the last "));
 	assert_non_null(

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/log_limit.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/store/catalogue_listing.h"
@@ -435,11 +436,13 @@ static void run_recorder(
 	struct bc_catalogue *catalogue;
 	assert_int_equal(bc_catalogue_open(&catalogue, dir.fd), 0);
 	assert_int_equal(bc_catalogue_refresh(catalogue), 0);
+	struct bc_log_limits limits = {.count = 0};
 	const struct bc_recorder_options options = {
 		.loop = &o.loop,
 		.config = config,
 		.dir_fd = dir.fd,
 		.catalogue = catalogue,
+		.limits = &limits,
 		.before = "",
 		.context = &o,
 		.on_event = on_event,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "capture/source/source.h"
+#include "daemon/base/log_limit.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_report.h"
@@ -147,6 +148,7 @@ struct fixture {
 	struct bc_pipeline pipeline;
 	struct bc_source source;
 	struct bc_recording_info recording;
+	struct bc_log_limits limits;
 	struct bc_session *session;
 	uint64_t arrived_ns[STEPS_MAX]; /* of each piece */
 	unsigned steps;
@@ -187,6 +189,7 @@ static void open_session(struct fixture *f, bool has_flight)
 		.channel = {.flush_ns = 3600 * 1000 * MS,
 			.has_flight = has_flight,
 			.flight_limits = {.chunks = 2}},
+		.limits = &f->limits,
 		.on_limit = on_limit,
 		.on_ending = ignore,
 		.on_done = ignore,
