@@ -280,13 +280,8 @@ static void on_tick(uv_timer_t *timer)
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
 	struct bc_daemon *d = context;
-	char path[sizeof(d->config->dir) + BC_SEGMENT_NAME_MAX + 1];
-	struct bc_hook_file file = {.path = path, .segment = notice->segment};
 
-	snprintf(path, sizeof(path), "%s/%s", d->config->dir, notice->file);
-	memcpy(file.recording, notice->recording->header.recording, sizeof(file.recording));
-	memcpy(file.hash, notice->hash, sizeof(file.hash));
-	bc_hook_add(d->hook, &file);
+	bc_hook_add(d->hook, d->config->dir, notice);
 }
 
 static void on_command_failed(void *context, const char *path, int status, const char *error)

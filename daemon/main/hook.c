@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log_limit.h"
+#include "daemon/store/recording_info.h"
 
 /* The time from SIGTERM to SIGKILL, and the time that a stopping daemon waits after SIGKILL: a
  * process in an uninterruptible call, for example to a dead file server, survives SIGKILL. */
@@ -461,14 +462,16 @@ int bc_hook_set(struct bc_hook *h, const char *command, uint64_t timeout_ns)
 	return 0;
 }
 
-void bc_hook_add(struct bc_hook *h, const struct bc_hook_file *file)
+void bc_hook_add(struct bc_hook *h, const char *dir, const struct bc_writer_notice *sealed)
 {
-	size_t path_bytes = strlen(file->path) + 1;
+	char path[4096 + BC_SEGMENT_NAME_MAX];
 	const char *error = "not run: out of memory";
 	struct hook_item *item = NULL;
 
 	if (h->command[0] == '\0' || h->is_closing)
 		return;
+	snprintf(path, sizeof(path), "%s/%s", dir, sealed->file);
+	size_t path_bytes = strlen(path) + 1;
 	if (h->is_over)
 		error = "not run: the daemon is stopping";
 	else if (h->count == BC_HOOK_WAITING_MAX)
@@ -476,13 +479,14 @@ void bc_hook_add(struct bc_hook *h, const struct bc_hook_file *file)
 	else
 		item = malloc(sizeof(*item) + path_bytes);
 	if (item == NULL) {
-		hook_fail(h, h->command, file->path, -1, error);
+		hook_fail(h, h->command, path, -1, error);
 		return;
 	}
-	memcpy(item->path, file->path, path_bytes);
-	snprintf(item->variable[0], OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
-	snprintf(item->variable[1], OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
-	snprintf(item->variable[2], OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
+	memcpy(item->path, path, path_bytes);
+	snprintf(item->variable[0], OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s",
+		sealed->recording->header.recording);
+	snprintf(item->variable[1], OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, sealed->segment);
+	snprintf(item->variable[2], OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", sealed->hash);
 	h->waiting[(h->first + h->count++) % BC_HOOK_WAITING_MAX] = item;
 	hook_run_next(h);
 }

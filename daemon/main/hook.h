@@ -25,9 +25,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "formats/base/atomic_file.h"
+#include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
-#include "formats/segment/segment_header.h"
 
 #define BC_HOOK_WAITING_MAX 1024u
 
@@ -45,13 +44,6 @@ struct bc_hook_options {
 	void (*on_failed)(void *context, const char *path, int status, const char *error);
 };
 
-struct bc_hook_file {
-	const char *path; /* of the sealed file */
-	char recording[BC_RECORDING_ID_MAX];
-	uint32_t segment;
-	char hash[BC_FILE_HASH_CHARS];
-};
-
 /* Copies the command. Returns 0 or -ENOMEM. */
 int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options) BC_MUST_CHECK;
 
@@ -59,8 +51,8 @@ int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options) B
  * ones. Returns 0, or -ENOMEM with nothing changed but the timeout. */
 int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) BC_MUST_CHECK;
 
-/* Queues a run; what is passed is copied. Does nothing if the command is empty. */
-void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
+/* Queues a run for a segment that was sealed in `dir`. Does nothing if the command is empty. */
+void bc_hook_add(struct bc_hook *hook, const char *dir, const struct bc_writer_notice *sealed);
 
 /* Reaps children that are not the command, so that they don't remain as zombies: what commands
  * leave behind is inherited by process 1, which we may be in a container. Call once a second. */

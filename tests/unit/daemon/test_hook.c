@@ -9,6 +9,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
 #include "daemon/main/hook.h"
+#include "daemon/store/recording_info.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -101,12 +102,11 @@ static const char *script(struct fixture *f, const char *name, const char *text)
 
 static void add_file(struct fixture *f, unsigned number)
 {
-	char path[64];
-	struct bc_hook_file file = {
-		.path = path, .recording = REC, .segment = number, .hash = HASH};
+	static struct bc_recording_info recording = {.header.recording = REC};
+	struct bc_writer_notice sealed = {.recording = &recording, .segment = number, .hash = HASH};
 
-	snprintf(path, sizeof(path), "/out/%05u", number);
-	bc_hook_add(f->hook, &file);
+	snprintf(sealed.file, sizeof(sealed.file), "%05u", number);
+	bc_hook_add(f->hook, "/out", &sealed);
 }
 
 static void run_until_idle(struct fixture *f)
