@@ -370,15 +370,10 @@ static void start_recording(
 	bool has_own = own->duration_ns != 0 || own->records != 0 || own->file_bytes != 0;
 	recording->limits = has_own ? *own : config->stop;
 	recording->info.stop_bytes = recording->limits.file_bytes;
-	struct bc_session_recording what = {
-		.recording = &recording->info,
-		.rotation = config->rotation,
-		.stop = recording->limits,
-	};
-
 	arm_for(r, recording, start);
 	bc_log_set_recording(recording->info.header.recording);
-	bc_session_start_recording(r->session, &what);
+	bc_session_start_recording(
+		r->session, &recording->info, &config->rotation, &recording->limits);
 	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
 	emit_state(r);
 }
@@ -537,10 +532,8 @@ static enum bc_refusal try_start(
 
 /* Trigger actions */
 
-static void start_by_trigger(
-	struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
+static void start_by_trigger(struct bc_recorder *r, const struct bc_trigger *trigger, uint32_t at)
 {
-	const struct bc_trigger *trigger = match->trigger;
 	struct bc_start start = {.pre = trigger->pre};
 	bool is_snapshot = trigger->action == BC_ACTION_SNAPSHOT;
 	uint32_t after;
@@ -582,10 +575,12 @@ static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 		"trigger %s: matched %s: %s", trigger->name, place, bc_trigger_action_name(action));
 }
 
-/* Performs the action of a match at position `at` of the channel. */
-static void act_on_match(struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
+/* Performs the action of a match. */
+static void on_match(void *context, const struct bc_trigger_match *match)
 {
+	struct bc_recorder *r = context;
 	const struct bc_trigger *trigger = match->trigger;
+	uint32_t at = match->position;
 	uint64_t record = bc_channel_place(r->channel, at).record;
 	uint32_t after = at == BC_CHANNEL_NOW ? at : at + 1;
 	enum bc_trigger_action action = trigger->action != BC_ACTION_TOGGLE ? trigger->action
@@ -597,16 +592,11 @@ static void act_on_match(struct bc_recorder *r, const struct bc_trigger_match *m
 	if (trigger->action == BC_ACTION_MARK)
 		return;
 	if (r->recording == NULL)
-		start_by_trigger(r, match, at);
+		start_by_trigger(r, trigger, at);
 	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_TIME_OR_SIZE_NONE)
 		bc_session_end_after(r->session, after, &trigger->post);
 	else
 		end_by_trigger(r, after);
-}
-
-static void on_match(void *context, const struct bc_trigger_match *match)
-{
-	act_on_match(context, match, match->position);
 }
 
 /* Checks idle triggers of a live source by the host's clock. The silence is counted up to the
@@ -639,17 +629,18 @@ static void check_silence(struct bc_recorder *r)
 		last_ns += unknown_ns;
 		if (!bc_trigger_engine_check_silence(&r->triggers, now, last_ns, &match))
 			return;
+		match.position = BC_CHANNEL_NOW;
 		bc_trigger_engine_fire(&r->triggers, &match);
 		struct bc_event event = bc_trigger_match_event(&match);
 		/* If the match starts a recording, that recording starts with the event. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
-			act_on_match(r, &match, BC_CHANNEL_NOW);
+			on_match(r, &match);
 		if (bc_channel_state(channel) != BC_CHANNEL_IDLE &&
 			!bc_channel_mark(channel, &event, bc_trigger_text(match.trigger)))
 			match.trigger->missed++;
 		if (!is_outside)
-			act_on_match(r, &match, BC_CHANNEL_NOW);
+			on_match(r, &match);
 	}
 }
 
@@ -1075,14 +1066,19 @@ static void configure_triggers(struct bc_recorder *r)
 			emit_armed(r, &engine->armed[i].trigger);
 }
 
-void bc_recorder_reload(struct bc_recorder *r)
+static struct bc_writer_rules rules_of(const struct bc_config *config)
 {
-	const struct bc_config *config = r->options.config;
-	struct bc_writer_rules rules = {
+	return (struct bc_writer_rules){
 		.rotation = config->rotation,
 		.space = config->space,
 		.sync_ns = config->sync_ns,
 	};
+}
+
+void bc_recorder_reload(struct bc_recorder *r)
+{
+	const struct bc_config *config = r->options.config;
+	const struct bc_writer_rules rules = rules_of(config);
 
 	bc_pipeline_set_rules(r->pipeline, &rules);
 	bc_channel_set_flush(r->channel, config->flush_ns);
@@ -1126,12 +1122,7 @@ static int open_pipeline(struct bc_recorder *r)
 		.dir = config->dir,
 		.dir_fd = r->options.dir_fd,
 		.catalogue = r->options.catalogue,
-		.rules =
-			{
-				.rotation = config->rotation,
-				.space = config->space,
-				.sync_ns = config->sync_ns,
-			},
+		.rules = rules_of(config),
 		.context = r,
 		.on_slot_free = on_slot_free,
 		.on_stats = on_stats,

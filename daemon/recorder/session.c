@@ -612,25 +612,26 @@ static void complete_recording(struct bc_session *s, const struct bc_segment_hea
 	header->clock_hz = s->options.source->clock_hz;
 }
 
-void bc_session_start_recording(struct bc_session *s, const struct bc_session_recording *what)
+void bc_session_start_recording(struct bc_session *s, struct bc_recording_info *recording,
+	const struct bc_rotation *rotation, const struct bc_stop_rules *stop)
 {
 	bc_source_bind(s->options.source, true);
-	s->recording = what->recording;
-	s->rotation = what->rotation;
-	s->stop = what->stop;
+	s->recording = recording;
+	s->rotation = *rotation;
+	s->stop = *stop;
 	s->is_stop_timed = false;
 	s->untimed_from = 0;
 	s->has_hit_limit = false;
 	/* Must precede the first chunk, because the writer's thread reads the description. */
 	if (s->has_data)
 		complete_recording(s, NULL);
-	bc_channel_start_recording(s->channel, what->recording, what->stop.records);
+	bc_channel_start_recording(s->channel, recording, stop->records);
 	time_new_segment(s); /* it may start with what the flight recorder holds */
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
+	/* The flight recorder's contents may have reached the limit. */
 	if (bc_channel_records_left(s->channel) == 0)
-		end_after_host_time(
-			s, 0); /* the flight recorder's contents have reached the limit */
+		end_after_host_time(s, 0);
 }
 
 /* The source's callbacks */

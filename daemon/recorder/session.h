@@ -56,17 +56,10 @@ struct bc_session_outcome {
 int bc_session_start(
 	struct bc_session **session, const struct bc_session_options *options) BC_MUST_CHECK;
 
-/* A recording to start. */
-struct bc_session_recording {
-	struct bc_recording_info *recording; /* must remain valid until its BC_NOTICE_ENDED;
-						completed when data arrives */
-	struct bc_rotation rotation;
-	struct bc_stop_rules stop;
-};
-
-/* Starts a recording, after bc_channel_trim(). */
-void bc_session_start_recording(
-	struct bc_session *session, const struct bc_session_recording *what);
+/* Starts a recording, after bc_channel_trim(). `recording` is completed when data arrives, and must
+ * remain valid until its BC_NOTICE_ENDED. */
+void bc_session_start_recording(struct bc_session *session, struct bc_recording_info *recording,
+	const struct bc_rotation *rotation, const struct bc_stop_rules *stop);
 
 /* Ends the recording before position `at`; the session continues. */
 void bc_session_finish_recording(struct bc_session *session, uint32_t at);

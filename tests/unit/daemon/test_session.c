@@ -199,10 +199,10 @@ static void open_session(struct fixture *f, bool has_flight)
 
 static void start_recording(struct fixture *f, struct bc_rotation rotation)
 {
-	const struct bc_session_recording what = {.recording = &f->recording, .rotation = rotation};
+	const struct bc_stop_rules none = {.records = 0};
 
 	f->pipeline.stats.recording_tag = 1;
-	bc_session_start_recording(f->session, &what);
+	bc_session_start_recording(f->session, &f->recording, &rotation, &none);
 }
 
 static void close_session(struct fixture *f)
