@@ -139,7 +139,6 @@ struct usb_source {
 
 static void usb_set_state(struct usb_source *u, enum bc_board_state state);
 static void on_timer(uv_timer_t *timer);
-static void on_watch(uv_timer_t *timer);
 
 static void usb_post(struct usb_source *u, enum usb_event event)
 {
@@ -649,35 +648,24 @@ static void on_answer(
 
 /* Opening */
 
-/* The requests sent to an opened board, in order. The last makes it send; transfers precede it. */
-struct usb_opening {
-	const enum bc_usb_request_id *steps;
-	unsigned count;
-};
-
-static struct usb_opening usb_opening_of(enum bc_usb_link link)
+/* Returns the requests sent to an opened board, in order, up to BC_USB_REQUESTS. The last makes it
+ * send; transfers precede it. */
+static const enum bc_usb_request_id *usb_opening_of(enum bc_usb_link link)
 {
 	static const enum bc_usb_request_id plain[] = {
-		BC_USB_GET_INFO, BC_USB_GET_COUNTERS, BC_USB_START};
+		BC_USB_GET_INFO, BC_USB_GET_COUNTERS, BC_USB_START, BC_USB_REQUESTS};
 	static const enum bc_usb_request_id ftdi[] = {BC_USB_FTDI_RESET, BC_USB_FTDI_MODE_RESET,
 		BC_USB_FTDI_LATENCY, BC_USB_FTDI_FLUSH_OUTPUT, BC_USB_FTDI_FLUSH_INPUT,
-		BC_USB_FTDI_MODE};
+		BC_USB_FTDI_MODE, BC_USB_REQUESTS};
 
-	if (link == BC_USB_FTDI)
-		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0])};
-	return (struct usb_opening){plain, sizeof(plain) / sizeof(plain[0])};
+	return link == BC_USB_FTDI ? ftdi : plain;
 }
 
 static const char *usb_open_hint(int status)
 {
-	switch (status) {
-	case -EACCES:
-		return "; is the udev rule installed and this user in group buscap?";
-	case -EBUSY:
-		return "; another program uses it";
-	default:
-		return "";
-	}
+	return status == -EACCES  ? "; is the udev rule installed and this user in group buscap?"
+	       : status == -EBUSY ? "; another program uses it"
+				  : "";
 }
 
 /* The clock that the board reports, else the configured one, else for raw6 the host's. */
@@ -723,14 +711,14 @@ static void usb_fail_opening(struct usb_source *u, const char *what, int rc)
 /* Sends the next opening request, or starts to stream after the last. */
 static void usb_next_step(struct usb_source *u)
 {
-	struct usb_opening opening = usb_opening_of(u->options.link);
+	const enum bc_usb_request_id *next = usb_opening_of(u->options.link) + u->step;
 	const struct bc_board_identity *id = &u->jobs.identity;
 
-	if (u->step == opening.count) {
+	if (next[0] == BC_USB_REQUESTS) {
 		usb_start_streaming(u);
 		return;
 	}
-	if (u->step == opening.count - 1 && bc_usb_stream_is_idle(u->stream)) {
+	if (next[1] == BC_USB_REQUESTS && bc_usb_stream_is_idle(u->stream)) {
 		usb_set_clock(u);
 		int rc = bc_usb_stream_start(
 			u->stream, u->jobs.handle, id->endpoint, id->packet_bytes);
@@ -740,12 +728,12 @@ static void usb_next_step(struct usb_source *u)
 		}
 		bc_usb_framer_start(&u->framer);
 	}
-	if (usb_send_request(u, opening.steps[u->step]))
+	if (usb_send_request(u, next[0]))
 		u->step++;
 	else if (u->answer == -EAGAIN)
 		uv_timer_start(&u->timer, on_timer, REQUEST_RETRY_MS, 0);
 	else
-		usb_fail_opening(u, bc_usb_request_name(opening.steps[u->step]), u->answer);
+		usb_fail_opening(u, bc_usb_request_name(next[0]), u->answer);
 }
 
 static void usb_name_board(struct usb_source *u)
@@ -771,21 +759,30 @@ static void usb_fail_open(struct usb_source *u, const char *what, int rc)
 		usb_stop_for(u, is_gone ? USB_THEN_AWAY : USB_THEN_RETRY);
 }
 
-/* `watched` is the result of bc_usb_loop_sync(). */
-static void usb_after_open(struct usb_source *u, int watched)
+/* After a job with the device, polls it again. Returns 0, or the first error and what failed. */
+static int usb_after_job(struct usb_source *u, const char **what)
+{
+	int watched = bc_usb_loop_sync(u->usb_loop);
+	int status = u->jobs.status;
+
+	*what = status != 0 ? u->jobs.what : "poll device";
+	return status != 0 ? status : watched;
+}
+
+static void usb_after_open(struct usb_source *u)
 {
 	struct bc_board *b = &u->board;
-	int status = u->jobs.status;
-	const char *what = u->jobs.what;
+	const char *what;
+	int status = usb_after_job(u, &what);
 	bool is_other = strcmp(b->identity.serial, u->jobs.identity.serial) != 0;
 
+	if (u->is_ending) {
+		usb_stop_for(u, USB_THEN_END);
+		return;
+	}
 	if (u->is_bound && b->plugs != 0 && is_other) {
 		usb_stop_for(u, USB_THEN_AWAY); /* bound since it was found */
 		return;
-	}
-	if (status == 0) {
-		what = "poll device";
-		status = watched;
 	}
 	usb_name_board(u);
 	if (status != 0) {
@@ -805,7 +802,7 @@ static void usb_after_open(struct usb_source *u, int watched)
 static bool usb_is_start_sent(const struct usb_source *u)
 {
 	return bc_usb_request_is_in_flight(u->request) &&
-	       u->step == usb_opening_of(u->options.link).count;
+	       usb_opening_of(u->options.link)[u->step] == BC_USB_REQUESTS;
 }
 
 static void usb_in_opening(struct usb_source *u, enum usb_event event)
@@ -814,14 +811,9 @@ static void usb_in_opening(struct usb_source *u, enum usb_event event)
 	case USB_ON_SCAN:
 		u->scan_pending = true;
 		break;
-	case USB_ON_JOB: {
-		int watched = bc_usb_loop_sync(u->usb_loop);
-		if (u->is_ending)
-			usb_stop_for(u, USB_THEN_END);
-		else
-			usb_after_open(u, watched);
+	case USB_ON_JOB:
+		usb_after_open(u);
 		break;
-	}
 	case USB_ON_ANSWER:
 		usb_next_step(u);
 		break;
@@ -1052,14 +1044,9 @@ static void usb_after_transfers(struct usb_source *u)
 static void usb_continue(struct usb_source *u)
 {
 	const struct bc_board_identity *id = &u->jobs.identity;
-	int rc = u->jobs.status;
-	const char *what = u->jobs.what;
-	int watched = bc_usb_loop_sync(u->usb_loop);
+	const char *what;
+	int rc = usb_after_job(u, &what);
 
-	if (rc == 0 && watched != 0) {
-		what = "poll device";
-		rc = watched;
-	}
 	if (rc == 0 && !u->is_closed) {
 		what = "submit transfers";
 		rc = bc_usb_stream_start(u->stream, u->jobs.handle, id->endpoint, id->packet_bytes);
@@ -1170,7 +1157,7 @@ static void usb_set_state(struct usb_source *u, enum bc_board_state state)
 		u->streaming_ns = u->streaming_ns != 0 ? u->streaming_ns : u->board.since_ns;
 		bc_usb_framer_resume(&u->framer);
 		usb_refill_transfers(u);
-		uv_timer_start(&u->watch, on_watch, WATCH_MS, WATCH_MS);
+		uv_timer_start(&u->watch, on_timer, WATCH_MS, WATCH_MS);
 		if (u->scan_pending)
 			usb_post(u, USB_ON_SCAN);
 		if (u->is_ending)
@@ -1278,15 +1265,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct usb_source *u = timer->data;
 
-	usb_post(u, USB_ON_TIMER);
-	usb_process_events(u);
-}
-
-static void on_watch(uv_timer_t *timer)
-{
-	struct usb_source *u = timer->data;
-
-	usb_post(u, USB_ON_WATCH);
+	usb_post(u, timer == &u->watch ? USB_ON_WATCH : USB_ON_TIMER);
 	usb_process_events(u);
 }
 
@@ -1444,17 +1423,13 @@ int bc_usb_source_open(
 
 const char *bc_board_state_name(enum bc_board_state state)
 {
-	switch (state) {
-	case BC_BOARD_DETACHED:
-		return "detached";
-	case BC_BOARD_OPENING:
-		return "opening";
-	case BC_BOARD_STREAMING:
-		return "streaming";
-	case BC_BOARD_STOPPING:
-		return "stopping";
-	case BC_BOARD_BACK_OFF:
-		return "back-off";
-	}
-	return "unknown";
+	static const char *const names[] = {
+		[BC_BOARD_DETACHED] = "detached",
+		[BC_BOARD_OPENING] = "opening",
+		[BC_BOARD_STREAMING] = "streaming",
+		[BC_BOARD_STOPPING] = "stopping",
+		[BC_BOARD_BACK_OFF] = "back-off",
+	};
+
+	return names[state];
 }
