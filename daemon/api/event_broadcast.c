@@ -1,9 +1,9 @@
 /* Owns the queue of events as text, and the readers. An event is printed once, for all readers, and
  * freed when it has left the queue and no reader is in the middle of it.
  *
- * Invariant: the queue is sorted by `seq` and is empty without readers. A reader's next_seq is the
- * number after the last object that it has been sent, or whose loss it has been sent: events that
- * are no longer in the queue become one "missed". */
+ * Invariant: the queue has the latest `count` events, and is empty without readers. A reader's
+ * next_seq is the number after the last object that it has been sent, or whose loss it has been
+ * sent: events that are not in the queue become one "missed". */
 #include "daemon/api/event_broadcast.h"
 
 #include <assert.h>
@@ -18,7 +18,6 @@
 #include "formats/http/server.h"
 
 struct object {
-	uint64_t seq;
 	unsigned refs; /* the queue, and readers that have been sent a part */
 	size_t bytes;
 	char *text; /* a line with its newline, not terminated */
@@ -40,8 +39,7 @@ struct bc_event_broadcast {
 	unsigned reader_count;
 	unsigned other_count; /* of them, of users other than the owner */
 	uint64_t last_seq;    /* of the last published event */
-	struct object *queue[BC_EVENT_BROADCAST_OBJECTS];
-	unsigned first; /* the oldest */
+	struct object *queue[BC_EVENT_BROADCAST_OBJECTS]; /* by number; NULL: not made */
 	unsigned count;
 	size_t bytes;
 };
@@ -76,53 +74,43 @@ static struct object *make_object(const char *name, uint64_t seq, json_t *member
 		free(text);
 		return NULL;
 	}
-	*object = (struct object){.seq = seq, .refs = 1, .bytes = n, .text = text};
+	*object = (struct object){.refs = 1, .bytes = n, .text = text};
 	return object;
 }
 
 /* The queue */
 
-static void drop_oldest(struct bc_event_broadcast *b)
+static struct object **place_of(struct bc_event_broadcast *b, uint64_t seq)
 {
-	struct object *oldest = b->queue[b->first];
-
-	b->first = (b->first + 1) % BC_EVENT_BROADCAST_OBJECTS;
-	b->count--;
-	b->bytes -= oldest->bytes;
-	object_unref(oldest);
+	return &b->queue[seq % BC_EVENT_BROADCAST_OBJECTS];
 }
 
-/* Returns the first queued object with this number or a later one, or NULL. */
-static struct object *find_object(const struct bc_event_broadcast *b, uint64_t seq)
+static uint64_t oldest_seq(const struct bc_event_broadcast *b)
 {
-	if (b->count == 0 ||
-		b->queue[(b->first + b->count - 1) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
-		return NULL;
-	/* Events that could not be queued leave holes in the numbers, so search. */
-	unsigned low = 0;
-	unsigned high = b->count - 1;
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-		if (b->queue[(b->first + middle) % BC_EVENT_BROADCAST_OBJECTS]->seq < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return b->queue[(b->first + low) % BC_EVENT_BROADCAST_OBJECTS];
+	return b->last_seq + 1 - b->count;
+}
+
+static void drop_oldest(struct bc_event_broadcast *b)
+{
+	struct object *oldest = *place_of(b, oldest_seq(b));
+
+	b->count--;
+	b->bytes -= oldest != NULL ? oldest->bytes : 0;
+	object_unref(oldest);
 }
 
 void bc_event_broadcast_publish(struct bc_event_broadcast *b, const char *name, json_t *object)
 {
 	assert(b->reader_count != 0);
-	struct object *queued = make_object(name, ++b->last_seq, object);
+	struct object *queued = make_object(name, b->last_seq + 1, object);
+	size_t bytes = queued != NULL ? queued->bytes : 0;
 
-	if (queued != NULL) {
-		while (b->count == BC_EVENT_BROADCAST_OBJECTS ||
-			b->bytes + queued->bytes > BC_EVENT_BROADCAST_BYTES)
-			drop_oldest(b);
-		b->queue[(b->first + b->count++) % BC_EVENT_BROADCAST_OBJECTS] = queued;
-		b->bytes += queued->bytes;
-	}
+	while (b->count == BC_EVENT_BROADCAST_OBJECTS ||
+		b->bytes + bytes > BC_EVENT_BROADCAST_BYTES)
+		drop_oldest(b);
+	*place_of(b, ++b->last_seq) = queued;
+	b->count++;
+	b->bytes += bytes;
 	for (struct reader *reader = b->readers; reader != NULL; reader = reader->next)
 		bc_stream_wake(reader->stream);
 }
@@ -163,16 +151,18 @@ static bool start_missed(struct reader *reader, uint64_t count)
 /* Makes the next object the current one. Returns false at the end of the queue. */
 static bool start_next(struct reader *reader)
 {
-	const struct bc_event_broadcast *b = reader->broadcast;
-	struct object *object = find_object(b, reader->next_seq);
-	uint64_t seq = object != NULL ? object->seq : b->last_seq + 1;
+	struct bc_event_broadcast *b = reader->broadcast;
+	uint64_t oldest = oldest_seq(b);
+	uint64_t seq = reader->next_seq > oldest ? reader->next_seq : oldest;
 
+	while (seq <= b->last_seq && *place_of(b, seq) == NULL)
+		seq++;
 	if (seq > reader->next_seq)
 		return start_missed(reader, seq - reader->next_seq);
-	if (object == NULL)
+	if (seq > b->last_seq)
 		return false;
-	object->refs++;
-	reader->part = object;
+	reader->part = *place_of(b, seq);
+	reader->part->refs++;
 	reader->part_sent = 0;
 	reader->next_seq = seq + 1;
 	return true;
