@@ -507,7 +507,7 @@ bool bc_catalogue_find(struct bc_catalogue *c, const struct bc_segment_name *nam
 	return file != NULL;
 }
 
-static bool find_before(struct bc_catalogue *c, struct bc_segment_name *name, bool is_left)
+bool bc_catalogue_find_before(struct bc_catalogue *c, struct bc_segment_name *name, bool is_left)
 {
 	bool is_found = false;
 
@@ -524,16 +524,6 @@ static bool find_before(struct bc_catalogue *c, struct bc_segment_name *name, bo
 	}
 	pthread_mutex_unlock(&c->lock);
 	return is_found;
-}
-
-bool bc_catalogue_find_unseen(struct bc_catalogue *c, struct bc_segment_name *name)
-{
-	return find_before(c, name, false);
-}
-
-bool bc_catalogue_find_left(struct bc_catalogue *c, struct bc_segment_name *name)
-{
-	return find_before(c, name, true);
 }
 
 void bc_catalogue_set_complete(struct bc_catalogue *c, bool is_complete)

@@ -128,10 +128,9 @@ void bc_catalogue_set_complete(struct bc_catalogue *catalogue, bool is_complete)
 bool bc_catalogue_find(
 	struct bc_catalogue *catalogue, const struct bc_segment_name *name, bool *is_assumed);
 
-/* Finds the last file before *name that this listing has not seen, and sets *name. */
-bool bc_catalogue_find_unseen(struct bc_catalogue *catalogue, struct bc_segment_name *name);
-
-/* The same for a file that is bc_catalogue_leave(). */
-bool bc_catalogue_find_left(struct bc_catalogue *catalogue, struct bc_segment_name *name);
+/* Finds the last file before *name that bc_catalogue_leave() was told, or if not `is_left`, that
+ * this listing has not seen; and sets *name. */
+bool bc_catalogue_find_before(
+	struct bc_catalogue *catalogue, struct bc_segment_name *name, bool is_left);
 
 #endif

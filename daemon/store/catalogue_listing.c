@@ -191,7 +191,7 @@ static int remove_stale(struct listing *l)
 	struct watch *w = l->w;
 	struct bc_segment_name name = {.recording = "\xff"}; /* after all ids */
 
-	while (bc_catalogue_find_unseen(&w->catalogue, &name)) {
+	while (bc_catalogue_find_before(&w->catalogue, &name, false)) {
 		(void)bc_catalogue_look(&w->catalogue, w->dir_fd, &name, BC_LOOK, NULL, &w->limits);
 		if (!has_turn(l))
 			return -ECANCELED;
@@ -313,7 +313,7 @@ static void seal_all_left(struct watch *w)
 
 	if (began_ns < w->seal_at_ns)
 		return;
-	while (!is_stopping(w) && bc_catalogue_find_left(&w->catalogue, &name))
+	while (!is_stopping(w) && bc_catalogue_find_before(&w->catalogue, &name, true))
 		is_done = seal_left(w, &name) && is_done;
 	uint64_t now = bc_now_ns();
 	w->seal_at_ns = is_done ? 0 : now + RETRY_NS + SEAL_RATIO * (now - began_ns);
