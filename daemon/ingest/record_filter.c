@@ -298,11 +298,11 @@ static struct filter_pass start_pass(const struct bc_record_filter *filter,
 		.out = state->from,
 		.end = chunk->info.records,
 		.events_end = chunk->info.events,
-		.tick = state->record_tick,
-		.kept_tick = state->record_tick,
-		.is_first = state->is_first,
-		.is_inexact = state->is_inexact,
-		.needs_anchor = state->is_delta_lost,
+		.tick = state->stamper.record_tick,
+		.kept_tick = state->stamper.record_tick,
+		.is_first = state->stamper.is_first,
+		.is_inexact = state->stamper.is_inexact,
+		.needs_anchor = state->stamper.is_delta_lost,
 	};
 
 	while (p.event_in < p.events_end && chunk->events[p.event_in].position < state->from)

@@ -50,10 +50,7 @@ struct bc_record_filter {
 /* The time line before a stamping call. */
 struct bc_record_filter_state {
 	uint32_t from; /* position of the first new record */
-	uint64_t record_tick;
-	bool is_first;
-	bool is_inexact;
-	bool is_delta_lost;
+	struct bc_stamper stamper;
 	uint64_t first_tick; /* of the chunk */
 	uint64_t last_tick;
 };
@@ -69,10 +66,7 @@ static inline void bc_record_filter_start(struct bc_record_filter_state *state,
 {
 	*state = (struct bc_record_filter_state){
 		.from = chunk->info.records,
-		.record_tick = stamper->record_tick,
-		.is_first = stamper->is_first,
-		.is_inexact = stamper->is_inexact,
-		.is_delta_lost = stamper->is_delta_lost,
+		.stamper = *stamper,
 		.first_tick = chunk->info.first_tick,
 		.last_tick = chunk->info.last_tick,
 	};
