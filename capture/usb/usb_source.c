@@ -1220,8 +1220,10 @@ static void usb_close_handles(struct usb_source *u)
 
 /* Handles the recorded events, including those recorded meanwhile. Frees everything if the source
  * has ended and is closed. A nested call does nothing. */
-static void usb_process_events(struct usb_source *u)
+static void usb_process_events(void *context)
 {
+	struct usb_source *u = context;
+
 	if (u->is_turning || (!u->has_started && !u->is_closed))
 		return;
 	u->is_turning = true;
@@ -1237,11 +1239,6 @@ static void usb_process_events(struct usb_source *u)
 	u->is_turning = false;
 	if (u->has_ended && u->is_closed)
 		usb_close_handles(u);
-}
-
-static void on_events(void *context)
-{
-	usb_process_events(context);
 }
 
 static void on_hotplug(void *context, libusb_device *device, bool has_left)
@@ -1380,7 +1377,7 @@ int bc_usb_source_open(
 	struct bc_usb_loop_options usb = {
 		.loop = loop,
 		.context = u,
-		.on_events = on_events,
+		.on_events = usb_process_events,
 		.on_hotplug = on_hotplug,
 		.on_closed = on_usb_closed,
 	};

@@ -349,8 +349,10 @@ void bc_session_abandon(struct bc_session *s)
 }
 
 /* The recording has reached a limit at position `at`. */
-static void reach_limit(struct bc_session *s, uint32_t at)
+static void reach_limit(void *context, uint32_t at)
 {
+	struct bc_session *s = context;
+
 	if (s->recording == NULL)
 		return;
 	s->has_hit_limit = true;
@@ -818,11 +820,6 @@ void bc_session_close(struct bc_session *s)
 		uv_close((uv_handle_t *)&s->timers[i], on_timer_closed);
 }
 
-static void on_full(void *context, uint32_t at)
-{
-	reach_limit(context, at);
-}
-
 static int open_channel(struct bc_session *s)
 {
 	struct bc_channel_options channel = s->options.channel;
@@ -832,7 +829,7 @@ static int open_channel(struct bc_session *s)
 	channel.is_live = s->options.source->is_live;
 	channel.can_wait = !s->options.source->is_live && !s->is_paced;
 	channel.session = s;
-	channel.on_full = on_full;
+	channel.on_full = reach_limit;
 	return bc_channel_open(&s->channel, &channel);
 }
 
