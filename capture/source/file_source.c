@@ -256,14 +256,12 @@ static void read_all(struct file_source *f)
 	int rc = bc_input_open(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
 	f->packing = probe.packing;
-	if (rc == -EINVAL && (f->format != BC_FORMAT_UNKNOWN || probe.is_foreign)) {
-		push_end(f, rc, probe.err);
-		return;
-	}
 	if (rc == -EINVAL) {
 		char what[320];
-		snprintf(what, sizeof(what),
-			"unknown format: %s; specify it with file:PATH,format=F", probe.err);
+		bool is_known = f->format != BC_FORMAT_UNKNOWN || probe.is_foreign;
+		snprintf(what, sizeof(what), "%s%s%s",
+			is_known ? "" : "unknown format: ", probe.err,
+			is_known ? "" : "; specify it with file:PATH,format=F");
 		push_end(f, rc, what);
 		return;
 	}
