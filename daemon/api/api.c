@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/api/api_json.h"
 #include "daemon/api/api_params.h"
 #include "daemon/api/metrics.h"
 #include "daemon/base/permissions.h"
@@ -192,15 +191,6 @@ static enum bc_refusal stream_records(struct call *call)
 
 /* The list of recordings */
 
-/* Returns NULL if out of memory. */
-static json_t *recording_json(
-	const struct bc_recorder *recorder, const struct bc_recording *recording)
-{
-	const struct bc_recording_now now = bc_recorder_progress(recorder, recording);
-
-	return bc_recording_json(recording, &now);
-}
-
 /* True if the directory's description of a recording is out of date: the recording was not sealed
  * when the directory was read, or it is in progress but all of its segments so far are sealed. */
 static bool is_outdated(const json_t *row, const struct bc_recording *known)
@@ -226,11 +216,11 @@ static bool update_rows(const struct bc_recorder *recorder, json_t *rows, bool i
 							      : NULL;
 		is_listed = is_listed || known == current;
 		if (known != NULL && is_outdated(row, known))
-			ok = json_array_set_new(rows, i, recording_json(recorder, known)) == 0 &&
+			ok = json_array_set_new(rows, i, bc_recorder_json(recorder, known)) == 0 &&
 			     ok;
 	}
 	if (!is_listed)
-		ok = json_array_append_new(rows, recording_json(recorder, current)) == 0 && ok;
+		ok = json_array_append_new(rows, bc_recorder_json(recorder, current)) == 0 && ok;
 	return ok;
 }
 
@@ -302,7 +292,7 @@ static enum bc_refusal end_change(struct call *call, enum bc_refusal refusal, un
 	if (refusal != BC_GRANTED)
 		return refusal;
 	return respond_member(call->request, status, "recording",
-		current != NULL ? recording_json(recorder, current) : NULL);
+		current != NULL ? bc_recorder_json(recorder, current) : NULL);
 }
 
 static enum bc_refusal start_recording(struct call *call)
@@ -316,7 +306,7 @@ static void on_sealed(void *context, const struct bc_recording *ended)
 	struct deferred *deferred = context;
 
 	respond_member(deferred->request, deferred->status, "recording",
-		recording_json(deferred->api->recorder, ended));
+		bc_recorder_json(deferred->api->recorder, ended));
 	free(deferred);
 }
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "daemon/api/api.h"
-#include "daemon/api/api_json.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
@@ -91,14 +90,17 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 	return a->options.listen_fd >= 0 ? &a->viewer : NULL;
 }
 
-void bc_socket_api_emit(struct bc_socket_api *a, const struct bc_live_event *event)
+bool bc_socket_api_has_readers(const struct bc_socket_api *a)
 {
-	const char *name;
+	return bc_event_broadcast_readers(a->api.broadcast) != 0;
+}
 
-	if (bc_event_broadcast_readers(a->api.broadcast) == 0)
-		return;
-	json_t *object = bc_live_event_json(event, &name);
-	bc_event_broadcast_publish(a->api.broadcast, name, object);
+void bc_socket_api_emit(struct bc_socket_api *a, const char *name, json_t *members)
+{
+	if (bc_socket_api_has_readers(a))
+		bc_event_broadcast_publish(a->api.broadcast, name, members);
+	else
+		json_decref(members);
 }
 
 void bc_socket_api_count(struct bc_socket_api *a, struct bc_recorder *recorder)
@@ -121,11 +123,10 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 	uint64_t now = uv_hrtime();
 
 	bc_page_sampler_age(a->api.sampler, now);
-	if (bc_event_broadcast_readers(a->api.broadcast) == 0)
+	if (!bc_socket_api_has_readers(a))
 		return;
 	struct bc_status status = bc_socket_api_status(a);
-	bc_event_broadcast_publish(
-		a->api.broadcast, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
+	bc_socket_api_emit(a, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
 /* Divides the descriptors that may still be opened. Returns 0, or -EMFILE if they are too few. */

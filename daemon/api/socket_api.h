@@ -53,8 +53,11 @@ void bc_socket_api_listen(struct bc_socket_api *api, int fd);
 /* Applies a changed configuration: the reserved permissions and the names. */
 void bc_socket_api_reload(struct bc_socket_api *api);
 
-/* Sends an event to the clients that read them. */
-void bc_socket_api_emit(struct bc_socket_api *api, const struct bc_live_event *event);
+/* Returns whether clients read events. */
+bool bc_socket_api_has_readers(const struct bc_socket_api *api);
+
+/* Sends them an event. Takes its members, as bc_event_broadcast_publish() does. */
+void bc_socket_api_emit(struct bc_socket_api *api, const char *name, json_t *members);
 
 /* Call ten times a second: adds the recorder's counts to the history. */
 void bc_socket_api_count(struct bc_socket_api *api, struct bc_recorder *recorder);

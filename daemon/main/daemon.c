@@ -48,6 +48,7 @@
 #include "daemon/recorder/status.h"
 #include "daemon/store/catalogue_listing.h"
 #include "formats/base/host.h"
+#include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
@@ -151,11 +152,18 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-static void emit(void *context, const struct bc_live_event *event)
+static void emit(void *context, const char *name, json_t *members)
 {
 	struct bc_daemon *d = context;
 
-	bc_socket_api_emit(d->api, event);
+	bc_socket_api_emit(d->api, name, members);
+}
+
+static bool has_readers(void *context)
+{
+	struct bc_daemon *d = context;
+
+	return bc_socket_api_has_readers(d->api);
 }
 
 /* Checks */
@@ -193,8 +201,7 @@ static void check_threads(struct bc_daemon *d)
 	if (d->stall.reported.since_ns != reported_ns) {
 		snprintf(hang, sizeof(hang), "%s hangs: %s%s%s", longest.who, longest.what,
 			longest.file[0] != '\0' ? " " : "", longest.file);
-		emit(d, &(struct bc_live_event){
-				.kind = BC_LIVE_HANG, .hang = is_stuck ? hang : NULL});
+		emit(d, "hang", json_pack("{s:o}", "error", bc_json_text(is_stuck ? hang : NULL)));
 	}
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
@@ -210,8 +217,9 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status)
 
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
 		    d->config->disk_low_ns))
-		emit(d, &(struct bc_live_event){.kind = BC_LIVE_DISK_LOW,
-				.disk_low = {d->disk_alarm.is_low, left}});
+		emit(d, "disk-low",
+			json_pack("{s:b, s:o}", "low", d->disk_alarm.is_low, "time_left_seconds",
+				bc_json_u64_or_null(left != UINT64_MAX, left)));
 }
 
 /* On a terminal, while this process is in its foreground: a background job leaves it alone. */
@@ -286,8 +294,10 @@ static void on_sealed(void *context, const struct bc_writer_notice *notice)
 
 static void on_command_failed(void *context, const char *path, int status, const char *error)
 {
-	emit(context, &(struct bc_live_event){.kind = BC_LIVE_COMMAND_FAILED,
-			      .command_failed = {path, status, error}});
+	emit(context, "command-failed",
+		json_pack("{s:o, s:o, s:o}", "path", bc_json_text(path), "exit_code",
+			status >= 0 ? json_integer(status) : json_null(), "error",
+			bc_json_text(error)));
 }
 
 /* The end */
@@ -594,7 +604,7 @@ static void on_reload(uv_timer_t *timer)
 			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old command");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
-		emit(d, &(struct bc_live_event){.kind = BC_LIVE_RELOAD});
+		emit(d, "reload", json_object());
 		bc_log(BC_LOG_NOTICE, "SIGHUP: %s%s",
 			changes.names[0] != '\0' ? "applied " : "nothing to apply", changes.names);
 		bc_log_set_level(d->config->log_level);
@@ -628,7 +638,7 @@ static void on_stop_signal(void *context, const char *name)
 
 	if (!d->is_stopping) {
 		log_stopping(d, name);
-		emit(d, &(struct bc_live_event){.kind = BC_LIVE_STOPPING, .signal = name});
+		emit(d, "stopping", json_pack("{s:s}", "signal", name));
 		stop_recording(d);
 		if (d->is_printing)
 			limit_print(d);
@@ -865,6 +875,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.boot_id = d->boot_id,
 		.context = d,
 		.on_event = emit,
+		.has_readers = has_readers,
 		.on_sealed = on_sealed,
 		.on_over = on_recorder_over,
 	};

@@ -30,6 +30,7 @@
 #include "daemon/recorder/session.h"
 #include "daemon/store/catalogue.h"
 #include "formats/base/clock.h"
+#include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/segment/segment_header.h"
 
@@ -123,8 +124,7 @@ static struct bc_losses losses_of(const struct bc_recorder *r, const struct bc_r
 	return recording->has_after ? recording->losses : bc_channel_losses(r->channel);
 }
 
-struct bc_recording_now bc_recorder_progress(
-	const struct bc_recorder *r, const struct bc_recording *recording)
+json_t *bc_recorder_json(const struct bc_recorder *r, const struct bc_recording *recording)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_losses losses = losses_of(r, recording);
@@ -146,41 +146,38 @@ struct bc_recording_now bc_recorder_progress(
 		now.file = stats->file;
 		now.is_open = stats->is_open;
 	}
-	return now;
+	return bc_recording_json(recording, &now);
 }
 
-static void emit(const struct bc_recorder *r, const struct bc_live_event *event)
+static void emit(const struct bc_recorder *r, const char *name, json_t *members)
 {
-	r->options.on_event(r->options.context, event);
+	r->options.on_event(r->options.context, name, members);
 }
 
-static void emit_recording(const struct bc_recorder *r, const struct bc_recording *recording,
-	enum bc_live_event_kind kind)
+static void emit_recording(
+	const struct bc_recorder *r, const struct bc_recording *recording, const char *name)
 {
-	emit(r, &(struct bc_live_event){.kind = kind,
-			.recording = {recording, bc_recorder_progress(r, recording)}});
+	emit(r, name, json_pack("{s:o}", "recording", bc_recorder_json(r, recording)));
 }
 
 static void emit_disarmed(const struct bc_recorder *r, const char *name)
 {
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER_DISARMED, .disarmed = name});
+	emit(r, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
 }
 
 static void emit_armed(const struct bc_recorder *r, const struct bc_trigger *trigger)
 {
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER_ARMED, .armed = trigger});
+	emit(r, "trigger-armed", json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
 }
 
 /* Call it before any event that shows the state. */
 static void emit_state(struct bc_recorder *r)
 {
-	const struct bc_live_event event = {
-		.kind = BC_LIVE_STATE, .state = {r->emitted.state, state_of(r)}};
+	const char *before = r->emitted.state;
 
-	if (strcmp(event.state.from, event.state.to) == 0)
-		return;
-	emit(r, &event);
-	r->emitted.state = event.state.to;
+	r->emitted.state = state_of(r);
+	if (strcmp(before, r->emitted.state) != 0)
+		emit(r, "state", json_pack("{s:s, s:s}", "from", before, "to", r->emitted.state));
 }
 
 /* Emits what has been lost since the last call, by cause. */
@@ -198,10 +195,12 @@ static void emit_gaps(struct bc_recorder *r)
 		if (is_ours)
 			bc_thread_health_text(r->emitted.activity, &busy, BUSY_NS);
 		r->emitted.losses_at_ns = uv_hrtime() + GAPS_NS;
-		emit(r, &(struct bc_live_event){.kind = BC_LIVE_GAP,
-				.gap = {cause, since.gaps[cause], since.lost[cause],
-					since.inexact[cause] == 0,
-					is_ours ? r->emitted.activity : ""}});
+		emit(r, "gap",
+			json_pack("{s:s, s:o, s:o, s:b, s:o}", "cause", bc_gap_cause_name(cause),
+				"gaps", bc_json_u64(since.gaps[cause]), "lost",
+				bc_json_u64(since.lost[cause]), "exact", since.inexact[cause] == 0,
+				"activity",
+				bc_json_text_or_null(is_ours ? r->emitted.activity : "")));
 	}
 }
 
@@ -214,9 +213,10 @@ static void emit_board(struct bc_recorder *r)
 		return;
 	r->emitted.board_state = (int)board->state;
 	r->emitted.board_unplugs = board->unplugs;
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_BOARD,
-			.board = {bc_board_state_name(board->state), board->last_error,
-				board->unplugs}});
+	emit(r, "board",
+		json_pack("{s:s, s:o, s:o}", "state", bc_board_state_name(board->state), "error",
+			bc_json_text_or_null(board->last_error), "unplugs",
+			bc_json_u64(board->unplugs)));
 }
 
 /* The clocks of the host and of the bus no longer relate as before. */
@@ -236,8 +236,9 @@ static void on_clock(void *context, enum bc_clock_map_news news, int64_t ns)
 			"clock_hz=%" PRIu64 " right?",
 			(double)(ns < 0 ? -ns : ns) * 1e-9, ns < 0 ? "late" : "early",
 			r->source->clock_hz);
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_CLOCK,
-			.clock = {news == BC_CLOCK_WAS_SET ? "set" : "rate", ns}});
+	emit(r, "clock",
+		json_pack("{s:s, s:f}", "reason", news == BC_CLOCK_WAS_SET ? "set" : "rate",
+			"moved_seconds", (double)ns * 1e-9));
 }
 
 static void emit_disk(struct bc_recorder *r)
@@ -254,7 +255,7 @@ static void emit_disk(struct bc_recorder *r)
 	memcpy(r->emitted.disk_error, stats->error, sizeof(r->emitted.disk_error));
 	if (stats->is_stuck || !is_stuck)
 		busy = is_stuck || is_new ? stats->error : NULL;
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_DISK, .disk = {is_stuck, busy}});
+	emit(r, "disk", json_pack("{s:b, s:o}", "stuck", is_stuck, "error", bc_json_text(busy)));
 }
 
 /* Emits events for everything that changes by itself, except gaps. */
@@ -374,7 +375,7 @@ static void start_recording(
 	bc_log_set_recording(recording->info.header.recording);
 	bc_session_start_recording(
 		r->session, &recording->info, &config->rotation, &recording->limits);
-	emit_recording(r, recording, BC_LIVE_RECORDING_STARTED);
+	emit_recording(r, recording, "recording-started");
 	emit_state(r);
 }
 
@@ -445,7 +446,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	bc_recording_end(recording, notice);
 	const struct bc_recording *current = bc_recorder_current(r);
 	bc_log_set_recording(current != NULL ? current->info.header.recording : "");
-	emit_recording(r, recording, BC_LIVE_RECORDING_ENDED);
+	emit_recording(r, recording, "recording-ended");
 	bc_session_on_ended(r->session);
 	emit_state(r);
 }
@@ -563,6 +564,20 @@ static void end_by_trigger(struct bc_recorder *r, uint32_t at)
 	bc_session_end_at(r->session, at);
 }
 
+/* There may be hundreds a second. */
+static void emit_match(
+	const struct bc_recorder *r, const struct bc_trigger_match *match, uint64_t record)
+{
+	if (r->options.has_readers(r->options.context))
+		emit(r, "trigger",
+			BC_JSON_OBJECT({"name", bc_json_text(match->trigger->name)},
+				{"action", bc_json_text(
+						   bc_trigger_action_name(match->trigger->action))},
+				{"record", bc_json_u64_or_null(record != UINT64_MAX, record)},
+				{"tick", bc_json_u64(match->tick)},
+				{"epoch", bc_json_u64(match->epoch)}));
+}
+
 /* `action` is never a toggle. Marks are logged as debug because there may be hundreds a second. */
 static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 	enum bc_trigger_action action, uint64_t record)
@@ -587,7 +602,7 @@ static void on_match(void *context, const struct bc_trigger_match *match)
 					: r->recording == NULL              ? BC_ACTION_START
 									    : BC_ACTION_STOP;
 
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_TRIGGER, .trigger = {match, record}});
+	emit_match(r, match, record);
 	log_match(r, trigger, action, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
@@ -788,7 +803,7 @@ enum bc_refusal bc_recorder_mark(
 	set->record = place.record;
 	set->tick = place.tick;
 	set->epoch = place.epoch;
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_MARK, .mark = set});
+	emit(r, "mark", json_pack("{s:o}", "mark", bc_mark_json(set)));
 	return BC_GRANTED;
 }
 
@@ -813,7 +828,9 @@ enum bc_refusal bc_recorder_note(
 		bc_log_limited(r->options.limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
-	emit(r, &(struct bc_live_event){.kind = BC_LIVE_NOTE, .note = {recording, note}});
+	emit(r, "note",
+		json_pack("{s:o, s:o}", "recording", bc_json_text(recording->info.header.recording),
+			"metadata", bc_metadata_parse(note)));
 	return BC_GRANTED;
 }
 
@@ -892,12 +909,12 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 	struct bc_recorder *r = context;
 
 	switch (notice->kind) {
+	case BC_NOTICE_OPENED:
+		emit(r, "segment-started", bc_segment_json(r->options.config->dir, notice));
+		return;
 	case BC_NOTICE_SEALED:
 		r->options.on_sealed(r->options.context, notice);
-		__attribute__((fallthrough));
-	case BC_NOTICE_OPENED:
-		emit(r, &(struct bc_live_event){.kind = BC_LIVE_SEGMENT,
-				.segment = {r->options.config->dir, notice}});
+		emit(r, "segment-sealed", bc_segment_json(r->options.config->dir, notice));
 		return;
 	case BC_NOTICE_WRITTEN:
 		recording_of(r, notice->recording)->totals = *notice;

@@ -22,7 +22,6 @@
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/trigger.h"
 #include "daemon/ingest/trigger_engine.h"
-#include "daemon/recorder/live_event.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/status.h"
 #include "formats/base/must_check.h"
@@ -45,8 +44,12 @@ struct bc_recorder_options {
 	const struct bc_channel_viewer *viewer; /* NULL: none */
 	void *context;
 
-	/* Something has changed. The event is valid until this returns. */
-	void (*on_event)(void *context, const struct bc_live_event *event);
+	/* Something has changed: an event of GET /v1/events (docs/api.md), and its members after
+	 * event, seq and time. The callee takes them; NULL means out of memory. */
+	void (*on_event)(void *context, const char *name, json_t *members);
+
+	/* Returns whether anyone reads events. */
+	bool (*has_readers)(void *context);
 
 	/* A segment has been sealed. */
 	void (*on_sealed)(void *context, const struct bc_writer_notice *notice);
@@ -167,9 +170,8 @@ const struct bc_recording *bc_recorder_current(const struct bc_recorder *recorde
 /* A recording of this run by its id, if it is not sealed yet or the latest sealed one; or NULL. */
 const struct bc_recording *bc_recorder_find(const struct bc_recorder *recorder, const char *id);
 
-/* Returns its progress. */
-struct bc_recording_now bc_recorder_progress(
-	const struct bc_recorder *recorder, const struct bc_recording *recording);
+/* Returns it with its progress as JSON; NULL if out of memory. */
+json_t *bc_recorder_json(const struct bc_recorder *recorder, const struct bc_recording *recording);
 
 /* The triggers that are armed. */
 const struct bc_trigger_engine *bc_recorder_triggers(const struct bc_recorder *recorder);

@@ -1,4 +1,5 @@
-/* The recordings of this run: their ids, who waits for their end, and how long they are kept.
+/* The recordings of this run: their ids, who waits for their end, how long they are kept, and how
+ * clients see them.
  *
  * An id has the second of the start and a number that sorts ids of one second by time. Ids of a run
  * increase, even if triggers start several recordings at one instant.
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "capture/source/source.h"
+#include "formats/base/json.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_waiter {
@@ -154,4 +156,92 @@ const char *bc_recording_reason_name(enum bc_recording_reason reason)
 	};
 
 	return names[reason];
+}
+
+/* As JSON */
+
+static const char *state_name(const struct bc_recording *r)
+{
+	switch (r->state) {
+	case BC_RECORDING_RUNNING:
+		return "recording";
+	case BC_RECORDING_DRAINING:
+		return "draining";
+	case BC_RECORDING_ENDED:
+		return r->totals.left_open != 0 ? "open" : "sealed";
+	}
+	return "";
+}
+
+static json_t *path_json(const char *dir, const char *file, bool is_open)
+{
+	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+
+	snprintf(path, sizeof(path), "%s/%s%s", dir, file, is_open ? BC_PARTIAL_SUFFIX : "");
+	return bc_json_text(file[0] != '\0' ? path : NULL);
+}
+
+/* As a request gives them. */
+static json_t *limits_json(const struct bc_stop_rules *limits)
+{
+	struct bc_json_member members[4] = {{NULL, NULL}};
+	unsigned n = 0;
+
+	if (limits->duration_ns != 0)
+		members[n++] = (struct bc_json_member){
+			"duration", bc_json_double((double)limits->duration_ns / 1e9)};
+	if (limits->records != 0)
+		members[n++] = (struct bc_json_member){"records", bc_json_u64(limits->records)};
+	if (limits->file_bytes != 0)
+		members[n++] = (struct bc_json_member){"filesize", bc_json_u64(limits->file_bytes)};
+	return bc_json_object(members);
+}
+
+json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recording_now *now)
+{
+	const struct bc_segment_header *header = &r->info.header;
+	const struct bc_writer_notice *totals = &r->totals;
+	bool has_ended = r->state == BC_RECORDING_ENDED;
+	const char *file = has_ended ? totals->file : now->file;
+
+	return bc_json_merge(
+		BC_JSON_OBJECT({"id", bc_json_text(header->recording)},
+			{"label", bc_json_text_or_null(header->label)},
+			{"host", bc_json_text_or_null(header->host)},
+			{"started", bc_json_time(r->info.started_ns)},
+			{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
+			{"state", bc_json_text(state_name(r))},
+			{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
+			{"records", bc_json_u64(has_ended ? totals->records : now->records)},
+			{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
+			{"metadata", bc_metadata_parse(header->metadata)},
+			{"limits", limits_json(&r->limits)},
+			{"path", path_json(now->dir, file, !has_ended && now->is_open)},
+			{"reason", bc_json_text(bc_recording_reason_name(r->reason))}),
+		bc_loss_json(&now->loss));
+}
+
+json_t *bc_mark_json(const struct bc_mark *mark)
+{
+	return BC_JSON_OBJECT({"text", bc_json_text(mark->text)},
+		{"record", bc_json_u64_or_null(mark->record != UINT64_MAX, mark->record)},
+		{"tick", bc_json_u64(mark->tick)}, {"epoch", bc_json_u64(mark->epoch)});
+}
+
+json_t *bc_segment_json(const char *dir, const struct bc_writer_notice *n)
+{
+	bool is_sealed = n->kind == BC_NOTICE_SEALED;
+	json_t *object = BC_JSON_OBJECT({"recording", bc_json_text(n->recording->header.recording)},
+		{"segment", bc_json_u64(n->segment)},
+		{"path", path_json(dir, n->file, !is_sealed)});
+
+	if (!is_sealed)
+		return object;
+	object = bc_json_merge(object, bc_loss_json(&n->loss));
+	return bc_json_merge(
+		object, BC_JSON_OBJECT({"records", bc_json_u64(n->records)},
+				{"bytes", bc_json_u64(n->bytes)},
+				{"chunks", bc_json_u64(n->chunks)}, {"hash", bc_json_text(n->hash)},
+				{"first_record", bc_json_u64(n->first_record)},
+				{"started", bc_json_time(n->wall_ns)}));
 }

@@ -3,6 +3,7 @@
 #ifndef BC_DAEMON_RECORDER_RECORDING_H
 #define BC_DAEMON_RECORDER_RECORDING_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -109,5 +110,10 @@ struct bc_mark {
 	uint64_t tick;   /* of the record after it, or before it if it is the last */
 	uint32_t epoch;
 };
+
+/* As JSON (docs/api.md). They return NULL if out of memory. `dir` is that of the segment. */
+json_t *bc_recording_json(const struct bc_recording *recording, const struct bc_recording_now *now);
+json_t *bc_segment_json(const char *dir, const struct bc_writer_notice *notice);
+json_t *bc_mark_json(const struct bc_mark *mark);
 
 #endif

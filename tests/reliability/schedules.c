@@ -448,10 +448,17 @@ static void on_over(void *context)
 	uv_timer_start(&w.close, on_close, 0, 0);
 }
 
-static void on_event(void *context, const struct bc_live_event *event)
+static void on_event(void *context, const char *name, json_t *members)
 {
 	(void)context;
-	(void)event;
+	(void)name;
+	json_decref(members);
+}
+
+static bool has_readers(void *context)
+{
+	(void)context;
+	return true;
 }
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
@@ -636,6 +643,7 @@ static void open_all(void)
 		.limits = &limits,
 		.before = "",
 		.on_event = on_event,
+		.has_readers = has_readers,
 		.on_sealed = on_sealed,
 		.on_over = on_over,
 	};

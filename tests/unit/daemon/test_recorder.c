@@ -331,10 +331,17 @@ struct owner {
 	enum bc_exit code;
 };
 
-static void on_event(void *context, const struct bc_live_event *event)
+static void on_event(void *context, const char *name, json_t *members)
 {
 	(void)context;
-	(void)event;
+	(void)name;
+	json_decref(members);
+}
+
+static bool has_readers(void *context)
+{
+	(void)context;
+	return true;
 }
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
@@ -446,6 +453,7 @@ static void run_recorder(
 		.before = "",
 		.context = &o,
 		.on_event = on_event,
+		.has_readers = has_readers,
 		.on_sealed = on_sealed,
 		.on_over = on_over,
 	};
