@@ -358,13 +358,11 @@ static enum bc_refusal rotate_recording(struct call *call)
 
 static enum bc_refusal set_mark(struct call *call)
 {
-	struct bc_mark mark;
+	json_t *mark;
 	enum bc_refusal refusal = bc_recorder_mark(
 		call->api->recorder, call->params->mark, &mark, call->err);
 
-	return refusal == BC_GRANTED
-		       ? respond_member(call->request, 201, "mark", bc_mark_json(&mark))
-		       : refusal;
+	return refusal == BC_GRANTED ? respond_member(call->request, 201, "mark", mark) : refusal;
 }
 
 /* Triggers */

@@ -128,25 +128,19 @@ json_t *bc_recorder_json(const struct bc_recorder *r, const struct bc_recording 
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_losses losses = losses_of(r, recording);
-	const struct bc_writer_notice *all = &recording->totals;
-	struct bc_recording_now now = {
-		.loss = bc_losses_sum(&losses), .dir = r->options.config->dir, .file = ""};
+	struct bc_writer_notice now = recording->totals;
+	bool is_open = now.kind == BC_NOTICE_WRITTEN;
 
-	if (all->kind == BC_NOTICE_WRITTEN) {
-		now.records = all->records;
-		now.bytes = all->bytes;
-		now.segments = all->segments;
-		now.file = all->file;
-		now.is_open = true;
-	} else if (stats->recording_tag == recording->info.tag) {
+	if (now.kind == BC_NOTICE_OPENED && stats->recording_tag == recording->info.tag) {
 		bool has_started = stats->file[0] != '\0' || stats->recording_records != 0;
 		now.records = stats->recording_records;
 		now.bytes = stats->recording_bytes;
 		now.segments = has_started ? stats->segment + 1 : 0;
-		now.file = stats->file;
-		now.is_open = stats->is_open;
+		memcpy(now.file, stats->file, sizeof(now.file));
+		is_open = stats->is_open;
 	}
-	return bc_recording_json(recording, &now);
+	return bc_recording_json(
+		recording, &now, bc_losses_sum(&losses), r->options.config->dir, is_open);
 }
 
 static void emit(const struct bc_recorder *r, const char *name, json_t *members)
@@ -783,7 +777,7 @@ enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char err[BC_REFUSAL_MA
 }
 
 enum bc_refusal bc_recorder_mark(
-	struct bc_recorder *r, const char *text, struct bc_mark *set, char err[BC_REFUSAL_MAX])
+	struct bc_recorder *r, const char *text, json_t **mark, char err[BC_REFUSAL_MAX])
 {
 	bool has_ring = has_flight(r) && !bc_session_is_draining(r->session);
 	size_t bytes = strlen(text);
@@ -799,11 +793,10 @@ enum bc_refusal bc_recorder_mark(
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
 	if (!bc_channel_mark(channel, &event, text))
 		return refuse(err, BC_NOT_NOW, "the buffer is full; the mark was not set");
-	memcpy(set->text, text, bytes + 1);
-	set->record = place.record;
-	set->tick = place.tick;
-	set->epoch = place.epoch;
-	emit(r, "mark", json_pack("{s:o}", "mark", bc_mark_json(set)));
+	*mark = BC_JSON_OBJECT({"text", bc_json_text(text)},
+		{"record", bc_json_u64_or_null(place.record != UINT64_MAX, place.record)},
+		{"tick", bc_json_u64(place.tick)}, {"epoch", bc_json_u64(place.epoch)});
+	emit(r, "mark", json_pack("{s:O}", "mark", *mark));
 	return BC_GRANTED;
 }
 

@@ -148,9 +148,12 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char err[BC_REFUS
 /* Starts a new segment. */
 enum bc_refusal bc_recorder_rotate(struct bc_recorder *recorder, char err[BC_REFUSAL_MAX]);
 
-/* Sets a mark of 1 to BC_MARK_TEXT_MAX bytes after the latest record, and describes it in *set. */
-enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
-	struct bc_mark *set, char err[BC_REFUSAL_MAX]);
+#define BC_MARK_TEXT_MAX 1024u
+
+/* Sets a mark of 1 to BC_MARK_TEXT_MAX bytes after the latest record. *mark becomes the mark as
+ * JSON (docs/api.md), for the caller to release; NULL if out of memory. */
+enum bc_refusal bc_recorder_mark(
+	struct bc_recorder *recorder, const char *text, json_t **mark, char err[BC_REFUSAL_MAX]);
 
 /* Adds to the metadata of the recording in progress: a JSON object of strings. */
 enum bc_refusal bc_recorder_note(

@@ -197,12 +197,11 @@ static json_t *limits_json(const struct bc_stop_rules *limits)
 	return bc_json_object(members);
 }
 
-json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recording_now *now)
+json_t *bc_recording_json(const struct bc_recording *r, const struct bc_writer_notice *now,
+	struct bc_loss loss, const char *dir, bool is_open)
 {
 	const struct bc_segment_header *header = &r->info.header;
-	const struct bc_writer_notice *totals = &r->totals;
 	bool has_ended = r->state == BC_RECORDING_ENDED;
-	const char *file = has_ended ? totals->file : now->file;
 
 	return bc_json_merge(
 		BC_JSON_OBJECT({"id", bc_json_text(header->recording)},
@@ -211,21 +210,13 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 			{"started", bc_json_time(r->info.started_ns)},
 			{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
 			{"state", bc_json_text(state_name(r))},
-			{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
-			{"records", bc_json_u64(has_ended ? totals->records : now->records)},
-			{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
+			{"segments", bc_json_u64(now->segments)},
+			{"records", bc_json_u64(now->records)}, {"bytes", bc_json_u64(now->bytes)},
 			{"metadata", bc_metadata_parse(header->metadata)},
 			{"limits", limits_json(&r->limits)},
-			{"path", path_json(now->dir, file, !has_ended && now->is_open)},
+			{"path", path_json(dir, now->file, is_open)},
 			{"reason", bc_json_text(bc_recording_reason_name(r->reason))}),
-		bc_loss_json(&now->loss));
-}
-
-json_t *bc_mark_json(const struct bc_mark *mark)
-{
-	return BC_JSON_OBJECT({"text", bc_json_text(mark->text)},
-		{"record", bc_json_u64_or_null(mark->record != UINT64_MAX, mark->record)},
-		{"tick", bc_json_u64(mark->tick)}, {"epoch", bc_json_u64(mark->epoch)});
+		bc_loss_json(&loss));
 }
 
 json_t *bc_segment_json(const char *dir, const struct bc_writer_notice *n)

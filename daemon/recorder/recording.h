@@ -90,30 +90,10 @@ const char *bc_recording_reason_name(enum bc_recording_reason reason);
 /* Marks it as ended and calls the waiters. */
 void bc_recording_end(struct bc_recording *recording, const struct bc_writer_notice *totals);
 
-/* The progress of a recording; once it has ended, only `loss` is used. */
-struct bc_recording_now {
-	uint64_t records; /* written or queued */
-	uint64_t bytes;
-	uint32_t segments;
-	struct bc_loss loss;
-	const char *dir;  /* of its files */
-	const char *file; /* its newest; empty: none yet */
-	bool is_open;     /* the name still has BC_PARTIAL_SUFFIX appended */
-};
-
-#define BC_MARK_TEXT_MAX 1024u
-
-/* A mark that was set. */
-struct bc_mark {
-	char text[BC_MARK_TEXT_MAX + 1];
-	uint64_t record; /* number of the record after it; UINT64_MAX outside a recording */
-	uint64_t tick;   /* of the record after it, or before it if it is the last */
-	uint32_t epoch;
-};
-
-/* As JSON (docs/api.md). They return NULL if out of memory. `dir` is that of the segment. */
-json_t *bc_recording_json(const struct bc_recording *recording, const struct bc_recording_now *now);
+/* As JSON (docs/api.md). They return NULL if out of memory. `now`: what is written so far. `dir`:
+ * of the segments. `is_open`: the name of the file has BC_PARTIAL_SUFFIX appended. */
+json_t *bc_recording_json(const struct bc_recording *recording, const struct bc_writer_notice *now,
+	struct bc_loss loss, const char *dir, bool is_open);
 json_t *bc_segment_json(const char *dir, const struct bc_writer_notice *notice);
-json_t *bc_mark_json(const struct bc_mark *mark);
 
 #endif

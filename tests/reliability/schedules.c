@@ -386,7 +386,7 @@ static void on_act(uv_timer_t *timer)
 		end();
 	} else {
 		char err[BC_REFUSAL_MAX];
-		struct bc_mark mark;
+		json_t *mark;
 		switch (dice_below(&fibers.dice, 11)) {
 		case 0:
 		case 1:
@@ -401,7 +401,8 @@ static void on_act(uv_timer_t *timer)
 			(void)bc_recorder_rotate(w.recorder, err);
 			break;
 		case 6:
-			(void)bc_recorder_mark(w.recorder, "mark", &mark, err);
+			if (bc_recorder_mark(w.recorder, "mark", &mark, err) == BC_GRANTED)
+				json_decref(mark);
 			break;
 		case 7:
 			(void)bc_recorder_note(w.recorder, "{\"operator\":\"x\"}", err);
