@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,47 +162,33 @@ static void write_amount(char *out, size_t size, double amount, const char *unit
 		i != 0 || unit[0] != ' ' ? " " : "", prefixes[i], unit);
 }
 
-/* Appends to a text that is not full. */
-static void append(char *out, size_t size, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void append(char *out, size_t size, const char *format, ...)
-{
-	size_t used = strlen(out);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(out + used, size - used, format, args);
-	va_end(args);
-}
-
 static void write_recording(char *out, size_t size, const struct bc_status *s, const char *doing,
 	bool with_rate, bool has_id)
 {
 	const struct bc_buffer_state *buffer = &s->buffer;
 	const struct bc_status_progress progress = bc_status_progress(s);
 	struct bc_loss sum = bc_losses_sum(&s->counts->losses);
-	char amount[32];
+	char rate[32] = "";
+	char records[32];
+	char bytes[32];
 	char lost[BC_LOSS_TEXT_MAX];
+	char used[32] = "";
 
-	snprintf(out, size, "%s", doing);
-	if (s->recording == NULL)
+	if (s->recording == NULL) {
+		snprintf(out, size, "%s", doing);
 		return;
-	if (has_id)
-		append(out, size, " %s", s->recording->header.recording);
-	append(out, size, ": ");
-	if (with_rate) {
-		write_amount(amount, sizeof(amount), s->rates.samples_per_s, " samples/s");
-		append(out, size, "%s, ", amount);
 	}
-	write_amount(amount, sizeof(amount), (double)progress.records, " records");
-	append(out, size, "%s, ", amount);
-	write_amount(amount, sizeof(amount), (double)progress.bytes, "B");
+	if (with_rate)
+		write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s, ");
+	write_amount(records, sizeof(records), (double)progress.records, " records");
+	write_amount(bytes, sizeof(bytes), (double)progress.bytes, "B");
 	sum.away_ns = 0;
-	append(out, size, "%s, %s", amount, bc_loss_text(lost, sum));
 	if (with_rate && buffer->chunks != 0)
-		append(out, size, ", buffer %u %%",
+		snprintf(used, sizeof(used), ", buffer %u %%",
 			100 * (buffer->chunks - buffer->free) / buffer->chunks);
+	snprintf(out, size, "%s%s%s: %s%s, %s, %s%s", doing, has_id ? " " : "",
+		has_id ? s->recording->header.recording : "", rate, records, bytes,
+		bc_loss_text(lost, sum), used);
 }
 
 static void write_stopping(char *out, size_t size, const struct bc_status *s)
