@@ -9,14 +9,9 @@ int bc_queue_init(struct bc_queue *q, unsigned capacity)
 {
 	pthread_condattr_t attr;
 
-	q->items = calloc(capacity, sizeof(*q->items));
+	*q = (struct bc_queue){.items = calloc(capacity, sizeof(*q->items)), .capacity = capacity};
 	if (q->items == NULL)
 		return -ENOMEM;
-	q->capacity = capacity;
-	q->first = 0;
-	q->count = 0;
-	q->is_closed = false;
-	q->is_woken = false;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
