@@ -227,7 +227,7 @@ int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to
 typedef void (*bc_overview_records_cb)(void *context, const uint8_t *records, size_t count);
 
 /* Reads the records that match a filter, of a recording (NULL: of all, one after the other), from
- * chunks of at most `most` records. Those of damaged chunks are left out. Returns 0; -ENOENT if
+ * chunks of at most `most` records. Those of damaged chunks are left out. Returns 0; -ESRCH if
  * there is no such recording; -E2BIG if there are more records; -ENOMEM or -ECANCELED. */
 int bc_overview_read(struct bc_overview *overview, const struct bc_filter *filter,
 	const char *recording, uint64_t most, bc_overview_records_cb on_records,

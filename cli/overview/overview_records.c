@@ -634,7 +634,7 @@ int bc_overview_read(struct bc_overview *o, const struct bc_filter *filter, cons
 	uint64_t most, bc_overview_records_cb on_records, void *context)
 {
 	struct reading *r = malloc(sizeof(*r));
-	int rc = recording == NULL ? 0 : -ENOENT;
+	int rc = recording == NULL ? 0 : -ESRCH;
 
 	if (r == NULL)
 		return -ENOMEM;
@@ -645,7 +645,7 @@ int bc_overview_read(struct bc_overview *o, const struct bc_filter *filter, cons
 	r->on_records = on_records;
 	r->context = context;
 	bc_filter_start(&r->filter, o->from_ns);
-	for (uint32_t i = 0; (rc == 0 || rc == -ENOENT) && i < o->segment_count; i++)
+	for (uint32_t i = 0; (rc == 0 || rc == -ESRCH) && i < o->segment_count; i++)
 		if (recording == NULL || strcmp(o->segments[i]->id, recording) == 0)
 			rc = read_segment(r, o->segments[i]);
 	free(r);

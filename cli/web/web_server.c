@@ -192,7 +192,7 @@ static void respond_data(struct request *r, const char *type, struct bc_byte_buf
 	case -ENODATA:
 		respond_error(r, 404, "no references to memory: there is nothing to draw");
 		break;
-	case -ENOENT:
+	case -ESRCH:
 		respond_error(r, 404, "no recording has this id");
 		break;
 	case -E2BIG:
