@@ -181,7 +181,6 @@ static void close_again(void *context)
 	struct bc_diff_side *again = context;
 
 	bc_trace_close(&again->trace);
-	fclose(again->silent.err);
 	free(again);
 }
 
@@ -192,11 +191,11 @@ static void *open_again(void *context)
 	struct bc_diff_side *again = calloc(1, sizeof(*again));
 
 	if (again == NULL ||
-		!bc_are_regular_files((const char *const *)side->files.paths, side->files.count) ||
-		!bc_console_silence(&again->silent, side->trace.console)) {
+		!bc_are_regular_files((const char *const *)side->files.paths, side->files.count)) {
 		free(again);
 		return NULL;
 	}
+	again->silent = bc_console_silent(side->trace.console);
 	again->diff = side->diff;
 	again->awaits_start = side->diff->has_start;
 	bc_entry_converter_init(&again->converter, side->trace.format, &side->trace.options.format);

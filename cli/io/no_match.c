@@ -350,12 +350,12 @@ const char *bc_no_match_text(char out[BC_NO_MATCH_MAX], const struct bc_console 
 {
 	struct contents *c = malloc(sizeof(*c));
 	struct bc_filter filter = args->filter;
-	struct bc_console silent;
-	bool ok = c != NULL && bc_console_silence(&silent, console);
+	const struct bc_console silent = bc_console_silent(console);
+	bool ok = true;
 
 	out[0] = '\0';
-	if (!ok)
-		goto out;
+	if (c == NULL)
+		return out;
 	*c = (struct contents){
 		.numbers = NOTHING,
 		.ticks = NOTHING,
@@ -373,8 +373,6 @@ const char *bc_no_match_text(char out[BC_NO_MATCH_MAX], const struct bc_console 
 		ok = add_file(c, &silent, paths[i], format, options);
 	if (ok)
 		compare(out, c, &filter);
-	fclose(silent.err);
-out:
 	free(c);
 	return out;
 }

@@ -26,11 +26,11 @@ struct survey {
 static bool is_trace(const struct bc_console *console, const char *path, enum bc_format from,
 	bool is_only, enum bc_exit *code)
 {
-	struct bc_console silent;
+	const struct bc_console silent = bc_console_silent(console);
 	struct bc_file file;
 	bool is = false;
 
-	if (!bc_are_regular_files(&path, 1) || !bc_console_silence(&silent, console))
+	if (!bc_are_regular_files(&path, 1))
 		return false;
 	if (bc_file_open(&file, is_only ? console : &silent, path, from) == BC_EXIT_OK) {
 		is = file.probe.format != BC_FORMAT_SEGMENT;
@@ -38,7 +38,6 @@ static bool is_trace(const struct bc_console *console, const char *path, enum bc
 	} else if (is_only) {
 		*code = BC_EXIT_USAGE;
 	}
-	fclose(silent.err);
 	return is;
 }
 
@@ -61,20 +60,17 @@ static void add_entry(struct survey *s, const struct bc_entry *entry)
 /* Reads the traces without messages: converting them prints these. */
 static void survey_traces(struct survey *s, const struct bc_convert_args *c)
 {
-	struct bc_console silent;
+	const struct bc_console silent = bc_console_silent(c->console);
 	struct bc_trace trace;
 	struct bc_batch batch;
-
-	if (!bc_console_silence(&silent, c->console))
-		return;
 	enum bc_exit code = bc_trace_open(&trace, &silent, (const char **)c->files.paths,
 		c->files.count, c->from, &c->reader);
+
 	while (code == BC_EXIT_OK && s->records <= BC_PICTURE_RECORDS &&
 		bc_trace_next(&trace, &batch))
 		for (size_t i = 0; i < batch.count; i++)
 			add_entry(s, &batch.entries[i]);
 	bc_trace_close(&trace);
-	fclose(silent.err);
 }
 
 static bool add_batch(void *context, const struct bc_batch *batch)

@@ -1,7 +1,6 @@
 #include "cli/io/segment_input.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,23 +10,20 @@
 /* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
 static int open_damaged(const struct bc_console *console, const char *path, const char **why)
 {
-	struct bc_console silent;
+	const struct bc_console silent = bc_console_silent(console);
 	struct bc_file file;
 	int fd = -1;
 
 	*why = "not a segment";
-	if (!bc_console_silence(&silent, console))
+	if (bc_file_open(&file, &silent, path, BC_FORMAT_UNKNOWN) != BC_EXIT_OK)
 		return -1;
-	if (bc_file_open(&file, &silent, path, BC_FORMAT_UNKNOWN) == BC_EXIT_OK) {
-		if (file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
-			fd = file.fd;
-			file.is_ours = false; /* but the caller's */
-		} else if (file.probe.format == BC_FORMAT_SEGMENT) {
-			*why = "a compressed segment; decompress it first";
-		}
-		bc_file_close(&file);
+	if (file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
+		fd = file.fd;
+		file.is_ours = false; /* but the caller's */
+	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
+		*why = "a compressed segment; decompress it first";
 	}
-	fclose(silent.err);
+	bc_file_close(&file);
 	return fd;
 }
 

@@ -382,14 +382,14 @@ uint64_t bc_trace_clock_hz(const struct bc_trace *t)
 struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
 	const struct bc_reader_options *options)
 {
-	struct bc_console silent;
+	const struct bc_console silent = bc_console_silent(console);
 	struct bc_peek found = {.unit = BC_UNIT_TICK};
 	struct bc_trace trace;
 	struct bc_batch batch = {.count = 0};
 	const bc_traits both = BC_TRAIT_REFERENCE | BC_TRAIT_INSTRUCTION;
 	size_t bytes = 0;
 
-	if (!bc_are_regular_files(&path, 1) || !bc_console_silence(&silent, console))
+	if (!bc_are_regular_files(&path, 1))
 		return found;
 	bool is_tarmac = bc_trace_open(&trace, &silent, &path, 1, format, options) == BC_EXIT_OK &&
 			 trace.format == BC_FORMAT_TARMAC;
@@ -406,7 +406,6 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 		}
 	}
 	bc_trace_close(&trace);
-	fclose(silent.err);
 	return found;
 }
 

@@ -20,19 +20,14 @@
 /* Room for two file names of 4096 bytes. Longer messages are truncated. */
 #define MESSAGE_MAX 10000u
 
-bool bc_console_silence(struct bc_console *silent, const struct bc_console *console)
-{
-	*silent = *console;
-	silent->err = fopen("/dev/null", "w");
-	return silent->err != NULL;
-}
-
 enum bc_exit bc_print_error(
 	const struct bc_console *console, const char *file, const char *format, ...)
 {
 	char text[MESSAGE_MAX];
 	va_list args;
 
+	if (console->err == NULL)
+		return BC_EXIT_FAILED;
 	int used = snprintf(text, sizeof(text), "buscap%s%s: %s%s",
 		console->command != NULL ? " " : "",
 		console->command != NULL ? console->command : "", file != NULL ? file : "",
@@ -85,10 +80,8 @@ enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
 void bc_progress_start(
 	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes)
 {
-	int fd = fileno(console->err);
-
 	*progress = (struct bc_progress){.total_bytes = total_bytes};
-	if (fd < 0 || !isatty(fd))
+	if (console->err == NULL || !isatty(fileno(console->err)))
 		return;
 	progress->console = console;
 	progress->start_ns = bc_now_ns();

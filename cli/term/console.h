@@ -16,12 +16,15 @@
 struct bc_console {
 	int in; /* standard input, output and error */
 	int out;
-	FILE *err;
+	FILE *err;           /* NULL: messages are not printed */
 	const char *command; /* "dump"; NULL: none */
 };
 
-/* Makes a console without messages. Close it with fclose(silent->err). Returns false on failure. */
-bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
+/* Returns a console without messages. */
+static inline struct bc_console bc_console_silent(const struct bc_console *console)
+{
+	return (struct bc_console){console->in, console->out, NULL, console->command};
+}
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
  * (cli/term/text.h). `file` may be NULL. Returns BC_EXIT_FAILED. */

@@ -269,12 +269,9 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	struct find *f = s->find;
 	struct bc_reader_options how = {.format = f->format_options, .index_fd = -1};
 	struct bc_batch batch;
-	struct bc_console silent;
-	const struct bc_console *console = f->console;
-
 	/* What is wrong with the trace is reported when it is searched. */
-	if (is_silent && !f->options.is_count && bc_console_silence(&silent, f->console))
-		console = &silent;
+	const struct bc_console silent = bc_console_silent(f->console);
+	const struct bc_console *console = is_silent && !f->options.is_count ? &silent : f->console;
 	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &how);
 
 	s->found = s->nth = 0;
@@ -302,8 +299,6 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 out:
 	code = bc_exit_worse(code, s->trace.exit);
 	bc_trace_close(&s->trace);
-	if (console == &silent)
-		fclose(silent.err);
 	return code;
 }
 
@@ -339,27 +334,23 @@ static void find_in_stream(struct find *find, const char *path)
 /* True if the first file that opens is a segment. A directory's files are taken for segments. */
 static bool has_segments(const struct find *f, const struct bc_files *files)
 {
-	struct bc_console silent;
+	const struct bc_console silent = bc_console_silent(f->console);
 	struct bc_file file;
-	bool is_segment = false;
 
 	if (f->format == BC_FORMAT_UNKNOWN &&
 		!bc_operands_have_file(&f->input.operands, files->paths[0]))
 		return true;
-	if (!bc_console_silence(&silent, f->console))
-		return false;
 	for (int i = 0; i < files->count; i++) {
 		const char *path = files->paths[i];
 		(void)bc_segment_path_find(files->paths[i]);
 		if (!bc_are_regular_files(&path, 1) || /* it can't be read twice */
 			bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)
 			continue;
-		is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
+		bool is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
 		bc_file_close(&file);
-		break;
+		return is_segment;
 	}
-	fclose(silent.err);
-	return is_segment;
+	return false;
 }
 
 static enum bc_exit search_files(struct find *f, const struct bc_files *files)
