@@ -611,8 +611,8 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 	bc_diff_print_start(d);
 	/* If the differences go to a terminal, they show the progress. */
 	if (d->is_quiet || !isatty(d->console->out)) {
-		bc_trace_show_progress(&d->a.trace, NULL);
-		bc_trace_show_progress(&d->b.trace, &d->a.trace);
+		bc_trace_show_progress(&d->a.trace);
+		bc_trace_show_progress(&d->b.trace);
 	}
 	int rc = bc_match_run(d->match);
 	assert(rc >= 0); /* the sources never fail; read errors are in the traces' exit codes */

@@ -19,8 +19,6 @@ static bool get_bounds(
 								: NULL;
 	uint64_t clock_hz = header != NULL ? header->clock_hz : 0;
 
-	if (s->args.filter.has_wall && clock_hz == 0 && !s->args.has_warned)
-		bc_trace_hide_progress(trace);
 	return bc_filter_args_chunk(&s->args, s->console, trace->file.name, info, clock_hz, bounds);
 }
 

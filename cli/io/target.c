@@ -138,7 +138,6 @@ static bool stop_before(struct bc_target *t, uint64_t number, const char *why)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
-	bc_trace_hide_progress(t->source);
 	if (why[0] != '\0')
 		bc_print_error(t->console, NULL, "%s: %s; the output ends before this entry",
 			bc_trace_place(t->source, number, place), why);
@@ -439,12 +438,11 @@ enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
 	if (code == BC_EXIT_OK)
 		code = bc_target_open(&c->output, c->console, &c->target, source);
 	if (code == BC_EXIT_OK) {
-		bc_trace_show_progress(source, NULL);
+		bc_trace_show_progress(source);
 		while (is_more && bc_trace_next(source, &batch)) {
 			is_more = on_batch(context, &batch);
 			flush_if_idle(&c->output);
 		}
-		bc_trace_hide_progress(source);
 		source->exit = bc_exit_worse(source->exit, c->files.exit);
 		bc_target_end_source(&c->output, source->exit);
 		code = bc_exit_worse(bc_target_close(&c->output), source->exit);

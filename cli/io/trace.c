@@ -202,7 +202,7 @@ void bc_trace_skip_file(struct bc_trace *t)
 
 	if (!t->is_open)
 		return;
-	bc_trace_hide_progress(t);
+	bc_progress_clear(t->console);
 	bc_print_faults_left(t->console, t->file.name, t->faults);
 	bc_reader_notes(t->reader, &notes);
 	bc_print_notes(t->console, t->file.name, &notes);
@@ -241,21 +241,9 @@ static uint64_t sum_sizes(const struct bc_trace *t)
 	return total;
 }
 
-void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
+void bc_trace_show_progress(const struct bc_trace *t)
 {
-	if (with != NULL) {
-		t->progress = with->progress;
-		bc_progress_extend(t->progress, sum_sizes(t));
-		return;
-	}
-	t->progress = &t->own_progress;
-	bc_progress_start(t->progress, t->console, sum_sizes(t));
-}
-
-void bc_trace_hide_progress(const struct bc_trace *t)
-{
-	if (t->progress != NULL)
-		bc_progress_clear(t->progress);
+	bc_progress_extend(t->console, sum_sizes(t));
 }
 
 /* Returns how many bytes of the current file have been read. */
@@ -268,12 +256,14 @@ static uint64_t file_position(const struct bc_trace *t)
 
 static void update_progress(struct bc_trace *t)
 {
-	uint64_t done = t->done_bytes + file_position(t);
+	struct bc_progress *progress = t->console->progress;
 
-	t->progress->done_bytes += done - t->shown_bytes;
+	if (progress == NULL || progress->err == NULL)
+		return;
+	uint64_t done = t->done_bytes + file_position(t);
+	progress->done_bytes += done - t->shown_bytes;
 	t->shown_bytes = done;
-	if (bc_progress_is_due(t->progress))
-		bc_progress_show(t->progress);
+	bc_progress_show(t->console);
 }
 
 static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
@@ -298,7 +288,6 @@ static void end_unread(struct bc_trace *t, const char *path)
 
 	if (!bc_sequence_check_named(&t->sequence, path, &missing))
 		return;
-	bc_trace_hide_progress(t);
 	bc_print_error(t->console, path, "%s", bc_missing_write(what, &missing));
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
 }
@@ -308,17 +297,14 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 	for (;;) {
 		int rc = t->is_open ? bc_reader_next(t->reader, batch) : 0;
 		if (rc < 0) {
-			bc_trace_hide_progress(t);
 			t->exit = bc_exit_worse(
 				t->exit, bc_print_read_error(t->console, &t->file, rc));
 			rc = 0;
 		}
 		if (rc > 0) {
 			update_moment(t, batch);
-			if (t->progress != NULL && t->progress->console != NULL)
-				update_progress(t);
+			update_progress(t);
 			if (batch->fault != NULL) {
-				bc_trace_hide_progress(t);
 				bc_print_fault(t->console, t->file.name, batch->fault, t->faults++);
 				t->exit = bc_exit_worse(t->exit, BC_EXIT_DAMAGED);
 			}

@@ -58,12 +58,10 @@ struct bc_trace {
 	bool is_open;
 	struct bc_reader *reader;
 	struct bc_sequence_check sequence;
-	uint64_t faults; /* of the current file */
-	struct bc_progress own_progress;
-	struct bc_progress *progress; /* that or another trace's; NULL: no progress line */
-	uint64_t done_bytes;          /* size of the files before the current one */
-	uint64_t shown_bytes;         /* this trace's part of progress->done_bytes */
-	struct bc_moment moment;      /* segments: of the batch's chunk */
+	uint64_t faults;         /* of the current file */
+	uint64_t done_bytes;     /* size of the files before the current one */
+	uint64_t shown_bytes;    /* this trace's part of the progress */
+	struct bc_moment moment; /* segments: of the batch's chunk */
 	bool has_header;
 	bc_traits traits;                /* of the entries of the current file */
 	bool has_wall;                   /* they may have a time of day */
@@ -90,12 +88,8 @@ void bc_trace_close(struct bc_trace *trace);
 /* True if all are regular files, which can be read twice. */
 bool bc_are_regular_files(const char *const *paths, int count);
 
-/* Shows progress on a terminal from now on: on its own line (`with` NULL), or added to the line of
- * `with`, a trace that already shows progress. Neither trace may move in memory afterwards. */
-void bc_trace_show_progress(struct bc_trace *trace, struct bc_trace *with);
-
-/* Erases the progress line. Call it before printing anything else, and at the end. */
-void bc_trace_hide_progress(const struct bc_trace *trace);
+/* Shows progress on a terminal from now on, together with that of the command's other traces. */
+void bc_trace_show_progress(const struct bc_trace *trace);
 
 /* Reads the next batch, opening the next file if necessary. Returns false at the end of the last
  * file. A file that can't be read is reported, recorded in trace->exit, and skipped. A fault after

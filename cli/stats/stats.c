@@ -550,7 +550,7 @@ static enum bc_exit run_stats(
 		code = BC_EXIT_USAGE;
 		goto out;
 	}
-	bc_trace_show_progress(&trace, NULL);
+	bc_trace_show_progress(&trace);
 	code = count_and_print(console, w, &trace);
 	if (args->given != 0 && w->selection.kept == 0 && code != BC_EXIT_FAILED)
 		bc_print_error(console, NULL, "no record matches%s",

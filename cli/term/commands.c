@@ -209,8 +209,10 @@ static void move_command(int argc, char **argv)
 static enum bc_exit run_command(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_console named = *console;
+	struct bc_progress progress = {.err = NULL};
 
 	named.command = argv[0];
+	named.progress = &progress;
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[0], commands[i].usage->name) == 0)
 			return commands[i].run_command(&named, argc, argv);

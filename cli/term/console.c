@@ -28,6 +28,7 @@ enum bc_exit bc_print_error(
 
 	if (console->err == NULL)
 		return BC_EXIT_FAILED;
+	bc_progress_clear(console);
 	int used = snprintf(text, sizeof(text), "buscap%s%s: %s%s",
 		console->command != NULL ? " " : "",
 		console->command != NULL ? console->command : "", file != NULL ? file : "",
@@ -77,33 +78,20 @@ enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
 #define SECOND_NS UINT64_C(1000000000)
 #define STEP_NS   (SECOND_NS / 4)
 
-void bc_progress_start(
-	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes)
+void bc_progress_extend(const struct bc_console *console, uint64_t total_bytes)
 {
-	*progress = (struct bc_progress){.total_bytes = total_bytes};
-	if (console->err == NULL || !isatty(fileno(console->err)))
+	struct bc_progress *progress = console->progress;
+
+	if (progress == NULL)
 		return;
-	progress->console = console;
+	bool is_first = progress->start_ns == 0;
+	bool is_known = total_bytes != 0 && (is_first || progress->total_bytes != 0);
+	progress->total_bytes = is_known ? progress->total_bytes + total_bytes : 0;
+	if (!is_first)
+		return;
+	progress->err = isatty(fileno(console->err)) ? console->err : NULL;
 	progress->start_ns = bc_now_ns();
 	progress->next_ns = progress->start_ns + SECOND_NS;
-}
-
-void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes)
-{
-	bool is_known = progress->total_bytes != 0 && total_bytes != 0;
-
-	progress->total_bytes = is_known ? progress->total_bytes + total_bytes : 0;
-}
-
-bool bc_progress_is_due(struct bc_progress *progress)
-{
-	if (progress->console == NULL)
-		return false;
-	uint64_t now = bc_now_ns();
-	if (now < progress->next_ns)
-		return false;
-	progress->next_ns = now + STEP_NS;
-	return true;
 }
 
 void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
@@ -129,24 +117,31 @@ void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint
 		(unsigned)(left % 60));
 }
 
-void bc_progress_show(struct bc_progress *progress)
+void bc_progress_show(const struct bc_console *console)
 {
+	struct bc_progress *progress = console->progress;
 	char text[BC_PROGRESS_TEXT_MAX];
+	uint64_t now = bc_now_ns();
 
-	bc_progress_print(text, progress->done_bytes, progress->total_bytes,
-		bc_now_ns() - progress->start_ns);
+	if (now < progress->next_ns)
+		return;
+	progress->next_ns = now + STEP_NS;
+	bc_progress_print(
+		text, progress->done_bytes, progress->total_bytes, now - progress->start_ns);
 	/* Carriage return, text, erase to the end of the line. */
-	fprintf(progress->console->err, "\r%s\033[K", text);
-	fflush(progress->console->err);
+	fprintf(progress->err, "\r%s\033[K", text);
+	fflush(progress->err);
 	progress->is_shown = true;
 }
 
-void bc_progress_clear(struct bc_progress *progress)
+void bc_progress_clear(const struct bc_console *console)
 {
-	if (!progress->is_shown)
+	struct bc_progress *progress = console->progress;
+
+	if (progress == NULL || !progress->is_shown)
 		return;
-	fputs("\r\033[K", progress->console->err);
-	fflush(progress->console->err);
+	fputs("\r\033[K", progress->err);
+	fflush(progress->err);
 	progress->is_shown = false;
 }
 

@@ -16,14 +16,15 @@
 struct bc_console {
 	int in; /* standard input, output and error */
 	int out;
-	FILE *err;           /* NULL: messages are not printed */
-	const char *command; /* "dump"; NULL: none */
+	FILE *err;                    /* NULL: messages are not printed */
+	const char *command;          /* "dump"; NULL: none */
+	struct bc_progress *progress; /* NULL: this command shows none */
 };
 
 /* Returns a console without messages. */
 static inline struct bc_console bc_console_silent(const struct bc_console *console)
 {
-	return (struct bc_console){console->in, console->out, NULL, console->command};
+	return (struct bc_console){console->in, console->out, NULL, console->command, NULL};
 }
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
@@ -42,32 +43,26 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b);
 
 /* ---- The progress line of a long operation on files. It is updated four times a second and erased
- * at the end. It is shown only if standard error is a terminal, and only after the first second. */
+ * before each message and at the end. It is shown only if standard error is a terminal, and only
+ * after the first second. */
 
 struct bc_progress {
-	const struct bc_console *console; /* NULL: no progress line */
-	uint64_t total_bytes;             /* 0: unknown */
+	FILE *err;            /* NULL: no progress line */
+	uint64_t total_bytes; /* 0: unknown */
 	uint64_t done_bytes;
 	uint64_t start_ns;
 	uint64_t next_ns;
 	bool is_shown; /* the line is on the screen */
 };
 
-/* Starts, if standard error is a terminal. `total_bytes` 0: unknown. */
-void bc_progress_start(
-	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes);
+/* Starts, or adds to the total. 0 makes the total unknown for good. */
+void bc_progress_extend(const struct bc_console *console, uint64_t total_bytes);
 
-/* Adds to the total. 0 makes the total unknown for good. */
-void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes);
+/* Draws the line from done_bytes and total_bytes, if it is time. Cheap enough for each batch. */
+void bc_progress_show(const struct bc_console *console);
 
-/* Returns true if it is time for bc_progress_show(). Cheap enough to call for each batch. */
-bool bc_progress_is_due(struct bc_progress *progress);
-
-/* Draws the line from done_bytes and total_bytes. */
-void bc_progress_show(struct bc_progress *progress);
-
-/* Erases the line. Call it before printing anything else to standard error, and at the end. */
-void bc_progress_clear(struct bc_progress *progress);
+/* Erases the line. */
+void bc_progress_clear(const struct bc_console *console);
 
 /* Formats the line: "1.20 GB of 4.00 GB (30 %), 250 MB/s, 0:11 left". */
 #define BC_PROGRESS_TEXT_MAX 176

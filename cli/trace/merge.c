@@ -492,7 +492,6 @@ static bool adapt_entry(
 		entry->proc = (uint16_t)proc;
 		return true;
 	}
-	bc_trace_hide_progress(&in->trace);
 	bc_print_error(m->console, in->trace.file.name,
 		"%s: processor %u too high for --renumber %" PRIu64,
 		bc_trace_place(&in->trace, entry->number, place), (unsigned)entry->proc,
@@ -595,10 +594,9 @@ static enum bc_exit run_merge(struct merge *m)
 	if (code != BC_EXIT_OK)
 		return code;
 	for (size_t i = 0; i < m->input_count; i++)
-		bc_trace_show_progress(&m->inputs[i].trace, i != 0 ? &m->inputs[0].trace : NULL);
+		bc_trace_show_progress(&m->inputs[i].trace);
 	while (write_run(m))
 		;
-	bc_trace_hide_progress(&m->inputs[0].trace);
 	if (m->has_events)
 		code = bc_target_close(&m->events);
 	m->target.source = &m->inputs[0].trace;

@@ -48,15 +48,16 @@ TEST(a_total_with_an_unknown_part_is_unknown)
 {
 	char *err = NULL;
 	size_t err_bytes;
-	struct bc_console console = {.err = open_memstream(&err, &err_bytes), .command = "merge"};
-	struct bc_progress progress;
+	struct bc_progress progress = {.err = NULL};
+	struct bc_console console = {
+		.err = open_memstream(&err, &err_bytes), .command = "merge", .progress = &progress};
 
-	bc_progress_start(&progress, &console, 100);
-	bc_progress_extend(&progress, 20);
+	bc_progress_extend(&console, 100);
+	bc_progress_extend(&console, 20);
 	assert_int_equal(progress.total_bytes, 120);
-	bc_progress_extend(&progress, 0);
+	bc_progress_extend(&console, 0);
 	assert_int_equal(progress.total_bytes, 0);
-	bc_progress_extend(&progress, 20);
+	bc_progress_extend(&console, 20);
 	assert_int_equal(progress.total_bytes, 0);
 	fclose(console.err);
 	free(err);
@@ -67,12 +68,12 @@ TEST(nothing_is_shown_unless_standard_error_is_a_terminal)
 	int ends[2];
 
 	assert_int_equal(pipe(ends), 0);
-	struct bc_console console = {.err = fdopen(ends[1], "w"), .command = "convert"};
-	struct bc_progress progress;
-	bc_progress_start(&progress, &console, 100);
-	assert_null(progress.console);
-	assert_false(bc_progress_is_due(&progress));
-	bc_progress_clear(&progress);
+	struct bc_progress progress = {.err = NULL};
+	struct bc_console console = {
+		.err = fdopen(ends[1], "w"), .command = "convert", .progress = &progress};
+	bc_progress_extend(&console, 100);
+	assert_null(progress.err);
+	bc_progress_clear(&console);
 	fclose(console.err);
 	char byte;
 	assert_int_equal(read(ends[0], &byte, 1), 0);
