@@ -218,8 +218,8 @@ const struct bc_usage bc_tail_usage = {
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
 
-/* What follows each record. */
-enum tail_time {
+/* What follows each record: the words of --time. */
+enum {
 	TAIL_DELTA, /* nothing */
 	TAIL_TICK,
 	TAIL_WALL,
@@ -231,7 +231,7 @@ struct tail {
 	struct bc_filter_args filter;
 	uint64_t limit;
 	uint64_t shown;
-	enum tail_time time;
+	unsigned time; /* TAIL_... */
 	bool is_json;
 	struct bc_name_map *names; /* NULL: no names are shown */
 	enum bc_exit exit;         /* if names can't be read */
@@ -281,27 +281,13 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 	return false;
 }
 
-static bool parse_time(const struct bc_console *console, struct tail *t)
-{
-	static const char *const names[TAIL_TIMES] = {
-		[TAIL_DELTA] = "delta", [TAIL_TICK] = "tick", [TAIL_WALL] = "wall"};
-
-	for (unsigned i = 0; i < TAIL_TIMES; i++)
-		if (strcmp(optarg, names[i]) == 0) {
-			t->time = (enum tail_time)i;
-			return true;
-		}
-	bc_print_error(console, NULL, "--time %s: must be delta, tick or wall", optarg);
-	return false;
-}
-
 static bool parse_tail_option(const struct bc_console *console, int letter, struct tail *t)
 {
 	switch (letter) {
 	case 'n':
 		return parse_limit(console, t);
 	case 't':
-		return parse_time(console, t);
+		return bc_option_choice(console, tail_options, letter, &t->time);
 	case 'j':
 		t->is_json = true;
 		return true;

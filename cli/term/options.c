@@ -120,6 +120,32 @@ bool bc_option_range(const struct bc_console *console, const char *option, struc
 	return ok && range->first <= range->last;
 }
 
+bool bc_option_choice(const struct bc_console *console, const struct bc_usage_option *options,
+	int letter, unsigned *choice)
+{
+	char list[200] = "";
+	size_t used = 0;
+
+	while (options->letter != letter)
+		options++;
+	const char *word = options->kind + strlen("choice:");
+	for (*choice = 0;; ++*choice) {
+		size_t n = strcspn(word, "|");
+		if (strlen(optarg) == n && memcmp(optarg, word, n) == 0)
+			return true;
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s",
+			used == 0         ? ""
+			: word[n] == '\0' ? " or "
+					  : ", ",
+			(int)n, word);
+		if (word[n] == '\0')
+			break;
+		word += n + 1;
+	}
+	bc_print_error(console, NULL, "--%s %s: must be %s", options->name, optarg, list);
+	return false;
+}
+
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm)
 {
 	char *end;

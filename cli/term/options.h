@@ -49,6 +49,10 @@ bool bc_option_time(const struct bc_console *console, const char *option, uint64
 /* Reads a range: "A-B", "A-", "-B" or "A". */
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
 
+/* Reads a word of the row of this letter, "choice:A|B|C". Sets *choice to its place, from 0. */
+bool bc_option_choice(const struct bc_console *console, const struct bc_usage_option *options,
+	int letter, unsigned *choice);
+
 /* Reads a probability from 0 to 1 and converts it to parts per million. */
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 

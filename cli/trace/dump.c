@@ -160,8 +160,8 @@ static size_t print_texts(struct record_text *text, char *out, const uint8_t *re
 
 /* ---- A dump. */
 
-/* What follows each record. */
-enum dump_time {
+/* What follows each record: the words of --time. */
+enum {
 	DUMP_DELTA, /* nothing: a record ends with its time */
 	DUMP_TICK,
 	DUMP_RELATIVE, /* seconds since the first record */
@@ -183,8 +183,8 @@ struct dump {
 	bool is_by_record; /* something is added to each record */
 	bool is_plain;     /* only records */
 	bool is_json;
-	bool is_terminal; /* names of the columns are printed */
-	enum dump_time time;
+	bool is_terminal;          /* names of the columns are printed */
+	unsigned time;             /* DUMP_... */
 	struct bc_name_map *names; /* NULL: no names are shown */
 	struct record_text text;
 	const struct bc_printer *printer; /* of lines or JSON; NULL: neither */
@@ -590,32 +590,13 @@ static void dump_files(struct dump *dump, int argc, char **argv)
 
 /* ---- The command. */
 
-static bool read_time(struct dump *dump)
-{
-	static const char *const names[DUMP_TIMES] = {
-		[DUMP_DELTA] = "delta",
-		[DUMP_TICK] = "tick",
-		[DUMP_RELATIVE] = "relative",
-		[DUMP_WALL] = "wall",
-	};
-
-	for (unsigned i = 0; i < DUMP_TIMES; i++)
-		if (strcmp(optarg, names[i]) == 0) {
-			dump->time = (enum dump_time)i;
-			return true;
-		}
-	bc_print_error(
-		dump->console, NULL, "--time %s: must be delta, tick, relative or wall", optarg);
-	return false;
-}
-
 static bool read_dump_option(struct dump *dump, int letter)
 {
 	switch (letter) {
 	case 'n':
 		return bc_option_count(dump->console, "--limit", 1, UINT64_MAX, &dump->left);
 	case 't':
-		return read_time(dump);
+		return bc_option_choice(dump->console, options, letter, &dump->time);
 	case OPTION_B2A:
 		return dump->text.is_b2a = dump->is_plain = true;
 	case 'p':

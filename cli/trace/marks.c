@@ -375,15 +375,12 @@ out:
 
 static bool read_marks_option(struct marks *m, int letter)
 {
+	unsigned kind;
+
 	switch (letter) {
 	case OPTION_KIND:
 		m->kind = optarg;
-		if (strcmp(optarg, "gap") == 0 || strcmp(optarg, "mark") == 0 ||
-			strcmp(optarg, missing_kind) == 0 || strcmp(optarg, "trigger") == 0)
-			return true;
-		bc_print_error(m->console, NULL, "--kind %s: must be gap, mark, missing or trigger",
-			optarg);
-		return false;
+		return bc_option_choice(m->console, options, letter, &kind);
 	case 'j':
 		return m->is_json = true;
 	default:

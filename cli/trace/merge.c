@@ -25,10 +25,11 @@
 /* ---- The inputs: open traces whose next entries have keys to order by. The caller consumes an
  * entry by advancing `at` and `left`. */
 
-enum merge_by {
-	BY_UNKNOWN,
+/* The words of --by. */
+enum {
 	BY_TICK, /* epoch and tick: the inputs share one clock */
 	BY_WALL, /* time of day, in ns */
+	BY_UNKNOWN,
 };
 
 /* The order of entries. */
@@ -91,7 +92,7 @@ static uint64_t wall_of(struct merge_input *in, uint64_t tick)
 
 /* Sets the key of the next entry. An entry without a time, or with an earlier time than its
  * predecessor, gets the predecessor's key. */
-static void peek_input(struct merge_input *in, enum merge_by by)
+static void peek_input(struct merge_input *in, unsigned by)
 {
 	const struct bc_entry *entry = in->at;
 	bool is_event = entry->kind == BC_ENTRY_EVENT;
@@ -166,7 +167,7 @@ struct merge {
 	struct bc_convert_args args;
 	struct input_format *formats; /* none, one for all inputs, or one for each */
 	size_t format_count;
-	enum merge_by by;
+	unsigned by; /* BY_... */
 	uint64_t clock_hz;
 	uint64_t renumber; /* 0: keep processor numbers */
 	struct merge_input *inputs;
@@ -605,17 +606,6 @@ static enum bc_exit run_merge(struct merge *m)
 	return bc_exit_worse(bc_exit_worse(code, read), bc_target_close(&m->target));
 }
 
-static bool read_by(struct merge *m)
-{
-	if (strcmp(optarg, "tick") == 0)
-		m->by = BY_TICK;
-	else if (strcmp(optarg, "wall") == 0)
-		m->by = BY_WALL;
-	else
-		bc_print_error(m->console, NULL, "--by %s: must be tick or wall", optarg);
-	return m->by != BY_UNKNOWN;
-}
-
 static bool read_merge_option(struct merge *m, int letter)
 {
 	struct input_format *format = &m->formats[m->format_count];
@@ -626,7 +616,7 @@ static bool read_merge_option(struct merge *m, int letter)
 		m->format_count++;
 		return bc_option_read_format(m->console, "-I", &format->format, &format->options);
 	case OPTION_BY:
-		return read_by(m);
+		return bc_option_choice(m->console, options, letter, &m->by);
 	case OPTION_CLOCK:
 		return bc_option_count(m->console, "--clock-hz", 1, INT64_MAX, &m->clock_hz);
 	case OPTION_RENUMBER:
@@ -671,6 +661,7 @@ enum bc_exit bc_cmd_merge(const struct bc_console *console, int argc, char **arg
 	if (m == NULL)
 		return bc_print_no_memory(console);
 	m->console = console;
+	m->by = BY_UNKNOWN;
 	enum bc_exit code = bc_convert_args_init(&m->args, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
 	if (code == BC_EXIT_OK)
