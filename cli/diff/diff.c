@@ -12,7 +12,6 @@
  * entries that the other trace lacks only because `cut` left them out. */
 #include "cli/term/commands.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +143,7 @@ static bool is_start(const struct bc_diff_side *side)
 }
 
 /* bc_match_source: returns the next selected entries, as what the other format can hold. */
-static int next_run(void *context, const struct bc_entry **run, size_t *count)
+static size_t next_run(void *context, const struct bc_entry **run)
 {
 	struct bc_diff_side *side = context;
 	uint64_t only = side->diff->only;
@@ -170,10 +169,9 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 		(only == BC_DIFF_CLASSES || (bc_diff_class_of(&side->run[n]) & only) != 0))
 		n++;
 	*run = side->run;
-	*count = n;
 	side->run += n;
 	side->left -= n;
-	return 1;
+	return n;
 }
 
 static void close_again(void *context)
@@ -212,11 +210,11 @@ static void *open_again(void *context)
 static bool find_start(struct bc_diff_side *side)
 {
 	const struct bc_entry *run;
-	size_t count;
 
 	if (!side->awaits_start)
 		return true;
-	if (next_run(side, &run, &count) <= 0)
+	size_t count = next_run(side, &run);
+	if (count == 0)
 		return false;
 	side->run -= count;
 	side->left += count;
@@ -614,15 +612,15 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 		bc_trace_show_progress(&d->a.trace);
 		bc_trace_show_progress(&d->b.trace);
 	}
-	int rc = bc_match_run(d->match);
-	assert(rc >= 0); /* the sources never fail; read errors are in the traces' exit codes */
+	/* Read errors are in the traces' exit codes. */
+	bool is_over = bc_match_run(d->match);
 	/* The sink stops at the limit, when output fails, and when memory runs out. */
-	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
+	bool has_all = is_over || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
 	if (d->is_open && !end_difference(d))
 		has_all = has_all && bc_output_failed(&d->output);
 	has_all = report_filtered(d, &d->a, &d->b) && report_filtered(d, &d->b, &d->a) && has_all;
 	enum bc_exit code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
-	has_all = has_all && bc_diff_print_summary(d, rc == 0 && code == BC_EXIT_OK);
+	has_all = has_all && bc_diff_print_summary(d, is_over && code == BC_EXIT_OK);
 	if (d->differences != 0)
 		code = bc_exit_worse(code, BC_EXIT_FAILED);
 	return has_all ? code : bc_print_no_memory(d->console);

@@ -33,8 +33,7 @@ static bool open_ahead(struct bc_edge_keys *s, const struct bc_window *w)
 {
 	s->room = AHEAD * w->limit;
 	s->keys = calloc(s->room, sizeof(*s->keys));
-	s->again = s->keys != NULL && w->source.again != NULL ? w->source.again(w->source.context)
-							      : NULL;
+	s->again = s->keys != NULL ? w->source.again(w->source.context) : NULL;
 	return s->again != NULL;
 }
 
@@ -48,7 +47,7 @@ static void read_ahead(struct bc_edge_keys *s, const struct bc_window *w)
 	s->count -= n;
 	memmove(s->keys, s->keys + n, s->count * sizeof(*s->keys));
 	while (s->count != s->room &&
-		(s->left != 0 || w->source.next(s->again, &s->run, &s->left) > 0)) {
+		(s->left != 0 || (s->left = w->source.next(s->again, &s->run)) != 0)) {
 		if (s->position < w->position)
 			s->position++;
 		else

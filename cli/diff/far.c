@@ -82,16 +82,17 @@ static bool take_sample(struct sampler *s, const struct bc_entry *entry)
 	return true;
 }
 
+/* Returns 0; or -ENOTSUP if the trace can be read only once. */
 static int take_samples(struct sampler *s, const struct bc_match_source *source)
 {
-	void *again = source->again != NULL ? source->again(source->context) : NULL;
+	void *again = source->again(source->context);
 	const struct bc_entry *run;
 	size_t count;
 	bool goes_on = true;
 
 	if (again == NULL)
 		return -ENOTSUP;
-	while (goes_on && source->next(again, &run, &count) > 0)
+	while (goes_on && (count = source->next(again, &run)) != 0)
 		for (size_t i = 0; goes_on && i < count; i++)
 			goes_on = take_sample(s, &run[i]);
 	source->close(again);

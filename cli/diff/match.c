@@ -171,7 +171,7 @@ static void set_skew(struct bc_match *m, uint64_t skew, bool is_reported)
 	int64_t ticks = (int64_t)(skew - m->plan.skew);
 
 	m->plan.skew = skew;
-	if (is_reported && ticks != 0 && m->sink.shifted != NULL)
+	if (is_reported && ticks != 0)
 		m->sink.shifted(m->sink.context, ticks);
 }
 
@@ -371,44 +371,44 @@ static bool report_alignment(struct bc_match *m)
 	return goes_on;
 }
 
-/* Reports the entries of one trace before `position`, or all that remain, as different. Returns 0,
- * 1 if the sink stopped, or a negative errno. */
-static int report_rest(struct bc_match *m, bool is_a, uint64_t position)
+/* Reports the entries of one trace before `position`, or all that remain, as different. Returns
+ * false if the sink stopped. */
+static bool report_rest(struct bc_match *m, bool is_a, uint64_t position)
 {
 	struct bc_window *w = is_a ? &m->a : &m->b;
 
 	while (w->position < position) {
-		int rc = bc_window_hold(w, FIRST_WINDOW);
+		bc_window_hold(w, FIRST_WINDOW);
 		size_t n = bc_window_count(w);
-		if (rc != 0 || n == 0)
-			return rc;
+		if (n == 0)
+			return true;
 		const struct bc_entry *entries = w->entries + w->begin;
 		uint64_t left = position - w->position;
 		size_t part = n < left ? n : (size_t)left;
 		m->has_differed = true;
 		if (!report_different(m, is_a, entries, part))
-			return 1;
+			return false;
 		bc_window_pass(w, part);
 	}
-	return 0;
+	return true;
 }
 
 /* ---- differences */
 
-/* Heuristic 5. Returns 1 after reporting all entries before the place where the traces meet again,
- * 0 if they do not meet, 2 if the sink stopped, or a negative errno. */
-static int search_far(struct bc_match *m)
+/* Heuristic 5. Returns true after reporting all entries before the place where the traces meet
+ * again, with *goes_on false if the sink stopped; false if they do not meet. */
+static bool search_far(struct bc_match *m, bool *goes_on)
 {
 	uint64_t a = m->a.position;
 	uint64_t b = m->b.position;
 
 	if (m->is_pipe || m->reread_entries > REREAD_ENTRIES + a + b)
-		return 0;
+		return false;
 	int rc = bc_far_find(
 		&m->a.source, &m->b.source, m->options.fields, &a, &b, &m->reread_entries);
 	m->is_pipe = rc == -ENOTSUP;
 	if (rc != 1)
-		return m->is_pipe || rc == -ENOMEM ? 0 : rc;
+		return false;
 	/* One trace has more entries before that place than the other. Skip the excess, so that the
 	 * windows show the rest side by side. */
 	uint64_t a_ahead = a - m->a.position;
@@ -416,23 +416,22 @@ static int search_far(struct bc_match *m)
 	bool is_a = a_ahead > b_ahead;
 	uint64_t skip = is_a ? a_ahead - b_ahead : b_ahead - a_ahead;
 	if (skip < FIRST_WINDOW)
-		return 0;
-	rc = report_rest(m, is_a, is_a ? a - b_ahead : b - a_ahead);
-	return rc == 0 ? 1 : rc == 1 ? 2 : rc;
+		return false;
+	*goes_on = report_rest(m, is_a, is_a ? a - b_ahead : b - a_ahead);
+	return true;
 }
 
-/* The next entries differ: aligns and reports them. Returns 0, 1 if the sink stopped, or -errno. */
-static int resolve(struct bc_match *m)
+/* The next entries differ: aligns and reports them. Returns false if the sink stopped. */
+static bool resolve(struct bc_match *m)
 {
+	bool goes_on = true;
 	bool is_lost = false;
 	bool is_settled = false;
 
 	for (size_t size = FIRST_WINDOW; !is_settled; size *= WINDOW_GROWTH) {
 		bool is_last_try = size >= m->options.lookahead;
-		int rc = bc_window_hold(&m->a, size);
-		rc = rc == 0 ? bc_window_hold(&m->b, size) : rc;
-		if (rc != 0)
-			return rc;
+		bc_window_hold(&m->a, size);
+		bc_window_hold(&m->b, size);
 		size_t n = bc_window_count(&m->a) < size ? bc_window_count(&m->a) : size;
 		size_t k = bc_window_count(&m->b) < size ? bc_window_count(&m->b) : size;
 		bool is_all = bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
@@ -446,11 +445,9 @@ static int resolve(struct bc_match *m)
 		if (!is_last_try)
 			continue;
 		if (!m->options.is_same_clock && !is_all &&
-			FAR_MATCHED * m->plan.matched < (FAR_MATCHED - 1) * ((n + k) / 2)) {
-			rc = search_far(m);
-			if (rc != 0)
-				return rc == 1 ? 0 : rc == 2 ? 1 : rc;
-		}
+			FAR_MATCHED * m->plan.matched < (FAR_MATCHED - 1) * ((n + k) / 2) &&
+			search_far(m, &goes_on))
+			return goes_on;
 		if (is_settled)
 			break;
 		is_lost = !m->options.is_same_clock && !is_all;
@@ -459,10 +456,10 @@ static int resolve(struct bc_match *m)
 		m->plan.b_stop = k;
 		break;
 	}
-	bool goes_on = report_alignment(m);
-	if (is_lost && goes_on && m->sink.lost != NULL)
+	goes_on = report_alignment(m);
+	if (is_lost && goes_on)
 		m->sink.lost(m->sink.context, !m->is_pipe);
-	return goes_on ? 0 : 1;
+	return goes_on;
 }
 
 static size_t count_same(
@@ -481,7 +478,7 @@ static size_t count_same(
 static bool skip_same(
 	struct bc_match *m, const struct bc_entry *a, size_t n, const struct bc_entry *b, size_t k)
 {
-	if (m->sink.skip == NULL || bc_window_count(&m->a) != 0 || bc_window_count(&m->b) != 0)
+	if (bc_window_count(&m->a) != 0 || bc_window_count(&m->b) != 0)
 		return false;
 	size_t skipped = m->sink.skip(m->sink.context, a, b, n > k ? n : k);
 	if (skipped == 0)
@@ -492,31 +489,28 @@ static bool skip_same(
 	return true;
 }
 
-int bc_match_run(struct bc_match *m)
+bool bc_match_run(struct bc_match *m)
 {
 	for (;;) {
 		const struct bc_entry *a;
 		const struct bc_entry *b;
-		int64_t n = bc_window_span(&m->a, &a);
-		int64_t k = bc_window_span(&m->b, &b);
-		if (n < 0 || k < 0)
-			return (int)(n < 0 ? n : k);
+		size_t n = bc_window_span(&m->a, &a);
+		size_t k = bc_window_span(&m->b, &b);
 		if (n == 0 || k == 0)
-			return m->options.ignores_rest ? 0 : report_rest(m, n != 0, UINT64_MAX);
-		size_t both = (size_t)(n < k ? n : k);
+			return m->options.ignores_rest || report_rest(m, n != 0, UINT64_MAX);
+		size_t both = n < k ? n : k;
 		size_t same = count_same(m, a, b, both);
-		if (same == both && skip_same(m, a, (size_t)n, b, (size_t)k))
+		if (same == both && skip_same(m, a, n, b, k))
 			continue;
 		if (same != 0) {
 			m->has_differed = m->is_origin_open = false;
 			if (!m->sink.same(m->sink.context, a, b, same))
-				return 1;
+				return false;
 			bc_window_pass(&m->a, same);
 			bc_window_pass(&m->b, same);
 			continue;
 		}
-		int rc = resolve(m);
-		if (rc != 0)
-			return rc;
+		if (!resolve(m))
+			return false;
 	}
 }

@@ -18,10 +18,11 @@
 
 /* A trace to compare. */
 struct bc_match_source {
-	/* Returns 1 and entries, valid until the next call; 0 at the end; or -errno. */
-	int (*next)(void *context, const struct bc_entry **run, size_t *count);
+	/* Sets *run to the next entries, valid until the next call. Returns how many; 0: the end.
+	 */
+	size_t (*next)(void *context, const struct bc_entry **run);
 	/* Opens the trace a second time. Returns a context for next() that close() frees, or NULL
-	 * on failure. Both are NULL if the trace can be read only once. */
+	 * if it can be read only once. */
 	void *(*again)(void *context);
 	void (*close)(void *again);
 	void *context;
@@ -50,7 +51,7 @@ struct bc_match_sink {
 	/* a and b match, and begin what next() returned last, at most n entries of each trace.
 	 * Skips matches from them on in both sources: more than n, but not the last one. Returns
 	 * how many; they are not received, and next() returns what follows. Or does nothing and
-	 * returns 0. NULL: nothing can be skipped. */
+	 * returns 0. */
 	size_t (*skip)(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n);
 	/* This entry of A (or B) has a match within the window, in a different order. */
 	void (*reordered)(void *context, bool is_a, const struct bc_entry *entry);
@@ -72,8 +73,8 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
-/* Compares both traces. Returns 0 at the end, 1 if the sink stopped it, or a source's -errno. */
-int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
+/* Compares both traces. Returns false if the sink stopped it. */
+bool bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 
 /* The fields in which two entries differ, times by the current skew. For the sink's callbacks. */
 uint64_t bc_match_fields(

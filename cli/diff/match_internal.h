@@ -57,12 +57,12 @@ static inline size_t bc_window_count(const struct bc_window *window)
 }
 
 /* Sets *span to the next entries that are contiguous in memory: the window, or what comes from the
- * source if it is empty. Returns their number, 0 at the end, or a negative errno. */
-int64_t bc_window_span(struct bc_window *window, const struct bc_entry **span) BC_MUST_CHECK;
+ * source if it is empty. Returns their number, 0 at the end. */
+size_t bc_window_span(struct bc_window *window, const struct bc_entry **span);
 
-/* Tries to keep `need` entries; fewer if the trace ends or the memory is full. Returns 0 or a
- * negative errno. Invalidates the result of bc_window_span(). */
-int bc_window_hold(struct bc_window *window, size_t need) BC_MUST_CHECK;
+/* Tries to keep `need` entries; fewer if the trace ends or the memory is full. Invalidates the
+ * result of bc_window_span(). */
+void bc_window_hold(struct bc_window *window, size_t need);
 
 /* Removes the first n entries of the span. */
 void bc_window_pass(struct bc_window *window, size_t n);

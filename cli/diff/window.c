@@ -136,51 +136,42 @@ static bool append_entry(struct bc_window *w, const struct bc_entry *entry)
 	return true;
 }
 
-/* Gets more entries when the last ones are used up. Returns 0 or a negative errno. */
-static int refill_run(struct bc_window *w)
+/* Gets more entries when the last ones are used up. */
+static void refill_run(struct bc_window *w)
 {
-	int rc = w->source.next(w->source.context, &w->run, &w->left);
-
-	w->is_over = rc <= 0;
-	w->left = rc > 0 ? w->left : 0;
-	return rc < 0 ? rc : 0;
+	w->left = w->source.next(w->source.context, &w->run);
+	w->is_over = w->left == 0;
 }
 
-int64_t bc_window_span(struct bc_window *w, const struct bc_entry **span)
+size_t bc_window_span(struct bc_window *w, const struct bc_entry **span)
 {
 	size_t held = bc_window_count(w);
 
 	*span = w->entries + w->begin;
 	if (held != 0)
-		return (int64_t)held;
-	if (w->left == 0 && !w->is_over) {
-		int rc = refill_run(w);
-		if (rc < 0)
-			return rc;
-	}
+		return held;
+	if (w->left == 0 && !w->is_over)
+		refill_run(w);
 	*span = w->run;
-	return (int64_t)w->left;
+	return w->left;
 }
 
-int bc_window_hold(struct bc_window *w, size_t need)
+void bc_window_hold(struct bc_window *w, size_t need)
 {
 	need = need < w->limit ? need : w->limit;
 	/* One entry more is looked at, so that the end is known. */
 	while (bc_window_count(w) < need || (w->left == 0 && !w->is_over)) {
 		if (w->left == 0) {
 			if (w->is_over)
-				return 0;
-			int rc = refill_run(w);
-			if (rc < 0)
-				return rc;
+				return;
+			refill_run(w);
 			continue;
 		}
 		if (!append_entry(w, w->run))
-			return 0;
+			return;
 		w->run++;
 		w->left--;
 	}
-	return 0;
 }
 
 static struct bc_predecessor predecessor_of(const struct bc_entry *entry)
