@@ -15,31 +15,8 @@ static const struct {
 	const struct bc_usage *usage;
 	enum bc_exit (*run_command)(const struct bc_console *console, int argc, char **argv);
 } commands[] = {
-	{&bc_info_usage, bc_cmd_info},
-	{&bc_dump_usage, bc_cmd_dump},
-	{&bc_convert_usage, bc_cmd_convert},
-	{&bc_stats_usage, bc_cmd_stats},
-	{&bc_find_usage, bc_cmd_find},
-	{&bc_marks_usage, bc_cmd_marks},
-	{&bc_report_usage, bc_cmd_report},
-	{&bc_cut_usage, bc_cmd_cut},
-	{&bc_merge_usage, bc_cmd_merge},
-	{&bc_diff_usage, bc_cmd_diff},
-	{&bc_verify_usage, bc_cmd_verify},
-	{&bc_recover_usage, bc_cmd_recover},
-	{&bc_formats_usage, bc_cmd_formats},
-	{&bc_sim_usage, bc_cmd_sim},
-	{&bc_status_usage, bc_cmd_status},
-	{&bc_top_usage, bc_cmd_top},
-	{&bc_web_usage, bc_cmd_web},
-	{&bc_record_usage, bc_cmd_daemon},
-	{&bc_rotate_usage, bc_cmd_daemon},
-	{&bc_mark_usage, bc_cmd_daemon},
-	{&bc_snapshot_usage, bc_cmd_daemon},
-	{&bc_trigger_usage, bc_cmd_daemon},
-	{&bc_tail_usage, bc_cmd_tail},
-	{&bc_events_usage, bc_cmd_events},
-};
+#define ROW(name, function) {&bc_##name##_usage, bc_cmd_##function},
+	BC_COMMAND_LIST(ROW)};
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
