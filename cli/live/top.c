@@ -4,19 +4,16 @@
  * and the history after one that follows a gap, such as the first. Without events (is_polling), the
  * status is requested instead. While neither comes, the state is unreachable: the page says since
  * when, and the stream is opened again every second. A paused display shows a copy of the state
- * (`shown`), while `state` is still updated. Signals arrive through a descriptor, so that the
- * terminal is restored before the program ends. */
+ * (`shown`), while `state` is still updated. Signals that end the program arrive through a
+ * descriptor, so that the terminal is restored before; a new size of the window is a key. */
 #include "cli/term/commands.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
@@ -77,7 +74,7 @@ struct top {
 	struct bc_top_state *shown;  /* `state`, or a copy of it while the display is paused */
 	struct bc_top_now paused_at; /* time of the copy */
 	struct bc_top_view view;
-	int signals;
+	int interrupt;
 	uint64_t delay_ns;
 	bool is_polling; /* the daemon has no events: request the status every second */
 	bool has_new_status;
@@ -244,7 +241,9 @@ static bool handle_key(struct top *top, int key)
 	if (key == 'q' || key == BC_TOP_KEY_HANGUP)
 		return false;
 	top->is_dirty = true;
-	if (top->view.is_help)
+	if (key == BC_TOP_KEY_RESIZE)
+		bc_top_screen_redraw(top->screen);
+	else if (top->view.is_help)
 		top->view.is_help = false;
 	else if (key == '?' || key == 'h')
 		top->view.is_help = true;
@@ -267,20 +266,6 @@ static bool handle_keys(struct top *top)
 	return true;
 }
 
-/* Returns false to quit. */
-static bool handle_signals(struct top *top)
-{
-	struct signalfd_siginfo info;
-
-	while (read(top->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo != SIGWINCH)
-			return false;
-		bc_top_screen_resize(top->screen);
-		top->is_dirty = true;
-	}
-	return true;
-}
-
 static void run_screen(struct top *top)
 {
 	const int tick_ms = 250;
@@ -290,7 +275,7 @@ static void run_screen(struct top *top)
 	start_stream(top);
 	for (;;) {
 		struct pollfd fds[] = {{.fd = top->console->in, .events = POLLIN},
-			{.fd = top->signals, .events = POLLIN}};
+			{.fd = top->interrupt, .events = POLLIN}};
 		if (top->has_new_status) {
 			request_history(top);
 			request_mix(top);
@@ -310,27 +295,10 @@ static void run_screen(struct top *top)
 			(void)poll(fds, 2, tick_ms);
 		else
 			wait_stream(top, fds, 2, tick_ms);
-		if (!handle_signals(top) || !handle_keys(top))
+		if (bc_interrupt_wait(top->interrupt, 0) || !handle_keys(top))
 			return;
 		poll_daemon(top);
 	}
-}
-
-/* Returns a signalfd for the signals that end the program or resize the window. Handling them in
- * the loop restores the terminal before exit and never interrupts drawing. */
-static int open_signals(sigset_t *before)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGWINCH);
-	if (sigprocmask(SIG_BLOCK, &signals, before) != 0)
-		return -errno;
-	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd >= 0 ? fd : -errno;
 }
 
 /* ---- without a terminal */
@@ -357,7 +325,6 @@ static enum bc_exit print_page(struct top *top)
 	char line[BC_TOP_LINE_BYTES];
 	unsigned blank = 0;
 
-	top->view.is_screen = false;
 	top->view.width = page_width(top->console);
 	top->view.height = others_max + bc_top_tables_height(top->view.width, top->state);
 	if (!bc_output_open(&output, top->console))
@@ -383,7 +350,6 @@ static enum bc_exit print_page(struct top *top)
 
 static enum bc_exit run_top(struct top *top, bool is_once)
 {
-	sigset_t before;
 	enum bc_exit code = request_status(top);
 
 	if (code != BC_EXIT_OK) {
@@ -394,19 +360,12 @@ static enum bc_exit run_top(struct top *top, bool is_once)
 	}
 	bc_client_set_timeout(top->client, CALL_MS);
 	request_mix(top);
-	/* Signals first, so that no change of size is missed. */
-	top->signals = open_signals(&before);
+	if (is_once || bc_top_screen_open(&top->screen, top->console->in, top->console->out) != 0)
+		return print_page(top);
 	top->view.is_screen = true;
-	if (is_once || top->signals < 0 ||
-		bc_top_screen_open(&top->screen, top->console->in, top->console->out) != 0) {
-		code = print_page(top);
-	} else {
-		run_screen(top);
-		bc_top_screen_close(top->screen);
-	}
-	if (top->signals >= 0)
-		close(top->signals);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	top->interrupt = bc_interrupt_open();
+	run_screen(top);
+	bc_top_screen_close(top->screen);
 	return code;
 }
 

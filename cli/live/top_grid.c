@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <ncurses.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <term.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -230,6 +230,7 @@ int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
 	curs_set(0);
 	leaveok(stdscr, TRUE);
 	set_styles(screen);
+	raise(SIGWINCH); /* curses did not catch it while it asked for the size */
 	*opened = screen;
 	return 0;
 }
@@ -257,17 +258,6 @@ void bc_top_screen_size(const struct bc_top_screen *screen, unsigned *width, uns
 	(void)screen;
 	*width = x > 0 ? (unsigned)x : 1;
 	*height = y > 0 ? (unsigned)y : 1;
-}
-
-void bc_top_screen_resize(struct bc_top_screen *screen)
-{
-	struct winsize size;
-
-	if (ioctl(fileno(screen->out), TIOCGWINSZ, &size) != 0 || size.ws_row == 0 ||
-		size.ws_col == 0)
-		return;
-	if (resizeterm(size.ws_row, size.ws_col) == OK)
-		bc_top_screen_redraw(screen);
 }
 
 void bc_top_screen_redraw(struct bc_top_screen *screen)
@@ -304,8 +294,8 @@ int bc_top_screen_key(struct bc_top_screen *screen)
 	struct pollfd pollfd = {.fd = fileno(screen->in), .events = POLLIN};
 	int key = getch();
 
-	while (key == KEY_RESIZE) /* inserted by resizeterm(), not a key */
-		key = getch();
+	if (key == KEY_RESIZE)
+		return BC_TOP_KEY_RESIZE;
 	if (key == ERR) {
 		bool is_ready = poll(&pollfd, 1, 0) > 0;
 		return is_ready && (pollfd.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0

@@ -77,7 +77,8 @@ size_t bc_top_grid_line(const struct bc_top_grid *grid, unsigned y, char out[BC_
 /* Results of bc_top_screen_key() other than characters. */
 #define BC_TOP_KEY_NONE   (-1)
 #define BC_TOP_KEY_HANGUP (-2) /* the terminal was closed */
-#define BC_TOP_KEY_OTHER  (-3)
+#define BC_TOP_KEY_RESIZE (-3) /* the window has another size */
+#define BC_TOP_KEY_OTHER  (-4)
 
 struct bc_top_screen;
 
@@ -89,9 +90,6 @@ int bc_top_screen_open(struct bc_top_screen **opened, int in, int out) BC_MUST_C
 void bc_top_screen_close(struct bc_top_screen *screen);
 
 void bc_top_screen_size(const struct bc_top_screen *screen, unsigned *width, unsigned *height);
-
-/* Updates the size after SIGWINCH. */
-void bc_top_screen_resize(struct bc_top_screen *screen);
 
 /* Shows a grid. */
 void bc_top_screen_show(struct bc_top_screen *screen, const struct bc_top_grid *grid);
