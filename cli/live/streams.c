@@ -1,9 +1,9 @@
 /* `buscap events` and `buscap tail`: print a stream of the daemon, one JSON object per line, until
- * it ends, the output is closed, a limit is reached, or Ctrl-C.
+ * it ends, the output is closed, or Ctrl-C.
  *
  * run_stream() does what both have in common. It waits for lines, signals and errors of the output
  * at the same time, so that a closed pipe or Ctrl-C ends the command even if no line arrives. Each
- * line passes a filter and is printed as it is (--json) or as text. A line that is not an object,
+ * line is printed as it is (--json) or as text. A line that is not an object,
  * or not one that the stream may contain, ends the command with an error; unknown members and
  * objects are ignored, because the daemon may be newer. */
 #include "cli/term/commands.h"
@@ -35,13 +35,10 @@ struct stream {
 	const char *head;   /* printed first; NULL: nothing */
 	bool is_json;       /* print escaped JSON lines, not print() */
 	int silence_ms;     /* fail after this long without a line; -1: never */
+	bool hides_status;  /* drop the event of this name */
 
 	/* Prints an object. Returns false if the stream can't contain it, which is an error. */
 	bool (*print)(void *context, struct bc_output *output, const json_t *object);
-	/* Called first, with each object. Returns whether to print it. NULL: always. */
-	bool (*filter)(void *context, const json_t *object);
-	/* Called last. Returns whether to end the stream. NULL: never. */
-	bool (*is_done)(void *context);
 	void *context;
 
 	/* Set by run_stream(). */
@@ -56,7 +53,7 @@ static bool on_stream_line(void *context, char *text, size_t bytes)
 	json_t *object = bc_json_parse_object(text, bytes);
 	bool is_good = object != NULL;
 
-	if (is_good && (s->filter == NULL || s->filter(s->context, object))) {
+	if (is_good && !(s->hides_status && bc_json_member_is(object, "event", "status"))) {
 		if (s->is_json)
 			bc_output_json(&s->output, text, bytes);
 		else
@@ -67,8 +64,7 @@ static bool on_stream_line(void *context, char *text, size_t bytes)
 		s->has_bad_line = true;
 		bc_safe_text(s->bad_line, sizeof(s->bad_line), text);
 	}
-	return is_good && !bc_output_failed(&s->output) &&
-	       (s->is_done == NULL || !s->is_done(s->context));
+	return is_good && !bc_output_failed(&s->output);
 }
 
 static enum bc_exit read_stream(struct stream *s, struct bc_client *client)
@@ -148,14 +144,6 @@ static bool print_event(void *context, struct bc_output *output, const json_t *e
 	return bc_event_print(output, event, context);
 }
 
-static bool is_not_status(void *context, const json_t *event)
-{
-	const char *name = bc_json_path_text(event, "event");
-
-	(void)context;
-	return name == NULL || strcmp(name, "status") != 0;
-}
-
 enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
 	struct bc_event_times times = {.began = {0}};
@@ -163,7 +151,7 @@ enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **ar
 		.context = &times,
 		.path = "/v1/events",
 		.silence_ms = SILENCE_MS,
-		.filter = is_not_status,
+		.hides_status = true,
 		.print = print_event};
 	struct bc_options o;
 	int letter;
@@ -172,7 +160,7 @@ enum bc_exit bc_cmd_events(const struct bc_console *console, int argc, char **ar
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
 		case OPTION_STATUS:
-			stream.filter = NULL;
+			stream.hides_status = false;
 			break;
 		case 'j':
 			stream.is_json = true;
@@ -229,8 +217,6 @@ enum {
 struct tail {
 	json_t *query; /* an object: {"limit": "5"} */
 	struct bc_filter_args filter;
-	uint64_t limit;
-	uint64_t shown;
 	unsigned time; /* TAIL_... */
 	bool is_json;
 	struct bc_name_map *names; /* NULL: no names are shown */
@@ -270,11 +256,12 @@ static bool add_filter(const struct bc_console *console, struct tail *t, int let
 
 static bool parse_limit(const struct bc_console *console, struct tail *t)
 {
+	uint64_t limit;
 	char number[24];
 
-	if (!bc_option_count(console, "--limit", 1, UINT64_MAX, &t->limit))
+	if (!bc_option_count(console, "--limit", 1, UINT64_MAX, &limit))
 		return false;
-	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
+	snprintf(number, sizeof(number), "%" PRIu64, limit);
 	if (json_object_set_new(t->query, "limit", bc_json_text(number)) == 0)
 		return true;
 	bc_print_no_memory(console);
@@ -450,22 +437,6 @@ static const char *print_head(
 	return out;
 }
 
-/* A filter that shows everything and counts the records. */
-static bool count_records(void *context, const json_t *object)
-{
-	struct tail *t = context;
-
-	t->shown += bc_json_path(object, "addr") != NULL;
-	return true;
-}
-
-static bool is_limit_reached(void *context)
-{
-	const struct tail *t = context;
-
-	return t->limit != 0 && t->shown >= t->limit;
-}
-
 /* If the command is finished, sets *code and returns false. */
 static bool parse_tail(
 	const struct bc_console *console, int argc, char **argv, struct tail *t, enum bc_exit *code)
@@ -513,8 +484,6 @@ enum bc_exit bc_cmd_tail(const struct bc_console *console, int argc, char **argv
 			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
 			.print = t.is_json ? print_named : print_tail,
-			.filter = count_records,
-			.is_done = is_limit_reached,
 			.context = &t};
 		code = run_stream(&stream);
 	}
