@@ -77,12 +77,10 @@ void bc_print_notes(
 
 const char *bc_loss_cell(char out[BC_HUMANIZE_MAX], struct bc_loss loss)
 {
-	char count[BC_HUMANIZE_MAX];
-
 	if (loss.lost == 0 && loss.inexact != 0)
 		return "unknown";
 	snprintf(out, BC_HUMANIZE_MAX, "%s%s", loss.inexact != 0 ? ">= " : "",
-		bc_humanize_count(count, loss.lost));
+		BC_GROUPED(loss.lost));
 	return out;
 }
 

@@ -75,11 +75,10 @@ static void write_count(const json_t *s, writer *w, enum bc_tone tone, const cha
 	const char *word, const char *after)
 {
 	uint64_t count = bc_json_path_count(s, path);
-	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		write_phrase(w, tone, "%s %s%s%s", bc_humanize_count(text, count), word,
-			bc_plural(count), after);
+		write_phrase(
+			w, tone, "%s %s%s%s", BC_GROUPED(count), word, bc_plural(count), after);
 }
 
 /* Writes the counts of the table of figures that belong to a line, the worst first. */
@@ -97,10 +96,9 @@ static void write_counts(const json_t *s, writer *w, enum bc_figure_line line)
 static void write_part(const json_t *object, writer *w, enum bc_tone tone, const char *name)
 {
 	uint64_t count = bc_json_path_count(object, name);
-	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		write_phrase(w, tone, "%s %s", name, bc_humanize_count(text, count));
+		write_phrase(w, tone, "%s %s", name, BC_GROUPED(count));
 }
 
 bool bc_is_status(const json_t *object)
@@ -215,8 +213,7 @@ static void write_amounts(const json_t *s, writer *w)
 		return;
 	}
 	write_phrase(w, BC_TONE_PLAIN, "%s record%s",
-		w->is_brief ? bc_humanize_rate(text, (double)records)
-			    : bc_humanize_count(text, records),
+		w->is_brief ? bc_humanize_rate(text, (double)records) : BC_GROUPED(records),
 		bc_plural(records));
 	write_phrase(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, bytes));
 	if (!w->is_brief)
@@ -254,7 +251,7 @@ static void write_lost(const json_t *s, writer *w)
 
 	if (loss.lost != 0)
 		write_phrase(w, BC_TONE_BAD, "%s%s sample%s", loss.inexact != 0 ? "at least " : "",
-			bc_humanize_count(text, loss.lost), bc_plural(loss.lost));
+			BC_GROUPED(loss.lost), bc_plural(loss.lost));
 	else if (loss.inexact != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
 	else if (bc_json_path_count(counts, "deleted_records") == 0)

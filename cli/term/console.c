@@ -24,6 +24,7 @@ enum bc_exit bc_print_error(
 	const struct bc_console *console, const char *file, const char *format, ...)
 {
 	char text[MESSAGE_MAX];
+	char safe[4 * MESSAGE_MAX];
 	va_list args;
 
 	if (console->err == NULL)
@@ -38,8 +39,7 @@ enum bc_exit bc_print_error(
 		vsnprintf(text + used, sizeof(text) - (size_t)used, format, args);
 		va_end(args);
 	}
-	bc_safe_print_escaped(console->err, text);
-	fputc('\n', console->err);
+	fprintf(console->err, "%s\n", bc_safe_escaped(safe, sizeof(safe), text));
 	return BC_EXIT_FAILED;
 }
 

@@ -98,10 +98,9 @@ static void print_member(struct bc_output *o, const struct member *member)
 	if (strcmp(member->word, "B") == 0)
 		bc_output_format(o, "%s", bc_humanize_bytes(text, (double)count));
 	else if (strcmp(member->word, "#") == 0)
-		bc_output_format(o, "%s", bc_humanize_count(text, count));
+		bc_output_format(o, "%s", BC_GROUPED(count));
 	else if (member->word[0] != '\0')
-		bc_output_format(o, "%s %s%s", bc_humanize_count(text, count), member->word,
-			bc_plural(count));
+		bc_output_format(o, "%s %s%s", BC_GROUPED(count), member->word, bc_plural(count));
 	else if (!is_present(member))
 		bc_output_text(o, "-", 1);
 	else if (json_is_string(member->value))
@@ -162,11 +161,10 @@ void bc_column_text(struct bc_output *o, int width, const json_t *object, const 
 
 void bc_column_count(struct bc_output *o, int width, const json_t *object, const char *name)
 {
-	char count[BC_HUMANIZE_MAX] = "-";
+	bool has_count = json_is_number(bc_json_path(object, name));
 
-	if (json_is_number(bc_json_path(object, name)))
-		bc_humanize_count(count, bc_json_path_count(object, name));
-	bc_output_format(o, "%*s  ", width, count);
+	bc_output_format(
+		o, "%*s  ", width, has_count ? BC_GROUPED(bc_json_path_count(object, name)) : "-");
 }
 
 void bc_column_time(struct bc_output *o, const json_t *object, const char *name)

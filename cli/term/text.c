@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/text.h"
 #include "formats/base/utf8.h"
 
 size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bool is_escaped)
@@ -26,14 +25,14 @@ size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bo
 	return length;
 }
 
-const char *bc_safe_text(char *out, size_t outlen, const char *text)
+static const char *write_safe(char *out, size_t outlen, const char *text, bool is_escaped)
 {
 	size_t n = text != NULL ? strlen(text) : 0;
 	size_t used = 0;
 	char piece[BC_SAFE_PIECE_MAX];
 
 	while (n != 0) {
-		size_t consumed = bc_safe_piece(piece, text, n, false);
+		size_t consumed = bc_safe_piece(piece, text, n, is_escaped);
 		size_t bytes = strlen(piece);
 		if (bytes >= outlen - used)
 			break;
@@ -46,24 +45,14 @@ const char *bc_safe_text(char *out, size_t outlen, const char *text)
 	return out;
 }
 
-void bc_safe_print_escaped(FILE *out, const char *text)
+const char *bc_safe_text(char *out, size_t outlen, const char *text)
 {
-	size_t left = strlen(text);
-	char buffer[1024] = "";
-	size_t used = 0;
+	return write_safe(out, outlen, text, false);
+}
 
-	/* Standard error is unbuffered: collect the message for one write. */
-	while (left != 0) {
-		if (sizeof(buffer) - used < BC_SAFE_PIECE_MAX) {
-			fwrite(buffer, 1, used, out);
-			used = 0;
-		}
-		size_t consumed = bc_safe_piece(buffer + used, text, left, true);
-		used += strlen(buffer + used);
-		text += consumed;
-		left -= consumed;
-	}
-	fwrite(buffer, 1, used, out);
+const char *bc_safe_escaped(char *out, size_t outlen, const char *text)
+{
+	return write_safe(out, outlen, text, true);
 }
 
 static const char *scaled(char *out, double value, const char *const *units, unsigned count)
@@ -96,11 +85,6 @@ const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s)
 	static const char *const units[] = {"", "k", "M", "G"};
 
 	return scaled(out, per_s, units, 4);
-}
-
-const char *bc_humanize_count(char out[BC_HUMANIZE_MAX], uint64_t count)
-{
-	return bc_number_group(out, count);
 }
 
 const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds)

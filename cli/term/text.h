@@ -7,29 +7,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* Copies `text` (NULL: nothing) to `out`, truncated to fit including the terminating zero, but
  * never within an escape or a character. Returns `out`. */
 const char *bc_safe_text(char *out, size_t outlen, const char *text);
 
+/* The same for a text whose backslashes already start escapes, as in JSON: they are kept. */
+const char *bc_safe_escaped(char *out, size_t outlen, const char *text);
+
 /* Escapes the first character of a string of `n` bytes and writes it to `out`, zero-terminated.
- * With `is_escaped`, backslashes already start escapes, as in JSON, and are kept. Returns the
- * number of bytes consumed. */
+ * With `is_escaped`, backslashes are kept. Returns the number of bytes consumed. */
 #define BC_SAFE_PIECE_MAX 20u
 size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bool is_escaped);
-
-/* Prints a string whose backslashes already start escapes. */
-void bc_safe_print_escaped(FILE *out, const char *text);
 
 /* ---- Human-readable amounts: three significant digits and a unit. */
 
 #define BC_HUMANIZE_MAX 40
 
 /* Each function writes to `out` and returns it. */
-const char *bc_humanize_bytes(char out[BC_HUMANIZE_MAX], double bytes);   /* "1.24 GB" */
-const char *bc_humanize_count(char out[BC_HUMANIZE_MAX], uint64_t count); /* "1,234,567" */
-const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s);    /* "5.01 M" */
-const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds);  /* "3 d 4 h", "12 s" */
+const char *bc_humanize_bytes(char out[BC_HUMANIZE_MAX], double bytes);  /* "1.24 GB" */
+const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s);   /* "5.01 M" */
+const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds); /* "3 d 4 h", "12 s" */
 
 #endif

@@ -442,12 +442,12 @@ static void print_row(const struct printer *p, const json_t *row)
 
 static void print_total(const struct printer *p)
 {
-	char texts[4][BC_HUMANIZE_MAX];
+	char texts[2][BC_HUMANIZE_MAX];
 
 	bc_output_format(p->output, "%-*s  %8s  %17s  %12s  %8s\n",
-		p->id_width + 2 + 9 + 2 + BC_COLUMN_TIME + 2 + 10, "total",
-		bc_humanize_count(texts[0], p->segments), bc_humanize_count(texts[1], p->records),
-		bc_loss_cell(texts[2], p->loss), bc_humanize_bytes(texts[3], (double)p->bytes));
+		p->id_width + 2 + 9 + 2 + BC_COLUMN_TIME + 2 + 10, "total", BC_GROUPED(p->segments),
+		BC_GROUPED(p->records), bc_loss_cell(texts[0], p->loss),
+		bc_humanize_bytes(texts[1], (double)p->bytes));
 }
 
 /* The members that only this command prints. */
