@@ -84,7 +84,8 @@ def check_symbols(tmp, program, least, offset=0):
         assert hit["name"] in wanted, (program, hex(addr), hit["name"], wanted)
         checked += 1
     assert checked >= least
-    for name in random.Random(1).sample(sorted(ranges), min(10, len(ranges))):
+    few = sorted(name for name, pairs in ranges.items() if len(pairs) <= 16)  # more are refused
+    for name in random.Random(1).sample(few, min(10, len(few))):
         out, err = buscap("find", "-c", "-I", "din", "--symbols", spec, "--region", name, trace)
         equal(int(out), sum(any(first <= addr <= last for first, last in ranges[name]) for addr in addresses), name)
 
