@@ -246,14 +246,12 @@ static bool end_difference(struct bc_diff *d)
 	d->changed += pairs;
 	d->only_a += d->a.count - pairs;
 	d->only_b += d->b.count - pairs;
-	bool ok = bc_diff_print_difference(d);
-	if (!ok)
-		bc_print_no_memory(d->console);
+	bc_diff_print_difference(d);
 	d->before_count = 0;
 	d->after = d->is_json || d->is_quiet ? 0 : d->context;
 	d->shifted = 0;
 	d->is_lost = false;
-	return ok && !bc_output_failed(&d->output);
+	return !bc_output_failed(&d->output);
 }
 
 static bool on_same(void *context, const struct bc_entry *a, const struct bc_entry *b, size_t n)
@@ -560,18 +558,18 @@ static bool is_sum(enum bc_format format)
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
-/* Reports the entries that the other side's cut left out. Returns false if out of memory. */
-static bool report_filtered(
+/* Reports the entries that the other side's cut left out. */
+static void report_filtered(
 	struct bc_diff *d, struct bc_diff_side *side, struct bc_diff_side *other)
 {
 	if (side->filtered == 0)
-		return true;
+		return;
 	if (d->limit != 0 && d->differences >= d->limit) {
 		d->is_stopped = true;
-		return true;
+		return;
 	}
 	d->differences++;
-	return bc_diff_print_filtered(d, side, other);
+	bc_diff_print_filtered(d, side, other);
 }
 
 /* Skips the entries before the start address in both traces. */
@@ -614,16 +612,15 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 	}
 	/* Read errors are in the traces' exit codes. */
 	bool is_over = bc_match_run(d->match);
-	/* The sink stops at the limit, when output fails, and when memory runs out. */
-	bool has_all = is_over || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
-	if (d->is_open && !end_difference(d))
-		has_all = has_all && bc_output_failed(&d->output);
-	has_all = report_filtered(d, &d->a, &d->b) && report_filtered(d, &d->b, &d->a) && has_all;
+	if (d->is_open)
+		(void)end_difference(d);
+	report_filtered(d, &d->a, &d->b);
+	report_filtered(d, &d->b, &d->a);
 	enum bc_exit code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
-	has_all = has_all && bc_diff_print_summary(d, is_over && code == BC_EXIT_OK);
+	bc_diff_print_summary(d, is_over && code == BC_EXIT_OK);
 	if (d->differences != 0)
 		code = bc_exit_worse(code, BC_EXIT_FAILED);
-	return has_all ? code : bc_print_no_memory(d->console);
+	return code;
 }
 
 static enum bc_exit open_side(struct bc_diff_side *side, const struct bc_console *console)

@@ -131,22 +131,22 @@ const char *bc_diff_class_name(uint64_t one);
 bool bc_diff_read_options(struct bc_diff *diff, int argc, char **argv, enum bc_exit *code);
 
 /* ---- Printing: diff_print.c. As text, as JSON (one object per line: docs/diff.md) or, if quiet,
- * not at all. Return false if out of memory. */
+ * not at all. */
 
 /* Prints the names of the traces. */
 void bc_diff_print_start(struct bc_diff *diff);
 
 /* Prints the current difference, which must be complete. */
-bool bc_diff_print_difference(struct bc_diff *diff) BC_MUST_CHECK;
+void bc_diff_print_difference(struct bc_diff *diff);
 
 /* Prints a matching entry after a difference, as text. */
 void bc_diff_print_context(struct bc_diff *diff, const struct bc_diff_line *line);
 
 /* Prints as one difference all entries of `side` that the selection of the `other` leaves out. */
-bool bc_diff_print_filtered(struct bc_diff *diff, const struct bc_diff_side *side,
-	const struct bc_diff_side *other) BC_MUST_CHECK;
+void bc_diff_print_filtered(
+	struct bc_diff *diff, const struct bc_diff_side *side, const struct bc_diff_side *other);
 
 /* Prints the summary. `is_whole`: both traces were read to the end, and nothing was damaged. */
-bool bc_diff_print_summary(struct bc_diff *diff, bool is_whole) BC_MUST_CHECK;
+void bc_diff_print_summary(struct bc_diff *diff, bool is_whole);
 
 #endif

@@ -221,9 +221,9 @@ static json_t *json_side(const struct bc_diff *d, const struct bc_diff_side *sid
 	return with(object, "entries", entries);
 }
 
-static bool json_difference(struct bc_diff *d)
+static void json_difference(struct bc_diff *d)
 {
-	return bc_output_json_value(
+	bc_output_json_value(
 		&d->output, BC_JSON_OBJECT({"difference", bc_json_u64(d->differences)},
 				    {"kind", json_string(difference_kind(d))},
 				    {"a", json_side(d, &d->a)}, {"b", json_side(d, &d->b)},
@@ -232,10 +232,10 @@ static bool json_difference(struct bc_diff *d)
 				    {"is_lost", json_boolean(d->is_lost)}));
 }
 
-static bool json_filtered(
+static void json_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
-	return bc_output_json_value(
+	bc_output_json_value(
 		&d->output, BC_JSON_OBJECT({"difference", bc_json_u64(d->differences)},
 				    {"kind", json_string(side == &d->a ? "only_a" : "only_b")},
 				    {"filtered", bc_json_u64(side->filtered)},
@@ -260,9 +260,9 @@ static json_t *json_trace(const struct bc_diff_side *side)
 		{"left_out", left_out});
 }
 
-static bool json_summary(struct bc_diff *d, bool is_whole)
+static void json_summary(struct bc_diff *d, bool is_whole)
 {
-	return bc_output_json_value(&d->output,
+	bc_output_json_value(&d->output,
 		BC_JSON_OBJECT({"differences", bc_json_u64(d->differences)},
 			{"is_whole", json_boolean(is_whole)}, {"same", bc_json_u64(d->same)},
 			{"reordered", bc_json_u64(d->reordered)},
@@ -299,30 +299,27 @@ void bc_diff_print_context(struct bc_diff *d, const struct bc_diff_line *line)
 	put_line(d, ' ', line);
 }
 
-bool bc_diff_print_difference(struct bc_diff *d)
+void bc_diff_print_difference(struct bc_diff *d)
 {
 	if (d->is_json)
-		return json_difference(d);
-	if (!d->is_quiet)
+		json_difference(d);
+	else if (!d->is_quiet)
 		print_difference(d);
-	return true;
 }
 
-bool bc_diff_print_filtered(
+void bc_diff_print_filtered(
 	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
 {
 	if (d->is_json)
-		return json_filtered(d, side, other);
-	if (!d->is_quiet)
+		json_filtered(d, side, other);
+	else if (!d->is_quiet)
 		print_filtered(d, side, other);
-	return true;
 }
 
-bool bc_diff_print_summary(struct bc_diff *d, bool is_whole)
+void bc_diff_print_summary(struct bc_diff *d, bool is_whole)
 {
 	if (d->is_json)
-		return json_summary(d, is_whole);
-	if (!d->is_quiet)
+		json_summary(d, is_whole);
+	else if (!d->is_quiet)
 		print_summary(d, is_whole);
-	return true;
 }

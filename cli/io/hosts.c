@@ -395,7 +395,7 @@ static enum bc_exit print_rows(const struct asking *a)
 		if (json_object_get(object, "name") != NULL && a->args != NULL)
 			name_address(a, object);
 		if (a->is_json)
-			(void)!bc_output_json_value(&o, json_incref(object));
+			bc_output_json_value(&o, json_incref(object));
 		else if (a->kind->print != NULL)
 			a->kind->print(&o, object, a->node_width, a->text_width, i == 0);
 		else

@@ -421,7 +421,8 @@ static bool print_named(void *context, struct bc_output *o, const json_t *object
 		json_decref(copy);
 		return false;
 	}
-	return bc_output_json_value(o, copy);
+	bc_output_json_value(o, copy);
+	return true;
 }
 
 /* Writes the line with the names of the columns, for a terminal. Returns `out`, or NULL. */

@@ -469,7 +469,7 @@ static enum bc_exit print_stats(
 	if (w->is_cis501)
 		print_cis501(&output, stats);
 	else if (w->is_json)
-		ok = bc_output_json_value(&output, bc_stats_json(stats));
+		bc_output_json_value(&output, bc_stats_json(stats));
 	else
 		ok = bc_stats_print(&output, stats, w->top);
 	if (!ok)

@@ -219,7 +219,8 @@ bool bc_stats_compare(struct bc_output *o, json_t *a, json_t *b, bool is_json, u
 	json_decref(c.zero);
 	bool ok = !c.lacks_memory;
 	if (ok && is_json)
-		return bc_output_json_value(o, all);
-	json_decref(all);
+		bc_output_json_value(o, all);
+	else
+		json_decref(all);
 	return ok;
 }

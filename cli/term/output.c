@@ -167,16 +167,16 @@ void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
 	bc_output_text(o, "\n", 1);
 }
 
-bool bc_output_json_value(struct bc_output *o, json_t *value)
+void bc_output_json_value(struct bc_output *o, json_t *value)
 {
 	char *text = bc_json_print(value);
 
 	json_decref(value);
-	if (text == NULL)
-		return false;
-	bc_output_json(o, text, strlen(text)); /* jansson doesn't escape U+007F to U+009F */
+	if (text != NULL)
+		bc_output_json(o, text, strlen(text)); /* jansson doesn't escape U+007F to U+009F */
+	else
+		o->error = -ENOMEM;
 	free(text);
-	return true;
 }
 
 void bc_status_line(struct bc_output *o, const char *name, const char *format, ...)
@@ -211,7 +211,7 @@ enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *conso
 
 	if (error == 0)
 		return BC_EXIT_OK;
-	bc_print_error(
-		console, NULL, "write error: %s; the output is incomplete", strerror(-error));
-	return BC_EXIT_FAILED;
+	return bc_print_error(console, NULL, "%s%s; the output is incomplete",
+		error != -ENOMEM ? "write error: " : "",
+		error != -ENOMEM ? strerror(-error) : "out of memory");
 }

@@ -1,6 +1,6 @@
 /* Buffered output of a command, to standard output or a file.
  *
- * A write error is sticky: later output is discarded, and the end reports the error once. Long
+ * An error is sticky: later output is discarded, and the end reports the error once. Long
  * operations should check bc_output_failed() and stop early, for example when a pipe is closed. */
 #ifndef BC_CLI_TERM_OUTPUT_H
 #define BC_CLI_TERM_OUTPUT_H
@@ -17,7 +17,7 @@
 
 struct bc_output {
 	int fd;
-	int error;        /* 0, or the negative errno of the first failed write */
+	int error;        /* 0, or the negative errno of the first failed write; -ENOMEM */
 	bool has_written; /* anything; more may be in the buffer */
 	size_t used;
 	char *buffer;
@@ -48,9 +48,9 @@ void bc_output_escaped(struct bc_output *output, const char *text);
  * characters and bytes that are not UTF-8: these become \uXXXX in strings, spaces elsewhere. */
 void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
 
-/* Writes a JSON value like bc_output_json(), and releases it. Returns false if out of memory, also
- * for NULL, which is how a failed construction is passed on. */
-bool bc_output_json_value(struct bc_output *output, json_t *value) BC_MUST_CHECK;
+/* Writes a JSON value like bc_output_json(), and releases it. NULL, a value for which there was no
+ * memory, makes the output fail. */
+void bc_output_json_value(struct bc_output *output, json_t *value);
 
 /* Write a line of a name column and a value. bc_status_line_safe() escapes untrusted text. */
 void bc_status_line(struct bc_output *output, const char *name, const char *format, ...)
@@ -69,7 +69,7 @@ static inline bool bc_output_failed(const struct bc_output *output)
  * closed pipe (EPIPE) is not a failure. */
 int bc_output_end(struct bc_output *output) BC_MUST_CHECK;
 
-/* The same for the console's output; prints an error if a write failed (BC_EXIT_FAILED). */
+/* The same for the console's output; prints an error if it failed (BC_EXIT_FAILED). */
 enum bc_exit bc_output_close(struct bc_output *output, const struct bc_console *console);
 
 #endif

@@ -238,9 +238,7 @@ static void append_json_name(struct dump *dump, const struct bc_entry *entry)
 
 	dump->output.used -= 2; /* over the brace and the newline */
 	bc_output_format(&dump->output, ",\"name\":");
-	if (!bc_output_json_value(
-		    &dump->output, bc_name_map_json(dump->names, is_port, entry->addr)))
-		make_worse(dump, bc_print_no_memory(dump->console));
+	bc_output_json_value(&dump->output, bc_name_map_json(dump->names, is_port, entry->addr));
 	dump->output.used--; /* over the newline */
 	bc_output_format(&dump->output, "}\n");
 }

@@ -141,9 +141,7 @@ static void print_hit(struct find *f, const struct bc_search_hit *hit)
 
 	if (f->is_json) {
 		json_t *name = bc_name_map_json(f->names, is_port(&hit->entry), named);
-		if (!bc_output_json_value(&f->output, bc_search_hit_json(hit, name)))
-			f->input.exit = bc_exit_worse(
-				f->input.exit, bc_print_no_memory(f->console));
+		bc_output_json_value(&f->output, bc_search_hit_json(hit, name));
 		return;
 	}
 	if (f->options.context != 0 && f->has_printed && !hit->follows)

@@ -69,14 +69,11 @@ static json_t *options_json(unsigned keys)
 	return names;
 }
 
-/* Returns false if out of memory. */
-static bool print_json_list(struct bc_output *output)
+static void print_json_list(struct bc_output *output)
 {
-	bool ok = true;
-
-	for (unsigned f = 1; f < BC_FORMATS && ok; f++) {
+	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		ok = bc_output_json_value(output,
+		bc_output_json_value(output,
 			BC_JSON_OBJECT({"name", json_string(bc_format_name((enum bc_format)f))},
 				{"summary", json_string(info->summary)},
 				{"can_read", json_boolean(info->can_read)},
@@ -84,17 +81,15 @@ static bool print_json_list(struct bc_output *output)
 				{"read_options", options_json(info->read_options)},
 				{"write_options", options_json(info->write_options)}));
 	}
-	for (const struct bc_named_layout *row = bc_named_layouts; row->name != NULL && ok; row++) {
-		if (is_format_too(row))
-			continue;
-		ok = bc_output_json_value(output,
-			BC_JSON_OBJECT({"name", json_string(row->name)},
-				{"summary", json_string(row->summary)}, {"can_read", json_true()},
-				{"can_write", json_false()}, {"read_options", json_array()},
-				{"write_options", json_array()},
-				{"layout", json_string(row->layout)}));
-	}
-	return ok;
+	for (const struct bc_named_layout *row = bc_named_layouts; row->name != NULL; row++)
+		if (!is_format_too(row))
+			bc_output_json_value(output,
+				BC_JSON_OBJECT({"name", json_string(row->name)},
+					{"summary", json_string(row->summary)},
+					{"can_read", json_true()}, {"can_write", json_false()},
+					{"read_options", json_array()},
+					{"write_options", json_array()},
+					{"layout", json_string(row->layout)}));
 }
 
 _Static_assert(BC_TRAIT_BITS <= 26, "a letter for each trait");
@@ -183,14 +178,13 @@ enum bc_exit bc_cmd_formats(const struct bc_console *console, int argc, char **a
 			console, "no such layout; see the end of buscap formats");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	enum bc_exit code = BC_EXIT_OK;
 	if (row != NULL)
 		bc_output_format(&output, "%s\n", row->layout);
 	else if (is_matrix)
 		print_matrix(&output);
-	else if (!is_json)
+	else if (is_json)
+		print_json_list(&output);
+	else
 		print_list(&output);
-	else if (!print_json_list(&output))
-		code = bc_print_no_memory(console);
-	return bc_exit_worse(code, bc_output_close(&output, console));
+	return bc_output_close(&output, console);
 }

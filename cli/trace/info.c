@@ -63,7 +63,7 @@ static const char *format_name(const struct job *job, const struct bc_file *file
 }
 
 /* Prints an object with the members of all formats and those of `more`, which is released. */
-static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
+static void print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
 	enum bc_packing packing = file->probe.packing;
 
@@ -74,9 +74,7 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
 		{"packing", json_string(bc_packing_name(packing))});
 
-	return bc_output_json_value(&job->output, bc_json_merge(object, more))
-		       ? BC_EXIT_OK
-		       : bc_print_no_memory(job->console);
+	bc_output_json_value(&job->output, bc_json_merge(object, more));
 }
 
 /* Prints the prefix "FILE: ". */
@@ -86,18 +84,19 @@ static void print_name(struct job *job, const struct bc_file *file)
 	bc_output_text(&job->output, ": ", 2);
 }
 
-static enum bc_exit print_segment(
+static void print_segment(
 	struct job *job, const struct bc_file *file, const struct bc_segment_info *info)
 {
-	if (job->is_json)
-		return print_json(job, file, bc_segment_info_json(info));
+	if (job->is_json) {
+		print_json(job, file, bc_segment_info_json(info));
+		return;
+	}
 	print_name(job, file);
 	bc_output_format(&job->output, "%s%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
 		bc_packing_text(file->probe.packing),
 		info->is_sealed ? ", sealed" : ", not sealed");
 	bc_segment_info_print(&job->output, info);
-	return BC_EXIT_OK;
 }
 
 static enum bc_exit print_hole(
@@ -131,22 +130,23 @@ static enum bc_exit add_unread(struct job *job, const char *path)
 static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 {
 	struct bc_segment_info info;
+	enum bc_exit code = BC_EXIT_OK;
 	int rc = bc_segment_info_gather(&info, file);
 
 	if (rc < 0) {
 		bc_segment_info_free(&info);
 		return bc_print_read_error(job->console, file, rc);
 	}
-	enum bc_exit code = print_segment(job, file, &info);
+	print_segment(job, file, &info);
 	if (info.damages != 0) {
 		bc_print_damage(job->console, file->name, info.damage.offset, info.damage.bytes,
 			info.damage.what);
-		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+		code = BC_EXIT_DAMAGED;
 	}
 	if (info.unreported != 0)
-		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+		code = BC_EXIT_DAMAGED;
 	if (info.hole.count != 0)
-		code = bc_exit_worse(code, print_hole(job->console, file->name, &info.hole));
+		code = print_hole(job->console, file->name, &info.hole);
 	struct bc_segment_span first;
 	struct bc_segment_span last;
 	bc_segment_info_spans(&info, &first, &last);
@@ -274,7 +274,7 @@ static enum bc_exit info_counted(struct job *job, struct bc_file *file)
 	if (code == BC_EXIT_FAILED)
 		return code;
 	if (job->is_json)
-		code = bc_exit_worse(code, print_json(job, file, survey_json(file, &s)));
+		print_json(job, file, survey_json(file, &s));
 	else
 		print_survey(job, file, &s);
 	if (s.is_broken)
@@ -308,11 +308,9 @@ static enum bc_exit info_signals(struct job *job, struct bc_file *file)
 	if (rc < 0)
 		code = bc_print_read_error(job->console, file, rc);
 	else if (job->is_json)
-		code = print_json(
-			job, file, BC_JSON_OBJECT({"signals", bc_json_text(notes.signals)}));
-	else
+		print_json(job, file, BC_JSON_OBJECT({"signals", bc_json_text(notes.signals)}));
+	else {
 		print_name(job, file);
-	if (rc >= 0 && !job->is_json) {
 		bc_output_format(&job->output, "%s%s: signals, no accesses\n",
 			bc_format_name(file->probe.format), bc_packing_text(file->probe.packing));
 		for (const char *at = notes.signals; *at != '\0'; at = strchr(at, '\n') + 1) {
@@ -457,8 +455,8 @@ static json_t *more_json(const struct bc_recording_summary *s)
 		s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()});
 }
 
-/* Prints the recording that has been summarized. Returns false if out of memory. */
-static bool print_recording(struct printer *p, const char *id)
+/* Prints the recording that has been summarized. */
+static void print_recording(struct printer *p, const char *id)
 {
 	const struct bc_recording_summary *s = &p->summary;
 	json_t *row = bc_json_merge(
@@ -469,15 +467,14 @@ static bool print_recording(struct printer *p, const char *id)
 	p->records += s->records;
 	bc_loss_add(&p->loss, s->loss);
 	p->bytes += s->bytes;
-	if (p->is_json)
-		return bc_output_json_value(p->output, row);
-	if (row == NULL)
-		return false;
+	if (p->is_json || row == NULL) {
+		bc_output_json_value(p->output, row);
+		return;
+	}
 	if (p->count == 1)
 		print_head(p);
 	print_row(p, row);
 	json_decref(row);
-	return true;
 }
 
 static void print_recordings(struct printer *p, int dir_fd, const struct bc_recording_list *list,
@@ -492,11 +489,12 @@ static void print_recordings(struct printer *p, int dir_fd, const struct bc_reco
 	p->id_width = id_width(at, end);
 	for (; at != end && goes_on(p); at++) {
 		int rc = bc_recording_summarize(&p->summary, dir_fd, list, at, &io);
-		bool is_known = p->summary.segments != p->summary.unread;
-		if (rc == -ENOMEM || (rc == 0 && is_known && !print_recording(p, at->id))) {
+		if (rc == -ENOMEM) {
 			p->exit = bc_print_no_memory(p->console);
 			return;
 		}
+		if (rc == 0 && p->summary.segments != p->summary.unread)
+			print_recording(p, at->id);
 		bc_output_flush(p->output);
 	}
 	if (!p->is_json && p->count > 1)

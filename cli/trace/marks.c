@@ -82,7 +82,7 @@ struct moment {
 
 static const char missing_kind[] = "missing";
 
-static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t row)
+static void print_moment_json(struct marks *m, const struct moment *at, uint32_t row)
 {
 	const struct bc_event *event = at->event;
 	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.file.table, row);
@@ -92,7 +92,7 @@ static bool print_moment_json(struct marks *m, const struct moment *at, uint32_t
 
 	memcpy(text, m->view->chunk.text + event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
-	return bc_output_json_value(&m->output,
+	bc_output_json_value(&m->output,
 		BC_JSON_OBJECT({"kind", json_string(bc_event_kind_name(event->kind))},
 			{"number", bc_json_u64(at->number)},
 			{"tick", bc_json_u64_or_null(at->has_tick, at->tick)},
@@ -158,20 +158,20 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		(at.has_tick && !bc_span_has(m->view->span, at.tick)))
 		return;
 	m->printed++;
-	if (!m->is_json)
+	if (m->is_json)
+		print_moment_json(m, &at, row);
+	else
 		print_text(m, &at);
-	else if (!print_moment_json(m, &at, row))
-		m->input.exit = bc_print_no_memory(m->console);
 }
 
-static bool print_missing_json(struct marks *m, const struct bc_segment_fault *fault)
+static void print_missing_json(struct marks *m, const struct bc_segment_fault *fault)
 {
 	const struct bc_missing_segments *missing = fault->missing;
 	bool is_known = missing->records != 0;
 	struct bc_segment_name name;
 	bool has_name = bc_segment_name_read(&name, basename(fault->file));
 
-	return bc_output_json_value(&m->output,
+	bc_output_json_value(&m->output,
 		BC_JSON_OBJECT({"kind", json_string(missing_kind)},
 			{"number", bc_json_u64_or_null(is_known, missing->from)},
 			{"time", is_known ? bc_json_time(missing->from_ns) : json_null()},
@@ -194,8 +194,7 @@ static void print_missing(struct marks *m, const struct bc_segment_fault *fault)
 		return;
 	m->printed++;
 	if (m->is_json) {
-		if (!print_missing_json(m, fault))
-			m->input.exit = bc_print_no_memory(m->console);
+		print_missing_json(m, fault);
 		return;
 	}
 	if (missing->records != 0) {

@@ -92,13 +92,6 @@ struct check {
 	uint32_t next_number;
 };
 
-/* Prints an object and releases it. */
-static void print_json(struct job *job, json_t *object)
-{
-	if (!bc_output_json_value(&job->output, object))
-		job->exit = bc_exit_worse(job->exit, bc_print_no_memory(job->console));
-}
-
 /* Prints the prefix "FILE: ". */
 static void print_name(struct job *job, const char *name)
 {
@@ -115,7 +108,7 @@ static void print_place(
 		json_t *damage = BC_JSON_OBJECT({"file", bc_json_text(name)},
 			{"offset", offset != NULL ? bc_json_u64(*offset) : json_null()},
 			{"bytes", bc_json_u64(bytes)}, {"what", bc_json_text(what)});
-		print_json(job, BC_JSON_OBJECT({"damage", damage}));
+		bc_output_json_value(&job->output, BC_JSON_OBJECT({"damage", damage}));
 		return;
 	}
 	print_name(job, name);
@@ -151,15 +144,16 @@ static void print_result(const struct check *c, bool is_ok, json_t *more)
 		{"damaged_places", bc_json_u64(c->damages)});
 
 	c->job->ok_files += is_ok;
-	print_json(c->job, bc_json_merge(object, more));
+	bc_output_json_value(&c->job->output, bc_json_merge(object, more));
 }
 
 /* The same for a file that can't be read, which was reported. */
 static void print_unread(struct job *job, const char *name)
 {
 	if (job->is_json)
-		print_json(job, BC_JSON_OBJECT({"file", bc_json_text(name)},
-					{"format", json_null()}, {"ok", json_false()}));
+		bc_output_json_value(
+			&job->output, BC_JSON_OBJECT({"file", bc_json_text(name)},
+					      {"format", json_null()}, {"ok", json_false()}));
 }
 
 static void print_totals(struct job *job)
@@ -167,7 +161,7 @@ static void print_totals(struct job *job)
 	json_t *end = BC_JSON_OBJECT({"files", bc_json_u64(job->files)},
 		{"ok", bc_json_u64(job->ok_files)}, {"damaged_places", bc_json_u64(job->damages)});
 
-	print_json(job, BC_JSON_OBJECT({"end", end}));
+	bc_output_json_value(&job->output, BC_JSON_OBJECT({"end", end}));
 }
 
 static void finish_segment(struct check *c)
