@@ -105,52 +105,43 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	return r->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 
-/* Checks that IN is a regular file. It is opened as a segment without detection, because its header
- * may be damaged. Returns false after printing an error. */
-static bool is_recoverable(const struct job *job)
+static enum bc_exit recover_file(const struct job *job, const struct bc_file *file)
+{
+	struct bc_recovered recovered;
+	struct bc_segment_name fallback;
+	char boot_id[BC_BOOT_ID_BYTES];
+	int dir = is_free(job, file->fd) ? bc_open_directory(job->console, job->out) : -1;
+
+	if (dir < 0)
+		return BC_EXIT_FAILED;
+	bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
+			bc_segment_name_read(&fallback, basename(job->out));
+	bc_boot_id_read(boot_id);
+	int rc = bc_recover(&recovered, file->fd, dir, basename(job->out),
+		&(struct bc_recover_options){
+			.fallback = has_name ? &fallback : NULL,
+			.boot_id = file->is_killed ? boot_id : NULL,
+		});
+	close(dir);
+	return finish_recover(job, &recovered, rc);
+}
+
+static enum bc_exit run_recover(const struct job *job)
 {
 	struct bc_file file;
+	enum bc_exit code = BC_EXIT_FAILED;
 
 	bc_give_way(job->in);
 	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
-		return false;
-	bool ok = file.is_regular;
-	if (!ok)
+		return BC_EXIT_FAILED;
+	if (file.is_regular)
+		code = recover_file(job, &file);
+	else
 		bc_print_error(job->console, job->in,
 			file.is_ours && file.probe.packing != BC_PACKING_NONE
 				? "compressed; decompress it first"
 				: "not a regular file; only those can be recovered");
 	bc_file_close(&file);
-	return ok;
-}
-
-static enum bc_exit run_recover(const struct job *job)
-{
-	struct bc_recovered recovered;
-	struct bc_segment_name fallback;
-	char boot_id[BC_BOOT_ID_BYTES];
-
-	if (!is_recoverable(job))
-		return BC_EXIT_FAILED;
-	int in = bc_open_readable(job->console, job->in);
-	if (in < 0)
-		return BC_EXIT_FAILED;
-	int dir = is_free(job, in) ? bc_open_directory(job->console, job->out) : -1;
-	enum bc_exit code = BC_EXIT_FAILED;
-	if (dir >= 0) {
-		bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
-				bc_segment_name_read(&fallback, basename(job->out));
-		bool is_killed = bc_segment_path_is_killed(job->in, in);
-		bc_boot_id_read(boot_id);
-		int rc = bc_recover(&recovered, in, dir, basename(job->out),
-			&(struct bc_recover_options){
-				.fallback = has_name ? &fallback : NULL,
-				.boot_id = is_killed ? boot_id : NULL,
-			});
-		code = finish_recover(job, &recovered, rc);
-		close(dir);
-	}
-	close(in);
 	return code;
 }
 
