@@ -250,13 +250,13 @@ static enum bc_exit fail_exchange(struct bc_client *c, int error, const struct b
 }
 
 /* Uses the daemon's error text, or names the status. */
-static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t *json)
+static enum bc_exit fail_refused(struct bc_client *c, int status, const json_t *json)
 {
 	const char *error = bc_json_path_text(json, "error");
 
 	if (error == NULL)
 		return fail(c, BC_EXIT_FAILED,
-			"request refused with HTTP status %ld and no error text", status);
+			"request refused with HTTP status %d and no error text", status);
 	bc_safe_text(c->err, sizeof(c->err), error);
 	return status == 400 ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 }
@@ -346,16 +346,13 @@ static bool on_body(void *context, const char *bytes, size_t n)
 static enum bc_exit parse_response(
 	struct bc_client *c, int status, struct bc_byte_buffer *body, struct bc_response *a)
 {
-	bool is_ok = status <= 299;
-
-	a->status = status;
 	a->text = body->bytes;
 	a->bytes = body->used;
 	*body = (struct bc_byte_buffer){0};
 	if (a->bytes != 0)
 		a->json = bc_json_parse_object(a->text, a->bytes);
-	if (!is_ok)
-		return fail_refused(c, a->status, a->json);
+	if (status > 299)
+		return fail_refused(c, status, a->json);
 	if (a->bytes == 0 || a->json != NULL)
 		return BC_EXIT_OK;
 	return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: not a JSON object");

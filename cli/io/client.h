@@ -69,7 +69,6 @@ enum {
 struct bc_client;
 
 struct bc_response {
-	long status;  /* HTTP status; 0: no response */
 	json_t *json; /* the body, an object; NULL if the body is empty or not an object */
 	char *text;   /* the body, null-terminated; NULL if empty */
 	size_t bytes;

@@ -113,27 +113,19 @@ void bc_print_faults_left(const struct bc_console *console, const char *file, ui
 			console, file, "%s more errors not shown", BC_GROUPED(faults - FAULTS_MAX));
 }
 
-/* Opens the next file. Files that were deleted since they were listed are skipped. */
-static enum bc_exit open_next(struct bc_trace *t)
+/* Starts to read the open file. */
+static enum bc_exit start_file(struct bc_trace *t)
 {
-	while (t->next + 1 < t->count && bc_file_is_gone(t->paths[t->next]))
-		t->next++;
-	enum bc_exit rc = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
-
-	if (rc != BC_EXIT_OK)
-		return rc;
 	enum bc_format format = t->file.probe.format;
 	const char *layout = t->options.format.layout != NULL ? t->options.format.layout
 							      : t->file.probe.layout;
 	bool is_same = t->format == format && t->layout == layout;
-	if (t->format != BC_FORMAT_UNKNOWN && !is_same && t->accept == NULL) {
-		bc_print_error(t->console, t->file.name,
+
+	if (t->format != BC_FORMAT_UNKNOWN && !is_same && t->accept == NULL)
+		return bc_print_error(t->console, t->file.name,
 			"mixed formats: %s after %s; process each format separately",
 			bc_layout_format_name(format, layout),
 			bc_layout_format_name(t->format, t->layout));
-		bc_file_close(&t->file);
-		return BC_EXIT_FAILED;
-	}
 	t->format = format;
 	t->layout = layout;
 	t->moment.is_known = false;
@@ -141,37 +133,45 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->options.is_killed = t->file.is_killed;
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
-	if (error == -ENOTSUP)
+	if (error == -ENOTSUP) {
 		bc_print_error(
 			t->console, t->file.name, "%s can only be written", bc_format_name(format));
-	else if (error != 0)
-		bc_print_read_error(t->console, &t->file, error);
-	if (error != 0) {
-		bc_file_close(&t->file);
-		return error == -ENOTSUP ? BC_EXIT_USAGE : BC_EXIT_FAILED;
+		return BC_EXIT_USAGE;
 	}
-	bc_traits before = t->traits;
-	t->traits = bc_reader_traits(t->reader, &t->has_wall);
-	t->is_open = true;
-	if (before != 0 && (t->traits & ~before) != 0 && t->accept == NULL) {
-		bc_print_error(t->console, t->file.name,
-			"has columns that the file before it lacks; process each separately");
-		t->is_open = false;
-		bc_reader_close(t->reader);
-		bc_file_close(&t->file);
+	if (error != 0) {
+		bc_print_read_error(t->console, &t->file, error);
 		return BC_EXIT_FAILED;
 	}
+	t->is_open = true;
+	bc_traits before = t->traits;
+	t->traits = bc_reader_traits(t->reader, &t->has_wall);
+	if (before != 0 && (t->traits & ~before) != 0 && t->accept == NULL)
+		return bc_print_error(t->console, t->file.name,
+			"has columns that the file before it lacks; process each separately");
 	/* A segment with an axis has positions on it, and no times of day. */
 	struct bc_segment_header header;
 	t->has_wall = t->has_wall && !(bc_trace_header(t, &header) && header.axis[0] != '\0');
 	t->faults = 0;
-	rc = t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
-	if (rc != BC_EXIT_OK) {
-		t->is_open = false;
+	return t->accept != NULL ? t->accept(t->context) : BC_EXIT_OK;
+}
+
+/* Opens the next file. Files that were deleted since they were listed are skipped. */
+static enum bc_exit open_next(struct bc_trace *t)
+{
+	while (t->next + 1 < t->count && bc_file_is_gone(t->paths[t->next]))
+		t->next++;
+	enum bc_exit code = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	code = start_file(t);
+	if (code == BC_EXIT_OK)
+		return code;
+	if (t->is_open)
 		bc_reader_close(t->reader);
-		bc_file_close(&t->file);
-	}
-	return rc;
+	bc_file_close(&t->file);
+	t->is_open = false;
+	return code;
 }
 
 void bc_trace_init(struct bc_trace *trace, const struct bc_console *console, const char **paths,
