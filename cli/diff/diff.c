@@ -248,7 +248,7 @@ static bool end_difference(struct bc_diff *d)
 	d->only_b += d->b.count - pairs;
 	bc_diff_print_difference(d);
 	d->before_count = 0;
-	d->after = d->is_json || d->is_quiet ? 0 : d->context;
+	d->after = d->context;
 	d->shifted = 0;
 	d->is_lost = false;
 	return !bc_output_failed(&d->output);
@@ -265,8 +265,6 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 	count_compared(&d->a, a, n);
 	count_compared(&d->b, b, n);
 	d->same += n;
-	if (d->is_json || d->is_quiet)
-		goto out;
 	for (; goes_on && d->after != 0 && i < n; i++, d->after--) {
 		struct bc_diff_line line;
 		set_line(&line, &a[i]);
@@ -280,7 +278,6 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 	d->before_count -= drop;
 	for (; i < n; i++)
 		set_line(&d->before[d->before_count++], &a[i]);
-out:
 	d->is_stopped = d->limit != 0 && d->differences >= d->limit && d->after == 0;
 	return goes_on && !d->is_stopped;
 }

@@ -73,10 +73,10 @@ struct bc_diff {
 	uint64_t only;          /* classes of entries: bc_diff_class_name(); 0: all */
 	uint64_t wanted_fields; /* BC_FIELD_*; 0: all that can be compared */
 	uint64_t ignored_fields;
-	size_t limit; /* differences; 0: all */
-	size_t show;
-	size_t context;
-	bool has_start; /* begin at the first entry with this address */
+	uint64_t limit; /* differences; 0: all */
+	uint64_t show;
+	uint64_t context; /* 0 if it is not printed */
+	bool has_start;   /* begin at the first entry with this address */
 	uint64_t start;
 	bool is_json;
 	bool is_quiet;

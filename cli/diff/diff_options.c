@@ -174,17 +174,6 @@ static bool parse_names(const struct bc_console *console, const char *option,
 	}
 }
 
-static bool parse_number(const struct bc_console *console, const char *option, uint64_t least,
-	uint64_t most, size_t *value)
-{
-	uint64_t n;
-
-	if (!bc_option_count(console, option, least, most, &n))
-		return false;
-	*value = (size_t)n;
-	return true;
-}
-
 static bool parse_start(const struct bc_console *console, struct bc_diff *d)
 {
 	const char *end = optarg + strlen(optarg);
@@ -198,6 +187,8 @@ static bool parse_start(const struct bc_console *console, struct bc_diff *d)
 
 static bool parse_diff_option(const struct bc_console *console, int letter, struct bc_diff *d)
 {
+	uint64_t n;
+
 	switch (letter) {
 	case 'I':
 		if (!bc_option_read_format(console, "-I", &d->a.format, &d->a.reader.format))
@@ -228,17 +219,19 @@ static bool parse_diff_option(const struct bc_console *console, int letter, stru
 	case OPTION_IGNORE_REST:
 		return d->how.ignores_rest = true;
 	case 'l':
-		return parse_number(
-			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->how.lookahead);
+		if (!bc_option_count(console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &n))
+			return false;
+		d->how.lookahead = (size_t)n;
+		return true;
 	case '1':
 		d->limit = 1;
 		return true;
 	case 'n':
-		return parse_number(console, "--limit", 1, SIZE_MAX, &d->limit);
+		return bc_option_count(console, "--limit", 1, UINT64_MAX, &d->limit);
 	case 's':
-		return parse_number(console, "--show", 0, LINES_MAX, &d->show);
+		return bc_option_count(console, "--show", 0, LINES_MAX, &d->show);
 	case 'U':
-		return parse_number(console, "--context", 0, LINES_MAX, &d->context);
+		return bc_option_count(console, "--context", 0, LINES_MAX, &d->context);
 	case 'j':
 		return d->is_json = true;
 	case 'q':
@@ -300,6 +293,8 @@ bool bc_diff_read_options(struct bc_diff *d, int argc, char **argv, enum bc_exit
 		*code = o.exit;
 		return false;
 	}
+	if (d->is_json || d->is_quiet)
+		d->context = 0;
 	if (d->how.is_same_clock && d->how.is_relative)
 		*code = bc_print_usage_error(d->console, "--same-clock excludes --relative");
 	else if (d->is_json && d->is_quiet)
