@@ -376,26 +376,22 @@ static int exchange_run(struct exchange *e)
 enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char *path,
 	const json_t *body, struct bc_response *response)
 {
-	struct bc_response own = {0};
 	struct bc_byte_buffer got = {.max = BC_CLIENT_RESPONSE_MAX};
 	struct exchange e = {.fd = -1, .response = {.body = on_body, .context = &got}};
 	char *text = NULL;
 
-	struct bc_response *a = response != NULL ? response : &own;
-	*a = (struct bc_response){0};
+	*response = (struct bc_response){0};
 	if (body != NULL && (text = bc_json_print(body)) == NULL)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
 	enum bc_exit code = exchange_open(c, &e, method, path, text);
 	if (code == BC_EXIT_OK) {
 		int rc = exchange_run(&e);
-		code = rc == 0 ? parse_response(c, e.response.status, &got, a)
+		code = rc == 0 ? parse_response(c, e.response.status, &got, response)
 			       : fail_exchange(c, rc, &got);
 	}
 	exchange_close(&e);
 	bc_byte_buffer_free(&got);
 	free(text);
-	if (response == NULL)
-		bc_response_free(&own);
 	return code;
 }
 

@@ -92,7 +92,7 @@ const char *bc_client_path(const struct bc_client *client);
 void bc_client_set_timeout(struct bc_client *client, long ms);
 
 /* Sends a request: `method` is "GET", `path` is "/v1/status", `body` is an object or NULL. The
- * caller frees the response, whatever is returned; NULL: it is not wanted. */
+ * caller frees the response, whatever is returned. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
 	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
 

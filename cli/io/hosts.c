@@ -496,7 +496,8 @@ bool bc_hosts_ask(const struct bc_console *console, const struct bc_hosts_answer
 	int letter = -1;
 	FILE *out = open_memstream(&a.options, &bytes);
 
-	bc_options_start(&o, console, answer->usage, optind, argv);
+	if (out != NULL)
+		bc_options_start(&o, console, answer->usage, optind, argv);
 	while (out != NULL && (letter = bc_options_next(&o)) != -1 &&
 		read_option(&a, out, letter, &local))
 		;

@@ -207,43 +207,35 @@ bool bc_interrupt_wait(int fd, int timeout_ms)
 }
 
 /* Of the file being written: a command writes one at a time. Signal handlers find it here. */
-static struct interrupt_note {
-	int fd;
-	char *text;
-	size_t bytes;
-} *volatile interrupt_note;
+static char *volatile note_text; /* NULL: none */
+static size_t note_bytes;
+static int note_fd;
 
 /* The default action kills the program when this returns. */
 static void on_signal(int number)
 {
-	const struct interrupt_note *note = interrupt_note;
-
-	if (note != NULL)
-		(void)!write(note->fd, note->text, note->bytes);
+	if (note_text != NULL)
+		(void)!write(note_fd, note_text, note_bytes);
 	raise(number);
 }
 
 void bc_interrupt_note(const struct bc_console *console, const char *file, const char *left)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-	struct interrupt_note *note = calloc(1, sizeof(*note));
 	struct bc_console memory = *console;
+	char *text;
 
 	bc_interrupt_note_clear();
-	if (note == NULL)
+	note_fd = fileno(console->err);
+	memory.err = open_memstream(&text, &note_bytes);
+	if (memory.err == NULL)
 		return;
-	note->fd = fileno(console->err);
-	memory.err = open_memstream(&note->text, &note->bytes);
-	if (memory.err == NULL) {
-		free(note);
-		return;
-	}
-	if (note->fd >= 0 && isatty(note->fd))
+	if (note_fd >= 0 && isatty(note_fd))
 		fputs("\r\033[K", memory.err); /* erases the progress line and "^C" */
 	bc_print_error(&memory, file, "interrupted; incomplete data is in %s", left);
 	if (fclose(memory.err) != 0)
-		note->bytes = 0;
-	interrupt_note = note;
+		note_bytes = 0;
+	note_text = text;
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < SIGNALS; i++)
 		if (has_action(signals[i], SIG_DFL))
@@ -252,10 +244,8 @@ void bc_interrupt_note(const struct bc_console *console, const char *file, const
 
 void bc_interrupt_note_clear(void)
 {
-	struct interrupt_note *note = interrupt_note;
+	char *text = note_text;
 
-	interrupt_note = NULL;
-	if (note != NULL)
-		free(note->text);
-	free(note);
+	note_text = NULL;
+	free(text);
 }

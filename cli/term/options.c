@@ -21,15 +21,12 @@ void bc_options_start(struct bc_options *o, const struct bc_console *console,
 		.argv = argv,
 		.exit = BC_EXIT_USAGE};
 	bc_usage_getopt(&o->getopt, usage);
+	optind = 0; /* glibc: reset getopt */
+	opterr = 0;
 }
 
 int bc_options_next(struct bc_options *o)
 {
-	if (!o->is_started) {
-		optind = 0; /* glibc: reset getopt */
-		opterr = 0;
-		o->is_started = true;
-	}
 	int before = optind != 0 ? optind : 1;
 	int letter = getopt_long(o->argc, o->argv, o->getopt.brief, o->getopt.all, NULL);
 	if (letter == 'h') {

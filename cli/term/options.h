@@ -20,7 +20,6 @@ struct bc_options {
 	int argc;
 	char **argv;
 	struct bc_usage_getopt getopt;
-	bool is_started;
 	enum bc_exit exit; /* exit code of the command if parsing ends with '?' */
 };
 

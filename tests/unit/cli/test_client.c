@@ -176,7 +176,9 @@ TEST_F(a_response_without_an_end_is_bounded)
 		atomic_store(&f->is_over, false);
 		assert_int_equal(pthread_create(&thread, NULL, send_again, f), 0);
 		bc_client_set_timeout(f->client, cases[i].timeout_ms);
-		enum bc_exit code = bc_client_call(f->client, "GET", "/v1/status", NULL, NULL);
+		struct bc_response response;
+		enum bc_exit code = bc_client_call(f->client, "GET", "/v1/status", NULL, &response);
+		bc_response_free(&response);
 		atomic_store(&f->is_over, true);
 		pthread_join(thread, NULL);
 		assert_int_equal(code, cases[i].code);
