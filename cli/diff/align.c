@@ -12,7 +12,7 @@
  *    where the search had come furthest.
  *
  * All memory is allocated at the start, for sequences of `items` keys. */
-#include "cli/diff/align.h"
+#include "cli/diff/match_internal.h"
 
 #include <assert.h>
 #include <errno.h>

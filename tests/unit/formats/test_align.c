@@ -1,7 +1,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "cli/diff/align.h"
+#include "cli/diff/match_internal.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
