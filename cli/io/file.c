@@ -6,16 +6,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/ioprio.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "formats/base/host.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/segment_name.h"
+
+#define NICE 19 /* the lowest priority */
 
 static const char *advice(int error)
 {
@@ -68,6 +74,24 @@ int bc_open_directory(const struct bc_console *console, const char *path)
 		bc_print_error(console, path, "can't open its directory: %s",
 			bc_path_error(why, path, errno));
 	return fd;
+}
+
+void bc_give_way(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		fd = bc_open_parent(path);
+
+	/* A daemon that starts in this moment waits for our lock (daemon/base/lock). */
+	bool is_recording = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	if (fd >= 0)
+		close(fd);
+	if (!is_recording)
+		return;
+	(void)!setpriority(PRIO_PROCESS, 0, NICE);
+	(void)!syscall(
+		SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
 }
 
 static int open_input(struct bc_file *file, enum bc_format wanted)

@@ -50,6 +50,12 @@ int bc_open_parent(const char *path);
 /* Opens the directory of `path`, to create the file. Returns a descriptor; or -1, printing why. */
 int bc_open_directory(const struct bc_console *console, const char *path);
 
+/* Gives way to a recorder, because reading its files must not cost samples: gives the calling
+ * thread, and threads that it starts, the lowest priority for the processor and the disk if a
+ * daemon is running in the directory `path`, or in the directory of the file `path`. Call before
+ * reading; it stays so. Otherwise, or if that can't be told, nothing changes. */
+void bc_give_way(const char *path);
+
 /* Returns a description of the compression: ", gzip compressed", or "". */
 const char *bc_packing_text(enum bc_packing packing);
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
-#include "cli/io/give_way.h"
+#include "cli/io/file.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/base/grow.h"

@@ -8,7 +8,7 @@
  *
  *     bc_operands_read() -> bc_files_free(), bc_operands_close()
  *
- * Listing a directory gives way to a daemon that is recording there (cli/io/give_way.h).
+ * Listing a directory gives way to a daemon that is recording there (bc_give_way()).
  *
  * A list is a snapshot: its files may be sealed or deleted before they are read. */
 #ifndef BC_CLI_IO_OPERANDS_H

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
-#include "cli/io/give_way.h"
 #include "cli/term/options.h"
 #include "formats/recording/segments.h"
 #include "formats/segment/recover.h"
