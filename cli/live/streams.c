@@ -262,10 +262,8 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 	if (!bc_option_count(console, "--limit", 1, UINT64_MAX, &limit))
 		return false;
 	snprintf(number, sizeof(number), "%" PRIu64, limit);
-	if (json_object_set_new(t->query, "limit", bc_json_text(number)) == 0)
-		return true;
-	bc_print_no_memory(console);
-	return false;
+	json_object_del(t->query, "limit");
+	return add_query(console, t, "limit", number);
 }
 
 static bool parse_tail_option(const struct bc_console *console, int letter, struct tail *t)

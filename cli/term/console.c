@@ -58,7 +58,7 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 			bytes, bc_plural(bytes), what);
 }
 
-static int severity(enum bc_exit code)
+enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
 {
 	static const int severities[] = {
 		[BC_EXIT_DAMAGED] = 1,
@@ -67,12 +67,7 @@ static int severity(enum bc_exit code)
 		[BC_EXIT_USAGE] = 4,
 	};
 
-	return severities[code];
-}
-
-enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)
-{
-	return severity(a) >= severity(b) ? a : b;
+	return severities[a] >= severities[b] ? a : b;
 }
 
 #define SECOND_NS UINT64_C(1000000000)
