@@ -197,31 +197,25 @@ static void print_trigger(struct bc_output *o, int width, const json_t *t)
 
 bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 {
-	json_t *triggers = bc_json_path(response, "triggers");
-	const json_t *one = bc_json_path(response, "trigger");
+	json_t *one = bc_json_path(response, "trigger");
+	json_t *triggers = json_is_object(one) ? json_pack("[O]", one)
+					       : json_incref(bc_json_path(response, "triggers"));
+	bool is_list = json_is_array(triggers);
 	const json_t *t;
 	size_t i;
 	int width = bc_column_width(triggers, "name", 16);
 
-	if (!json_is_array(triggers) && !json_is_object(one))
-		return false;
-	if (json_is_array(triggers) && json_array_size(triggers) == 0) {
+	if (json_array_size(triggers) != 0)
+		bc_output_format(o, "%-*s  %-8s  %10s  %10s  %-13s  WHEN\n", width, "NAME",
+			"ACTION", "FIRED", "MISSED", "FROM");
+	else if (is_list)
 		bc_output_format(o, "no triggers\n");
-		return true;
-	}
-	if (one != NULL && bc_json_path_text(one, "name") != NULL) {
-		int n = (int)strnlen(bc_json_path_text(one, "name"), 128);
-		width = n > width ? n : width;
-	}
-	bc_output_format(o, "%-*s  %-8s  %10s  %10s  %-13s  WHEN\n", width, "NAME", "ACTION",
-		"FIRED", "MISSED", "FROM");
-	if (one != NULL)
-		print_trigger(o, width, one);
 	json_array_foreach(triggers, i, t)
 	{
 		print_trigger(o, width, t);
 	}
-	return true;
+	json_decref(triggers);
+	return is_list;
 }
 
 /* ---- events */
@@ -245,7 +239,7 @@ static void print_status_event(struct bc_output *o, const json_t *event)
 	}
 }
 
-static void print_gap(struct bc_output *o, const json_t *event)
+void bc_gap_print(struct bc_output *o, const json_t *event)
 {
 	const struct bc_loss loss = {.lost = bc_json_path_count(event, "lost"),
 		.inexact = !json_is_true(bc_json_path(event, "exact"))};
@@ -333,7 +327,7 @@ static const struct {
 	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
 	{"trigger-armed", "{trigger.name}: {trigger.action} on {trigger.when}", NULL},
 	{"trigger-disarmed", "{name}", NULL},
-	{"gap", NULL, print_gap},
+	{"gap", NULL, bc_gap_print},
 	{"note", NULL, print_note},
 	{"disk", NULL, print_disk},
 	{"disk-low", NULL, print_disk_low},

@@ -14,6 +14,9 @@ bool bc_response_print_recording(struct bc_output *output, const json_t *respons
 bool bc_response_print_recordings(struct bc_output *output, const json_t *response);
 bool bc_response_print_triggers(struct bc_output *output, const json_t *response);
 
+/* Prints what was lost in a gap, and why: "17 samples lost (board)". */
+void bc_gap_print(struct bc_output *output, const json_t *gap);
+
 /* When what is wrong began, in seconds since 1970, or 0: kept for the event at its end. */
 struct bc_event_times {
 	double began[4];

@@ -353,18 +353,6 @@ static bool print_record(struct tail *t, struct bc_output *o, const json_t *reco
 	return true;
 }
 
-static void print_gap(struct bc_output *o, const json_t *gap)
-{
-	uint64_t lost = bc_json_path_count(gap, "lost");
-	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
-	char text[BC_LOSS_TEXT_MAX];
-
-	bc_output_format(o, "# gap: %s (",
-		bc_loss_text(text, (struct bc_loss){.lost = lost, .inexact = !is_exact}));
-	bc_output_safe(o, bc_json_path_text(gap, "cause"));
-	bc_output_format(o, ")\n");
-}
-
 static void print_skipped(struct bc_output *o, const json_t *skipped)
 {
 	uint64_t records = bc_json_path_count(skipped, "records");
@@ -382,7 +370,6 @@ static void print_skipped(struct bc_output *o, const json_t *skipped)
 /* Ignores unknown objects: the daemon may be newer. */
 static bool print_tail(void *context, struct bc_output *o, const json_t *object)
 {
-	static const char *const notes[] = {"mark", "trigger"};
 	const json_t *gap = bc_json_path(object, "gap");
 	const json_t *skipped = bc_json_path(object, "skipped");
 
@@ -390,17 +377,15 @@ static bool print_tail(void *context, struct bc_output *o, const json_t *object)
 		return print_record(context, o, object);
 	if (skipped != NULL)
 		print_skipped(o, skipped);
-	if (gap != NULL)
-		print_gap(o, gap);
-	for (unsigned i = 0; i < 2; i++) {
-		const json_t *note = bc_json_path(object, notes[i]);
-		const char *text = bc_json_path_text(note, "text");
-		if (note == NULL)
-			continue;
-		bc_output_format(o, "# %s%s", notes[i], text != NULL ? ": " : "");
-		bc_output_safe(o, text);
+	if (gap != NULL) {
+		bc_output_format(o, "# gap: ");
+		bc_gap_print(o, gap);
 		bc_output_text(o, "\n", 1);
 	}
+	if (bc_json_path(object, "mark") != NULL)
+		bc_template_print(o, "# mark[: {mark.text}]\n", object);
+	if (bc_json_path(object, "trigger") != NULL)
+		bc_template_print(o, "# trigger[: {trigger.text}]\n", object);
 	return true;
 }
 
