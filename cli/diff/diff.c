@@ -549,12 +549,6 @@ static void init_converter(
 		side->converter.traits &= ~(uint32_t)BC_TRAIT_UOP;
 }
 
-/* BYU ticks are sums that start at the beginning of the file. */
-static bool is_sum(enum bc_format format)
-{
-	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
-}
-
 /* Reports the entries that the other side's cut left out. */
 static void report_filtered(
 	struct bc_diff *d, struct bc_diff_side *side, struct bc_diff_side *other)
@@ -598,7 +592,9 @@ static enum bc_exit compare_traces(struct bc_diff *d)
 		.shifted = on_shifted,
 		.lost = on_lost};
 
-	d->how.is_relative |= is_sum(d->a.trace.format) != is_sum(d->b.trace.format);
+	/* BYU ticks are sums that start at the beginning of the file. */
+	d->how.is_relative |= (bc_dialect_bytes(d->a.trace.format) != 0) !=
+			      (bc_dialect_bytes(d->b.trace.format) != 0);
 	if (bc_match_open(&d->match, &d->how, &a, &b, &sink) != 0)
 		return bc_print_no_memory(d->console);
 	bc_diff_print_start(d);

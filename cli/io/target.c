@@ -233,13 +233,6 @@ bool bc_target_add_run(struct bc_target *t, struct bc_record_run run)
 	return !bc_output_failed(t->output);
 }
 
-/* True if the times of a format are differences: the first one of a trace or epoch is lost. */
-static bool has_only_differences(enum bc_format format)
-{
-	return format == BC_FORMAT_BYU || format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ||
-	       format == BC_FORMAT_BYU_BE;
-}
-
 /* Reports the losses of one trait. */
 static void report_trait(
 	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
@@ -252,7 +245,7 @@ static void report_trait(
 	if (trait == BC_TRAIT_LETTER)
 		left_out = 0; /* likewise */
 	/* The format has this trait, but some values don't fit. */
-	if (reduced != 0 && trait == BC_TRAIT_TIME && has_only_differences(t->format)) {
+	if (reduced != 0 && trait == BC_TRAIT_TIME && bc_dialect_bytes(t->format) != 0) {
 		bc_print_error(t->console, NULL,
 			"%s has only the times between records: lost the absolute time of %s %s",
 			bc_format_name(t->format), BC_GROUPED(reduced), entries);
@@ -324,28 +317,17 @@ void bc_target_end_source(struct bc_target *t, enum bc_exit exit)
 	t->exit = bc_exit_worse(t->exit, exit);
 }
 
-static void close_segment(struct bc_target *t)
-{
-	if (t->exit == BC_EXIT_OK)
-		t->exit = bc_segment_target_seal(t->segment, t->source);
-	else
-		bc_segment_target_abandon(t->segment);
-	t->segment = NULL;
-}
-
-static void close_output(struct bc_target *t)
-{
-	t->exit = bc_exit_worse(t->exit,
-		bc_output_file_close(&t->file, t->console, &t->own, t->exit == BC_EXIT_OK));
-}
-
 enum bc_exit bc_target_close(struct bc_target *t)
 {
 	const struct bc_printer *printer = t->info->printer;
 	bool is_over = false;
 
 	if (t->segment != NULL) {
-		close_segment(t);
+		if (t->exit == BC_EXIT_OK)
+			t->exit = bc_segment_target_seal(t->segment, t->source);
+		else
+			bc_segment_target_abandon(t->segment);
+		t->segment = NULL;
 		report_losses(t);
 		return t->exit;
 	}
@@ -355,7 +337,8 @@ enum bc_exit bc_target_close(struct bc_target *t)
 		finish_print(t, &print);
 	}
 	if (t->output == &t->own)
-		close_output(t);
+		t->exit = bc_exit_worse(t->exit,
+			bc_output_file_close(&t->file, t->console, &t->own, t->exit == BC_EXIT_OK));
 	if (printer->free != NULL)
 		printer->free(t->state);
 	free(t->state);
