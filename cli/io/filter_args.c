@@ -22,16 +22,6 @@ void bc_filter_args_init(struct bc_filter_args *s)
 	bc_filter_init(&s->filter);
 }
 
-static bool read_range(const char *option, const struct bc_console *console, struct bc_span *span)
-{
-	struct bc_range range;
-
-	if (!bc_option_range(console, option, &range))
-		return false;
-	*span = (struct bc_span){range.first, range.last};
-	return true;
-}
-
 /* The rows of the table below. */
 enum {
 	RECORDS,
@@ -104,6 +94,7 @@ static void record_filter_option(struct bc_filter_args *s, int row)
 
 bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *console, int letter)
 {
+	struct bc_span *span;
 	char err[256];
 	bool ok = true;
 	int row = 0;
@@ -114,8 +105,8 @@ bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *co
 	if (row == OPTIONS || !check_excludes(s, console, row))
 		return false;
 	if (row == RECORDS || row == EPOCH) {
-		ok = read_range(option->name, console,
-			row == RECORDS ? &s->filter.numbers : &s->filter.epochs);
+		span = row == RECORDS ? &s->filter.numbers : &s->filter.epochs;
+		ok = bc_option_range(console, option->name, &span->first, &span->last);
 	} else if (row == REGION) {
 		s->region = optarg;
 	} else if (!option->parse(&s->filter, optarg, err, sizeof(err))) {

@@ -82,39 +82,37 @@ bool bc_option_time(const struct bc_console *console, const char *option, uint64
 }
 
 /* Reads numbers with units: 1M-2M, 1e6-, -64K, 5K. */
-static bool read_counts(struct bc_range *range, const char *text)
+static bool read_counts(uint64_t *first, uint64_t *last, const char *text)
 {
 	char err[BC_QUANTITY_ERROR_MAX];
-	char first[BC_QUANTITY_TEXT_MAX];
+	char number[BC_QUANTITY_TEXT_MAX];
 	size_t n = strcspn(text, "-");
 	bool has_last = text[n] == '-' && text[n + 1] != '\0';
 
-	if (n >= sizeof(first) || (n == 0 && !has_last))
+	if (n >= sizeof(number) || (n == 0 && !has_last))
 		return false;
-	memcpy(first, text, n);
-	first[n] = '\0';
-	*range = (struct bc_range){0, UINT64_MAX};
-	if (n != 0 && !bc_quantity_read(&range->first, BC_QUANTITY_COUNT, first, err, sizeof(err)))
+	memcpy(number, text, n);
+	number[n] = '\0';
+	*first = 0;
+	if (n != 0 && !bc_quantity_read(first, BC_QUANTITY_COUNT, number, err, sizeof(err)))
 		return false;
-	if (has_last)
-		return bc_quantity_read(
-			&range->last, BC_QUANTITY_COUNT, text + n + 1, err, sizeof(err));
-	if (text[n] == '\0')
-		range->last = range->first;
-	return true;
+	*last = text[n] == '\0' ? *first : UINT64_MAX;
+	return !has_last ||
+	       bc_quantity_read(last, BC_QUANTITY_COUNT, text + n + 1, err, sizeof(err));
 }
 
-bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
+bool bc_option_range(
+	const struct bc_console *console, const char *option, uint64_t *first, uint64_t *last)
 {
-	bool ok = read_counts(range, optarg);
+	bool ok = read_counts(first, last, optarg);
 
 	if (!ok)
 		bc_print_error(console, NULL, "%s %s: not a range; try 100-199, 100- or -99",
 			option, optarg);
-	else if (range->first > range->last)
+	else if (*first > *last)
 		bc_print_error(
 			console, NULL, "%s %s: the range ends before it starts", option, optarg);
-	return ok && range->first <= range->last;
+	return ok && *first <= *last;
 }
 
 bool bc_option_choice(const struct bc_console *console, const struct bc_usage_option *options,

@@ -32,11 +32,6 @@ void bc_options_start(struct bc_options *options, const struct bc_console *conso
  * `options->exit`: after an error (unknown option, missing value) or after printing --help. */
 int bc_options_next(struct bc_options *options);
 
-struct bc_range {
-	uint64_t first;
-	uint64_t last; /* inclusive */
-};
-
 /* Read a count, a size or a time from `first` to `last`: formats/base/quantity.h. */
 bool bc_option_count(const struct bc_console *console, const char *option, uint64_t first,
 	uint64_t last, uint64_t *value);
@@ -45,8 +40,9 @@ bool bc_option_size(
 bool bc_option_time(const struct bc_console *console, const char *option, uint64_t first_ns,
 	uint64_t last_ns, uint64_t *ns);
 
-/* Reads a range: "A-B", "A-", "-B" or "A". */
-bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
+/* Reads a range: "A-B", "A-", "-B" or "A". `last` is inclusive. */
+bool bc_option_range(
+	const struct bc_console *console, const char *option, uint64_t *first, uint64_t *last);
 
 /* Reads a word of the row of this letter, "choice:A|B|C". Sets *choice to its place, from 0. */
 bool bc_option_choice(const struct bc_console *console, const struct bc_usage_option *options,
