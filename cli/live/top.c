@@ -236,33 +236,27 @@ static void toggle_pause(struct top *top)
 }
 
 /* Returns false to quit. */
-static bool handle_key(struct top *top, int key)
-{
-	if (key == 'q' || key == BC_TOP_KEY_HANGUP)
-		return false;
-	top->is_dirty = true;
-	if (key == BC_TOP_KEY_RESIZE)
-		bc_top_screen_redraw(top->screen);
-	else if (top->view.is_help)
-		top->view.is_help = false;
-	else if (key == '?' || key == 'h')
-		top->view.is_help = true;
-	else if (key == 'p' || key == ' ')
-		toggle_pause(top);
-	else if (key == 's')
-		top->view.is_by_name = !top->view.is_by_name;
-	else if (key == 'L' - '@') /* Ctrl-L */
-		bc_top_screen_redraw(top->screen);
-	return true;
-}
-
 static bool handle_keys(struct top *top)
 {
 	int key;
 
-	while ((key = bc_top_screen_key(top->screen)) != BC_TOP_KEY_NONE)
-		if (!handle_key(top, key))
+	while ((key = bc_top_screen_key(top->screen)) != BC_TOP_KEY_NONE) {
+		if (key == 'q' || key == BC_TOP_KEY_HANGUP)
 			return false;
+		top->is_dirty = true;
+		if (key == BC_TOP_KEY_RESIZE)
+			bc_top_screen_redraw(top->screen);
+		else if (top->view.is_help)
+			top->view.is_help = false;
+		else if (key == '?' || key == 'h')
+			top->view.is_help = true;
+		else if (key == 'p' || key == ' ')
+			toggle_pause(top);
+		else if (key == 's')
+			top->view.is_by_name = !top->view.is_by_name;
+		else if (key == 'L' - '@') /* Ctrl-L */
+			bc_top_screen_redraw(top->screen);
+	}
 	return true;
 }
 

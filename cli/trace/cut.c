@@ -99,14 +99,6 @@ static bool on_cut_batch(void *context, const struct bc_batch *batch)
 	return bc_selection_add(&c->selection, batch);
 }
 
-static bool read_cut_option(struct cut *c, int letter)
-{
-	if (letter == 'n')
-		return bc_option_count(c->console, "--limit", 1, UINT64_MAX, &c->left);
-	return bc_convert_args_option(&c->args, letter) ||
-	       bc_filter_args_option(&c->selection.args, c->console, letter);
-}
-
 static void prepare_args(struct cut *c)
 {
 	struct bc_selection *selection = &c->selection;
@@ -130,12 +122,16 @@ static enum bc_exit read_and_cut(struct cut *c, int argc, char **argv)
 
 	bc_options_start(&o, c->console, &bc_cut_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
+		bool ok = true;
 		if (bc_name_args_has(letter))
 			code = bc_name_args_add(&c->names, c->console, letter);
-		else if (!read_cut_option(c, letter))
-			return o.exit;
-		if (code != BC_EXIT_OK)
-			return code;
+		else if (letter == 'n')
+			ok = bc_option_count(c->console, "--limit", 1, UINT64_MAX, &c->left);
+		else
+			ok = bc_convert_args_option(&c->args, letter) ||
+			     bc_filter_args_option(&c->selection.args, c->console, letter);
+		if (!ok || code != BC_EXIT_OK)
+			return ok ? code : o.exit;
 	}
 	if (!bc_filter_args_finish(&c->selection.args, c->console, c->names, &code))
 		return code;

@@ -395,7 +395,7 @@ static bool is_address(const char *text)
 
 static enum bc_exit run_find(struct find *f, int argc, char **argv)
 {
-	struct bc_files files = {.paths = NULL};
+	struct bc_files files;
 	static const struct bc_hosts_answer answer = {&bc_find_usage, "text", "time", NULL};
 	enum bc_exit code = BC_EXIT_USAGE;
 

@@ -448,19 +448,13 @@ static void print_total(const struct printer *p)
 		bc_humanize_bytes(texts[1], (double)p->bytes));
 }
 
-/* The members that only this command prints. */
-static json_t *more_json(const struct bc_recording_summary *s)
-{
-	return BC_JSON_OBJECT({"duration_ns",
-		s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()});
-}
-
 /* Prints the recording that has been summarized. */
 static void print_recording(struct printer *p, const char *id)
 {
 	const struct bc_recording_summary *s = &p->summary;
-	json_t *row = bc_json_merge(
-		bc_recording_summary_json(s, id, path_of(p, s->path)), more_json(s));
+	json_t *duration = s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null();
+	json_t *row = bc_json_merge(bc_recording_summary_json(s, id, path_of(p, s->path)),
+		BC_JSON_OBJECT({"duration_ns", duration}));
 
 	p->count++;
 	p->segments += s->segments;

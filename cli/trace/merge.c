@@ -248,11 +248,6 @@ static bool stays_first(const struct merge *m, size_t first, size_t rival)
 	return first < rival ? !key_is_less(b, a) : key_is_less(a, b);
 }
 
-static bool is_laplace(enum bc_format format)
-{
-	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
-}
-
 /* Sets the options of an input, and returns its format if that is given. */
 static enum bc_format format_of(
 	const struct merge *m, size_t input, struct bc_reader_options *reader)
@@ -330,7 +325,8 @@ static enum bc_exit choose_format(struct merge *m)
 		is_one = is_one && format == first;
 		has_events |= format == BC_FORMAT_LAPLACE_EVENTS;
 		all_laplace = all_laplace &&
-			      (is_laplace(format) || format == BC_FORMAT_LAPLACE_EVENTS);
+			      (format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT ||
+				      format == BC_FORMAT_LAPLACE_EVENTS);
 	}
 	if (m->args.target.format != BC_FORMAT_UNKNOWN)
 		return BC_EXIT_OK;

@@ -297,22 +297,17 @@ static bool is_output_format(enum bc_format format)
 	return format == BC_FORMAT_BCP1 || format == BC_FORMAT_RAW6 || format == BC_FORMAT_BYU;
 }
 
-static bool read_output_format(const struct bc_console *console, enum bc_format *format)
-{
-	*format = bc_format_by_name(optarg);
-	if (is_output_format(*format))
-		return true;
-	bc_print_error(console, NULL, "-O %s: must be bcp1, raw6 or byu", optarg);
-	return false;
-}
-
 static bool read_sim_option(const struct bc_console *console, int letter, struct sim_args *sim_args)
 {
 	uint64_t agents;
 
 	switch (letter) {
 	case 'O':
-		return read_output_format(console, &sim_args->format);
+		sim_args->format = bc_format_by_name(optarg);
+		if (is_output_format(sim_args->format))
+			return true;
+		bc_print_error(console, NULL, "-O %s: must be bcp1, raw6 or byu", optarg);
+		return false;
 	case 'o':
 		sim_args->path = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;

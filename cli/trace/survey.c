@@ -161,14 +161,6 @@ static void note_damage(struct bc_segment_info *info, const struct bc_segment_da
 		info->damage = *damage;
 }
 
-static void set_header(struct bc_segment_info *info, const struct bc_segment_reader *reader)
-{
-	if (info->has_header)
-		return;
-	info->has_header = true;
-	info->header = *bc_segment_reader_header(reader);
-}
-
 /* Reads everything that the reader finds. */
 static int read_all(
 	struct bc_segment_info *info, struct bc_segment_reader *reader, struct bc_chunk *chunk)
@@ -185,7 +177,9 @@ static int read_all(
 			info->is_sealed &= !is_open;
 			info->segments++;
 			is_open = true;
-			set_header(info, reader);
+			if (!info->has_header)
+				info->header = *bc_segment_reader_header(reader);
+			info->has_header = true;
 			break;
 		case BC_FOUND_CHUNK:
 			rc = add_chunk(info, chunk);

@@ -156,14 +156,6 @@ static void print_unread(struct job *job, const char *name)
 					      {"format", json_null()}, {"ok", json_false()}));
 }
 
-static void print_totals(struct job *job)
-{
-	json_t *end = BC_JSON_OBJECT({"files", bc_json_u64(job->files)},
-		{"ok", bc_json_u64(job->ok_files)}, {"damaged_places", bc_json_u64(job->damages)});
-
-	bc_output_json_value(&job->output, BC_JSON_OBJECT({"end", end}));
-}
-
 static void finish_segment(struct check *c)
 {
 	if (c->is_started && !c->is_sealed)
@@ -578,7 +570,11 @@ static void verify_files(struct job *job, const struct bc_files *files)
 	}
 	bc_sequence_check_reset(&job->all);
 	if (job->is_json)
-		print_totals(job);
+		bc_output_json_value(&job->output,
+			BC_JSON_OBJECT(
+				{"end", BC_JSON_OBJECT({"files", bc_json_u64(job->files)},
+						{"ok", bc_json_u64(job->ok_files)},
+						{"damaged_places", bc_json_u64(job->damages)})}));
 	job->exit = bc_exit_worse(job->exit, bc_output_close(&job->output, job->console));
 }
 
