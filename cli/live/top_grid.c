@@ -207,6 +207,8 @@ static FILE *open_copy(int fd, const char *mode)
 
 int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
 {
+	sigset_t resize;
+
 	if (!isatty(in) || !isatty(out) || !can_move_cursor(out))
 		return -ENOTTY;
 	struct bc_top_screen *screen = calloc(1, sizeof(*screen));
@@ -214,8 +216,13 @@ int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
 		return -ENOMEM;
 	screen->in = open_copy(in, "r");
 	screen->out = open_copy(out, "w");
+	/* curses asks for the size before it catches this. */
+	sigemptyset(&resize);
+	sigaddset(&resize, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &resize, NULL);
 	if (screen->in != NULL && screen->out != NULL)
 		screen->curses = newterm(NULL, screen->out, screen->in);
+	sigprocmask(SIG_UNBLOCK, &resize, NULL);
 	if (screen->curses == NULL) {
 		bc_top_screen_close(screen);
 		return -ENOMEM;
@@ -230,7 +237,6 @@ int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
 	curs_set(0);
 	leaveok(stdscr, TRUE);
 	set_styles(screen);
-	raise(SIGWINCH); /* curses did not catch it while it asked for the size */
 	*opened = screen;
 	return 0;
 }
