@@ -157,18 +157,14 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, bc_trait
 	return stop_before(t, entry->number, why);
 }
 
-static bool add_to_segment(struct bc_target *t, const struct bc_entry *run, size_t count)
-{
-	char err[160];
-	size_t n = bc_segment_target_add(t->segment, run, count, t->source, t->moment, err);
-
-	return n == count || stop_before(t, run[n].number, err);
-}
-
 static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_t count)
 {
-	if (t->segment != NULL)
-		return add_to_segment(t, run, count);
+	char err[160];
+
+	if (t->segment != NULL) {
+		size_t n = bc_segment_target_add(t->segment, run, count, t->source, t->moment, err);
+		return n == count || stop_before(t, run[n].number, err);
+	}
 	for (size_t i = 0; i < count; i++)
 		t->kept_lines += run[i].kind == BC_ENTRY_LINE;
 	while (count != 0 && !bc_output_failed(t->output)) {
@@ -395,13 +391,6 @@ enum bc_exit bc_convert_args_operands(
 		how | BC_FILES_CHECKED | BC_FILES_STDIN);
 }
 
-/* Flushes the output if reading the source would block. */
-static void flush_if_idle(struct bc_target *t)
-{
-	if (t->segment == NULL && t->source->is_open && bc_file_would_wait(&t->source->file))
-		bc_output_flush(t->output);
-}
-
 enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
 	bool (*on_batch)(void *context, const struct bc_batch *batch), void *context)
 {
@@ -424,7 +413,9 @@ enum bc_exit bc_convert_args_run(struct bc_convert_args *c,
 		bc_trace_show_progress(source);
 		while (is_more && bc_trace_next(source, &batch)) {
 			is_more = on_batch(context, &batch);
-			flush_if_idle(&c->output);
+			if (c->output.segment == NULL && source->is_open &&
+				bc_file_would_wait(&source->file))
+				bc_output_flush(c->output.output);
 		}
 		source->exit = bc_exit_worse(source->exit, c->files.exit);
 		bc_target_end_source(&c->output, source->exit);

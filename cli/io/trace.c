@@ -244,21 +244,14 @@ void bc_trace_show_progress(const struct bc_trace *t)
 	bc_progress_extend(t->console, sum_sizes(t));
 }
 
-/* Returns how many bytes of the current file have been read. */
-static uint64_t file_position(const struct bc_trace *t)
-{
-	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
-
-	return at >= 0 ? (uint64_t)at : bc_input_position(t->file.input);
-}
-
 static void update_progress(struct bc_trace *t)
 {
 	struct bc_progress *progress = t->console->progress;
 
 	if (progress == NULL || progress->err == NULL)
 		return;
-	uint64_t done = t->done_bytes + file_position(t);
+	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;
+	uint64_t done = t->done_bytes + (at >= 0 ? (uint64_t)at : bc_input_position(t->file.input));
 	progress->done_bytes += done - t->shown_bytes;
 	t->shown_bytes = done;
 	bc_progress_show(t->console);

@@ -457,20 +457,15 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_numbers(const struct bc_overview_segment *a, const struct bc_overview_segment *b)
-{
-	int order = compare_u64(a->number, b->number);
-
-	return order != 0 ? order : (int)b->is_sealed - (int)a->is_sealed;
-}
-
 static int compare_tags(const void *x, const void *y)
 {
 	const struct bc_overview_segment *a = *(struct bc_overview_segment *const *)x;
 	const struct bc_overview_segment *b = *(struct bc_overview_segment *const *)y;
 	int order = compare_u64(a->tag, b->tag);
 
-	return order != 0 ? order : compare_numbers(a, b);
+	if (order == 0)
+		order = compare_u64(a->number, b->number);
+	return order != 0 ? order : (int)b->is_sealed - (int)a->is_sealed;
 }
 
 /* By the first record of the recording. */

@@ -113,25 +113,20 @@ static void print_chunk(void *result, const struct bc_chunk_info *info, const ui
 	t->used = print.used;
 }
 
-/* Writes the text of the first records of a run, all that have any, and advances the run. */
-static void write_chunk(
-	const struct chunk_text *t, struct bc_target *target, struct bc_record_run *run)
-{
-	bc_output_text(target->output, t->out, t->used);
-	bc_record_run_skip(run, t->records, bc_records_ticks(run->records, t->records, 0));
-}
-
 /* ---- the command */
 
 static bool convert_batch(void *context, const struct bc_batch *batch)
 {
 	struct bc_convert_args *c = context;
+	const struct chunk_text *t = batch->result;
 	struct bc_record_run run = batch->run;
 
 	if (!bc_target_add(&c->output, batch->entries, batch->count))
 		return false;
-	if (batch->result != NULL)
-		write_chunk(batch->result, &c->output, &run);
+	if (t != NULL) { /* of the first records */
+		bc_output_text(c->output.output, t->out, t->used);
+		bc_record_run_skip(&run, t->records, bc_records_ticks(run.records, t->records, 0));
+	}
 	return bc_target_add_run(&c->output, run);
 }
 
