@@ -12,7 +12,6 @@
  * entries that the other trace lacks only because `cut` left them out. */
 #include "cli/term/commands.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 #include "cli/diff/compare.h"
 #include "cli/diff/diff.h"
 #include "cli/term/options.h"
-#include "formats/base/json.h"
 #include "formats/segment/segment_header.h"
 #include "formats/trace/filter_parse.h"
 

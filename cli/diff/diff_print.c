@@ -4,7 +4,6 @@
 #include "cli/diff/diff.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/diff/compare.h"

@@ -5,8 +5,6 @@
  * error. The last part has the options and the main loop of the commands that convert. */
 #include "cli/io/target.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

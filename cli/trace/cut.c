@@ -2,7 +2,6 @@
  * keeps to a target (cli/io/target.h). Then it says if nothing was kept, or what did not fit. */
 #include "cli/term/commands.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/io/no_match.h"

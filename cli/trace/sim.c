@@ -6,7 +6,6 @@
 #include "cli/term/commands.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +17,7 @@
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "formats/base/bytes.h"
 #include "formats/base/format_id.h"
-#include "formats/base/must_check.h"
 #include "formats/bus/page_map.h"
 #include "formats/bus/stamp.h"
 #include "formats/codec/reader.h"

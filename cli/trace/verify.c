@@ -16,7 +16,6 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/survey.h"
-#include "formats/base/atomic_file.h"
 #include "formats/base/json.h"
 #include "formats/base/text.h"
 #include "formats/bus/describe.h"
