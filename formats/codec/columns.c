@@ -114,16 +114,6 @@ bool bc_columns_begin_ndjson(const uint8_t *head, size_t bytes)
 
 static const struct bc_cell empty = {.kind = BC_CELL_EMPTY};
 
-static struct bc_cell decimal_cell(uint64_t number)
-{
-	return (struct bc_cell){.kind = BC_CELL_DECIMAL, .number = number};
-}
-
-static struct bc_cell signed_cell(int64_t number)
-{
-	return (struct bc_cell){.kind = BC_CELL_SIGNED, .number = (uint64_t)number};
-}
-
 static struct bc_cell hex_cell(uint64_t number, unsigned digits)
 {
 	return (struct bc_cell){.kind = BC_CELL_HEX, .number = number, .digits = (uint8_t)digits};
@@ -151,11 +141,6 @@ static struct bc_cell bits_cell(struct bc_text text)
 	return cell;
 }
 
-static struct bc_cell letter_cell(const char *letter)
-{
-	return text_cell((struct bc_text){.at = letter, .bytes = *letter != '\0'});
-}
-
 static const char *kind_name(const struct bc_entry *entry)
 {
 	static const char *const names[BC_ENTRY_KINDS] = {
@@ -178,189 +163,112 @@ static struct bc_cell type_cell(const struct bc_entry *entry)
 	return name != NULL ? word_cell(name) : hex_cell(entry->type, 2);
 }
 
-static struct bc_cell reference_cell(enum bc_column column, const struct bc_entry *entry)
-{
-	bool has_sample = (entry->traits & BC_TRAIT_SAMPLE) != 0;
-
-	switch (column) {
-	case BC_COLUMN_TYPE:
-		return type_cell(entry);
-	case BC_COLUMN_ATTR:
-		return (entry->traits & BC_TRAIT_ATTR) != 0 ? decimal_cell(entry->attr) : empty;
-	case BC_COLUMN_DELTA:
-		return entry->has_delta && entry->delta != BC_TIME_NONE ? decimal_cell(entry->delta)
-									: empty;
-	case BC_COLUMN_LETTER:
-		return (entry->traits & BC_TRAIT_LETTER) != 0 ? letter_cell(&entry->letter) : empty;
-	case BC_COLUMN_SPACE:
-		return (entry->traits & BC_TRAIT_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
-	case BC_COLUMN_DATA:
-		if ((entry->traits & BC_TRAIT_DATA) == 0)
-			return empty;
-		/* As many digits as the data has bytes, if the size is known. */
-		return hex_cell(entry->data, entry->size <= 8 ? 2 * entry->size : 0);
-	case BC_COLUMN_ATTRIB:
-		return (entry->traits & BC_TRAIT_ATTRIB) != 0 ? text_cell(entry->access.attrib)
-							      : empty;
-	case BC_COLUMN_SECURITY:
-		return (entry->traits & BC_TRAIT_SECURITY) != 0 ? text_cell(entry->access.security)
-								: empty;
-	case BC_COLUMN_BUS_ADDR:
-		return has_sample ? hex_cell(bc_be32(entry->sample), 0) : empty;
-	case BC_COLUMN_BYTE_ENABLES:
-		return has_sample ? hex_cell(entry->sample[4], 2) : empty;
-	case BC_COLUMN_CONTROL:
-		return has_sample ? hex_cell(entry->sample[5], 2) : empty;
-	default:
-		return empty;
-	}
-}
-
-static struct bc_cell instruction_cell(enum bc_column column, const struct bc_entry *entry)
+static struct bc_cell name_cell(enum bc_column column, const struct bc_entry *entry)
 {
 	static const char *const effects[] = {[BC_EFFECT_EXECUTED] = "executed",
 		[BC_EFFECT_SKIPPED] = "skipped",
 		[BC_EFFECT_FETCHFAIL] = "fetchfail"};
-	const struct bc_instruction *instruction = &entry->instruction;
-
-	switch (column) {
-	case BC_COLUMN_EFFECT:
-		return word_cell(effects[instruction->effect]);
-	case BC_COLUMN_ID:
-		return instruction->has_id ? decimal_cell(instruction->id) : empty;
-	case BC_COLUMN_SET:
-		return text_cell(instruction->set);
-	case BC_COLUMN_MODE:
-		return text_cell(instruction->mode);
-	case BC_COLUMN_OPCODE:
-		return instruction->digits != 0 ? hex_cell(instruction->opcode, instruction->digits)
-						: empty;
-	case BC_COLUMN_DISASSEMBLY:
-		return text_cell(instruction->disassembly);
-	default:
-		return empty;
-	}
-}
-
-static struct bc_cell uop_cell(enum bc_column column, const struct bc_entry *entry)
-{
-	const struct bc_uop *uop = &entry->uop;
-
-	switch (column) {
-	case BC_COLUMN_STEP:
-		return signed_cell(uop->step);
-	case BC_COLUMN_PC:
-		return hex_cell(entry->addr, 0);
-	case BC_COLUMN_SRC1:
-		return signed_cell(uop->src1);
-	case BC_COLUMN_SRC2:
-		return signed_cell(uop->src2);
-	case BC_COLUMN_DEST:
-		return signed_cell(uop->dest);
-	case BC_COLUMN_FLAGS:
-		return letter_cell(&uop->flags);
-	case BC_COLUMN_BRANCH:
-		return letter_cell(&uop->branch);
-	case BC_COLUMN_ACCESS:
-		return letter_cell(&uop->access);
-	case BC_COLUMN_IMMEDIATE:
-		return signed_cell(uop->immediate);
-	case BC_COLUMN_MEM_ADDR:
-		return hex_cell(uop->mem_addr, 0);
-	case BC_COLUMN_FALLTHROUGH:
-		return hex_cell(uop->fallthrough, 0);
-	case BC_COLUMN_TARGET:
-		return hex_cell(uop->target, 0);
-	case BC_COLUMN_MACRO:
-		return text_cell(uop->macro);
-	case BC_COLUMN_MICRO:
-		return text_cell(uop->micro);
-	default:
-		return empty;
-	}
-}
-
-static struct bc_cell event_cell(enum bc_column column, const struct bc_entry *entry)
-{
-	const struct bc_event *event = &entry->note.event;
-
-	if (column == BC_COLUMN_TEXT)
-		return text_cell(entry->note.text);
-	if (event->kind != BC_EVENT_GAP)
-		return empty;
-	switch (column) {
-	case BC_COLUMN_CAUSE:
-		return word_cell(bc_gap_cause_name(event->cause));
-	case BC_COLUMN_LOST:
-		return decimal_cell(event->value);
-	case BC_COLUMN_EXACT:
-		return (struct bc_cell){.kind = BC_CELL_FLAG, .number = event->exact};
-	case BC_COLUMN_DURATION_NS:
-		return event->duration_ns != 0 ? decimal_cell(event->duration_ns) : empty;
-	default:
-		return empty;
-	}
-}
-
-/* Columns that belong to a single kind. */
-static struct bc_cell own_cell(enum bc_column column, const struct bc_entry *entry)
-{
-	switch ((enum bc_entry_kind)entry->kind) {
-	case BC_ENTRY_REFERENCE:
-		return reference_cell(column, entry);
-	case BC_ENTRY_INSTRUCTION:
-		return instruction_cell(column, entry);
-	case BC_ENTRY_UOP:
-		return uop_cell(column, entry);
-	case BC_ENTRY_REGISTER:
-		return column == BC_COLUMN_REGISTER ? text_cell(entry->reg.name)
-						    : bits_cell(entry->reg.value);
-	case BC_ENTRY_KERNEL:
-		return text_cell(column == BC_COLUMN_TAG ? entry->kernel.tag : entry->kernel.rest);
-	case BC_ENTRY_EVENT:
-		return event_cell(column, entry);
-	default:
-		return empty;
-	}
-}
-
-struct bc_cell bc_column_cell(
-	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment)
-{
-	bc_traits traits = entry->traits;
-	int64_t wall_ns;
 
 	switch (column) {
 	case BC_COLUMN_KIND:
 		return word_cell(kind_name(entry));
-	case BC_COLUMN_NUMBER:
-		return decimal_cell(entry->number);
-	case BC_COLUMN_TICK:
-		return (traits & BC_TRAIT_TIME) != 0 || entry->kind == BC_ENTRY_EVENT
-			       ? decimal_cell(entry->tick)
-			       : empty;
 	case BC_COLUMN_UNIT:
-		return (traits & BC_TRAIT_TIME) != 0 && entry->unit != BC_UNIT_TICK
-			       ? word_cell(bc_unit_name(entry->unit))
-			       : empty;
-	case BC_COLUMN_EPOCH:
-		return decimal_cell(entry->epoch);
-	case BC_COLUMN_TIME:
-		if (!bc_entry_wall(entry, moment, &wall_ns))
-			return empty;
-		return (struct bc_cell){.kind = BC_CELL_TIME, .number = (uint64_t)wall_ns};
-	case BC_COLUMN_ADDR:
-		return hex_cell(entry->addr, 0);
-	case BC_COLUMN_SIZE:
-		return (traits & BC_TRAIT_SIZE) != 0 ? decimal_cell(entry->size) : empty;
-	case BC_COLUMN_PROC:
-		return (traits & BC_TRAIT_PROC) != 0 ? decimal_cell(entry->proc) : empty;
-	case BC_COLUMN_PHYS:
-		return (traits & BC_TRAIT_PHYS) != 0 ? hex_cell(entry->phys, 0) : empty;
-	case BC_COLUMN_LINE:
-		return entry->is_continued ? empty : text_cell(entry->line);
+		return word_cell(bc_unit_name(entry->unit));
+	case BC_COLUMN_TYPE:
+		return type_cell(entry);
+	case BC_COLUMN_EFFECT:
+		return word_cell(effects[entry->instruction.effect]);
+	case BC_COLUMN_CAUSE:
+		return word_cell(bc_gap_cause_name(entry->note.event.cause));
 	default:
-		return own_cell(column, entry);
+		return (struct bc_cell){.kind = BC_CELL_FLAG, .number = entry->note.event.exact};
+	}
+}
+
+/* True if the entry has a value in a column of its kind. */
+static bool has_value(enum bc_column column, const struct bc_entry *entry)
+{
+	bool is_gap = entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP;
+	bool has_time = (entry->traits & BC_TRAIT_TIME) != 0;
+
+	switch (column) {
+	case BC_COLUMN_TICK:
+		return has_time || entry->kind == BC_ENTRY_EVENT;
+	case BC_COLUMN_UNIT:
+		return has_time && entry->unit != BC_UNIT_TICK;
+	case BC_COLUMN_DELTA:
+		return entry->has_delta && entry->delta != BC_TIME_NONE;
+	case BC_COLUMN_ID:
+		return entry->instruction.has_id;
+	case BC_COLUMN_OPCODE:
+		return entry->instruction.digits != 0;
+	case BC_COLUMN_CAUSE:
+	case BC_COLUMN_LOST:
+	case BC_COLUMN_EXACT:
+		return is_gap;
+	case BC_COLUMN_DURATION_NS:
+		return is_gap && entry->note.event.duration_ns != 0;
+	case BC_COLUMN_LINE:
+		return !entry->is_continued;
+	default:
+		return (bc_column_field(column) & ~entry->traits) == 0;
+	}
+}
+
+/* How many digits a hexadecimal value has at least. */
+static unsigned digits_of(enum bc_column column, const struct bc_entry *entry)
+{
+	switch (column) {
+	case BC_COLUMN_DATA: /* as many as the data has bytes, if the size is known */
+		return entry->size <= 8 ? 2 * entry->size : 0;
+	case BC_COLUMN_BYTE_ENABLES:
+	case BC_COLUMN_CONTROL:
+		return 2;
+	case BC_COLUMN_OPCODE:
+		return entry->instruction.digits;
+	default:
+		return 0;
+	}
+}
+
+static struct bc_cell wall_cell(const struct bc_entry *entry, const struct bc_moment *moment)
+{
+	int64_t wall_ns;
+
+	return bc_entry_wall(entry, moment, &wall_ns)
+		       ? (struct bc_cell){.kind = BC_CELL_TIME, .number = (uint64_t)wall_ns}
+		       : empty;
+}
+
+/* The cell of a member, by how it is read (cells.c). */
+#define CELL_DECIMAL(column, member) ((struct bc_cell){.kind = BC_CELL_DECIMAL, .number = (member)})
+#define CELL_SIGNED(column, member) \
+	((struct bc_cell){.kind = BC_CELL_SIGNED, .number = (uint64_t)(member)})
+#define CELL_HEX(column, member)    hex_cell((member), digits_of((column), entry))
+#define CELL_BUS(column, member)    hex_cell(bc_be32(member), 0)
+#define CELL_UNREAD(column, member) name_cell((column), entry)
+#define CELL_NAME(column, member)   name_cell((column), entry)
+#define CELL_CHARACTER(column, member) \
+	text_cell((struct bc_text){.at = &(member), .bytes = (member) != '\0'})
+#define CELL_WALL(column, member) wall_cell(entry, moment)
+#define CELL_WORD(column, member) text_cell(member)
+#define CELL_TEXT(column, member) text_cell(member)
+#define CELL_NOTE(column, member) text_cell(member)
+#define CELL_BITS(column, member) bits_cell(member)
+
+struct bc_cell bc_column_cell(
+	enum bc_column column, const struct bc_entry *entry, const struct bc_moment *moment)
+{
+	if (!has_value(column, entry))
+		return empty;
+	switch (column) {
+#define CASE(column, name, kinds, needs, how, member) \
+	case BC_COLUMN_##column:                      \
+		return CELL_##how(BC_COLUMN_##column, entry->member);
+		BC_COLUMN_LIST(CASE)
+#undef CASE
+	default:
+		return empty;
 	}
 }
 

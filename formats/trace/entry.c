@@ -141,18 +141,10 @@ bc_traits bc_ref_type_trait(unsigned type)
 
 bc_traits bc_entry_traits(const struct bc_entry *entry)
 {
-	static const uint32_t kinds[BC_ENTRY_KINDS] = {
-		[BC_ENTRY_REFERENCE] = BC_TRAIT_REFERENCE,
-		[BC_ENTRY_INSTRUCTION] = BC_TRAIT_INSTRUCTION,
-		[BC_ENTRY_UOP] = BC_TRAIT_UOP,
-		[BC_ENTRY_REGISTER] = BC_TRAIT_REGISTER,
-		[BC_ENTRY_KERNEL] = BC_TRAIT_KERNEL,
-		[BC_ENTRY_EVENT] = BC_TRAIT_EVENT,
-		[BC_ENTRY_LINE] = BC_TRAIT_LINE,
-	};
 	uint32_t type = entry->kind == BC_ENTRY_REFERENCE ? bc_ref_type_trait(entry->type) : 0;
 
-	return entry->traits | type | kinds[entry->kind];
+	/* The traits of kinds have the order of the kinds. */
+	return entry->traits | type | (uint32_t)BC_TRAIT_REFERENCE << entry->kind;
 }
 
 const char *bc_entry_kind_name(unsigned kind)
