@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,11 +30,10 @@
 
 /* Writes samples as bcp1 frames (docs/board-protocol.md).
  *
- *     bcp1_writer_init()
  *     bcp1_writer_add(), _gap(), _trigger() ...    in trace order
  *     bcp1_writer_finish()                         the last frame, with flag 8
  *
- * Each call writes complete frames at `out`, BC_BCP1_WRITER_MAX bytes at most. Returns the length.
+ * Each call appends complete frames to the output, BC_BCP1_WRITER_MAX bytes at most.
  *
  * A frame ends after 2048 samples, before a delta above 65,535 ticks or below 0, before a loss or a
  * trigger, and before a sample whose processor does not fit: either the low nibble of each control
@@ -98,11 +96,6 @@ struct bc_bus_encoder {
 
 #define DELTA_MAX 0xFFFFu
 
-static void bcp1_writer_init(struct bc_bcp1_writer *w)
-{
-	memset(w, 0, offsetof(struct bc_bcp1_writer, frame));
-}
-
 /* The next frame's header, which reports any pending loss and trigger. */
 static struct bc_bcp1_header next_header(struct bc_bcp1_writer *w, uint64_t tick)
 {
@@ -121,21 +114,21 @@ static struct bc_bcp1_header next_header(struct bc_bcp1_writer *w, uint64_t tick
 	return header;
 }
 
-static size_t write_empty_frame(
-	struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick, uint16_t flags)
+static void write_empty_frame(
+	struct bc_bcp1_writer *w, struct bc_print *p, uint64_t tick, uint16_t flags)
 {
 	struct bc_bcp1_header header = next_header(w, tick);
 
 	header.flags |= flags;
 	w->tick = tick;
-	return bc_bcp1_write_frame(out, &header);
+	p->used += bc_bcp1_write_frame((uint8_t *)p->out + p->used, &header);
 }
 
 /* Writes the frame that is being filled, if it has samples. */
-static size_t flush_frame(struct bc_bcp1_writer *w, uint8_t *out)
+static void flush_frame(struct bc_bcp1_writer *w, struct bc_print *p)
 {
 	if (w->samples == 0)
-		return 0;
+		return;
 	struct bc_bcp1_header header = next_header(w, w->first_tick);
 	header.samples = w->samples;
 	/* If all samples have processor 0, both forms are possible: prefer the one without flag. */
@@ -144,9 +137,9 @@ static size_t flush_frame(struct bc_bcp1_writer *w, uint8_t *out)
 	else
 		header.proc = w->proc;
 	size_t bytes = bc_bcp1_write_frame(w->frame, &header);
-	memcpy(out, w->frame, bytes);
+	memcpy(p->out + p->used, w->frame, bytes);
+	p->used += bytes;
 	w->samples = 0;
-	return bytes;
 }
 
 /* True if the sample can be added to the frame. */
@@ -157,30 +150,28 @@ static bool fits_frame(const struct bc_bcp1_writer *w, unsigned proc, bool is_ag
 	       ((w->is_one_proc && proc == w->proc) || (w->is_agents && is_agent));
 }
 
-static size_t start_epoch(struct bc_bcp1_writer *w, uint8_t *out, uint64_t tick)
+static void start_epoch(struct bc_bcp1_writer *w, struct bc_print *p, uint64_t tick)
 {
-	size_t n = flush_frame(w, out);
-
+	flush_frame(w, p);
 	if (!w->has_started || tick < w->tick)
-		return n;
+		return;
 	if (w->tick == 0)
-		n += write_empty_frame(w, out + n, 1, 0);
-	return n + write_empty_frame(w, out + n, 0, 0);
+		write_empty_frame(w, p, 1, 0);
+	write_empty_frame(w, p, 0, 0);
 }
 
 /* Adds a sample of a processor (below 256) at an absolute tick (below BC_TICK_END). A tick below
  * the previous sample's starts a new epoch at the receiver. With is_epoch, a new epoch always
  * starts: if the tick is not lower, empty frames with lower ticks are inserted. */
-static size_t bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
+static void bcp1_writer_add(struct bc_bcp1_writer *w, struct bc_print *p,
 	const uint8_t sample[BC_SAMPLE_BYTES], unsigned proc, uint64_t tick, bool is_epoch)
 {
 	unsigned nibble = sample[5] & 15;
-	size_t n = 0;
 
 	if (is_epoch)
-		n = start_epoch(w, out, tick);
+		start_epoch(w, p, tick);
 	else if (w->samples != 0 && !fits_frame(w, proc, nibble == proc, tick))
-		n = flush_frame(w, out);
+		flush_frame(w, p);
 	if (w->samples == 0) {
 		w->first_tick = tick;
 		w->tick = tick;
@@ -198,42 +189,37 @@ static size_t bcp1_writer_add(struct bc_bcp1_writer *w, uint8_t *out,
 	w->tick = tick;
 	w->has_started = true;
 	w->samples++;
-	return n;
 }
 
 /* Records that `lost` samples are missing here, exactly or at least. If not exact, a sequence
  * number is skipped, which means a gap of unknown size, and `lost` is reported as a loss, too. */
-static size_t bcp1_writer_gap(struct bc_bcp1_writer *w, uint8_t *out, uint64_t lost, bool is_exact)
+static void bcp1_writer_gap(
+	struct bc_bcp1_writer *w, struct bc_print *p, uint64_t lost, bool is_exact)
 {
-	size_t n = flush_frame(w, out);
-
+	flush_frame(w, p);
 	/* The first frame can have any number: a skipped number shows only after a frame. */
 	if (!is_exact && !w->has_started)
-		n += write_empty_frame(w, out + n, 0, 0);
+		write_empty_frame(w, p, 0, 0);
 	w->sequence += !is_exact;
 	w->has_loss |= is_exact || lost != 0;
 	w->lost += lost;
-	return n;
 }
 
 /* Records that the trigger fired at the next sample. */
-static size_t bcp1_writer_trigger(struct bc_bcp1_writer *w, uint8_t *out)
+static void bcp1_writer_trigger(struct bc_bcp1_writer *w, struct bc_print *p)
 {
-	size_t n = flush_frame(w, out);
-
+	flush_frame(w, p);
 	/* A header can report only one trigger. */
 	if (w->has_trigger)
-		n += write_empty_frame(w, out + n, w->tick, 0);
+		write_empty_frame(w, p, w->tick, 0);
 	w->has_trigger = true;
-	return n;
 }
 
 /* Writes the last frame. */
-static size_t bcp1_writer_finish(struct bc_bcp1_writer *w, uint8_t *out)
+static void bcp1_writer_finish(struct bc_bcp1_writer *w, struct bc_print *p)
 {
-	size_t n = flush_frame(w, out);
-
-	return n + write_empty_frame(w, out + n, w->tick, BC_BCP1_LAST);
+	flush_frame(w, p);
+	write_empty_frame(w, p, w->tick, BC_BCP1_LAST);
 }
 
 /* ---- bus encode */
@@ -377,8 +363,6 @@ static void bus_init(struct bus *bus, const struct bc_format_options *options, b
 	bus->is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0;
 	bus->has_agents = (options->source_traits & BC_TRAIT_PROC) != 0;
 	bc_page_map_init(&bus->map, options->seed);
-	if (is_framed)
-		bcp1_writer_init(&bus->writer);
 }
 
 static void raw6_init(void *state, const struct bc_format_options *options)
@@ -492,8 +476,7 @@ static void write_framed(struct bus *bus, struct bc_print *p, const uint8_t samp
 	bool is_epoch = bus->has_epoch && entry->epoch != bus->epoch;
 	bus->has_epoch = true;
 	bus->epoch = entry->epoch;
-	p->used += bcp1_writer_add(&bus->writer, (uint8_t *)p->out + p->used, sample, entry->proc,
-		bus->tick, is_epoch);
+	bcp1_writer_add(&bus->writer, p, sample, entry->proc, bus->tick, is_epoch);
 }
 
 static void write_sample(struct bus *bus, struct bc_print *p, const uint8_t sample[BC_SAMPLE_BYTES])
@@ -537,8 +520,7 @@ static void write_gap(struct bus *bus, struct bc_print *p, const struct bc_event
 		is_held = gap->exact ? !is_many : gap->value == BC_BCP1_LOST_MANY;
 	if (!is_held || gap->duration_ns != 0)
 		bc_print_lose(p, BC_TRAIT_EVENT);
-	p->used += bcp1_writer_gap(
-		&bus->writer, (uint8_t *)p->out + p->used, gap->value, gap->exact || is_many);
+	bcp1_writer_gap(&bus->writer, p, gap->value, gap->exact || is_many);
 }
 
 /* A new epoch needs no event: its first entry carries the epoch. */
@@ -555,7 +537,7 @@ static void write_event(struct bus *bus, struct bc_print *p)
 	case BC_EVENT_TRIGGER:
 		if (entry->note.text.bytes != 0)
 			bc_print_lose(p, BC_TRAIT_EVENT);
-		p->used += bcp1_writer_trigger(&bus->writer, (uint8_t *)p->out + p->used);
+		bcp1_writer_trigger(&bus->writer, p);
 		return;
 	default:
 		bc_print_lose(p, BC_TRAIT_EVENT);
@@ -701,7 +683,7 @@ static bool print_tail(void *state, struct bc_print *p)
 {
 	struct bus *bus = state;
 
-	p->used += bcp1_writer_finish(&bus->writer, (uint8_t *)p->out + p->used);
+	bcp1_writer_finish(&bus->writer, p);
 	return true;
 }
 
