@@ -227,22 +227,10 @@ static unsigned unknown_set_bytes(const char *at)
 		       : 0;
 }
 
-/* Fields of an instruction, collected before the entry is added. */
-struct instruction {
-	uint64_t addr;
-	uint64_t phys;
-	uint64_t opcode;
-	uint64_t id;
-	bc_traits traits;
-	uint32_t size;
-	uint8_t digits;
-	uint8_t effect;
-	bool has_id;
-};
-
 /* Digits, or the same number of hyphens if the fetch failed. */
-static bool parse_opcode(const char **at, struct instruction *i)
+static bool parse_opcode(const char **at, struct bc_entry *entry)
 {
+	struct bc_instruction *i = &entry->instruction;
 	const char *begin = *at;
 	size_t digits;
 
@@ -259,7 +247,8 @@ static bool parse_opcode(const char **at, struct instruction *i)
 	}
 	if (digits > 16)
 		return false;
-	i->size = digits % 2 == 0 ? (uint32_t)(digits / 2) : 0;
+	entry->size = digits % 2 == 0 ? (uint32_t)(digits / 2) : 0;
+	entry->traits |= entry->size != 0 ? BC_TRAIT_SIZE : 0;
 	return true;
 }
 
@@ -275,23 +264,22 @@ static bool is_opcode(const char *at)
 
 /* Parses what follows the opcode: instruction set, mode and disassembly. */
 static enum bc_tarmac_result parse_set_and_mode(
-	struct bc_tarmac_line *line, const char *at, struct instruction *i, bool is_es)
+	struct bc_tarmac_line *line, const char *at, struct bc_instruction *i, bool is_es)
 {
 	at = bc_tarmac_skip(at);
 	if (*at == '\n')
 		return bc_tarmac_malformed(
 			line, at, "expected an instruction set: A, T, T16, T32, O or X");
-	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, i->addr);
-	struct bc_text set = bc_tarmac_text(at, at + set_bytes(at));
-	struct bc_text mode = bc_tarmac_text(at, at);
-	at = bc_tarmac_skip(at + (set.bytes != 0 ? set.bytes : unknown_set_bytes(at)));
+	i->set = bc_tarmac_text(at, at + set_bytes(at));
+	i->mode = bc_tarmac_text(at, at);
+	at = bc_tarmac_skip(at + (i->set.bytes != 0 ? i->set.bytes : unknown_set_bytes(at)));
 
 	const char *word = at;
 	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_is_token_end(*at)))
 		at++;
 	const char *colon = bc_tarmac_skip(at);
 	if (*colon == ':') {
-		mode = bc_tarmac_text(word, at);
+		i->mode = bc_tarmac_text(word, at);
 		word = bc_tarmac_skip(colon + 1);
 	}
 	if (is_es && memcmp(word, "CCFAIL", 6) == 0 && bc_is_token_end(word[6])) {
@@ -300,25 +288,14 @@ static enum bc_tarmac_result parse_set_and_mode(
 	}
 	line->end = bc_line_end(word);
 	const char *end = line->end > word && line->end[-1] == '\r' ? line->end - 1 : line->end;
-	entry->traits |= i->traits | (i->size != 0 ? BC_TRAIT_SIZE : 0);
-	entry->size = i->size;
-	entry->phys = i->phys;
-	struct bc_instruction *instruction = &entry->instruction;
-	instruction->effect = i->effect;
-	instruction->digits = i->digits;
-	instruction->has_id = i->has_id;
-	instruction->id = i->id;
-	instruction->opcode = i->opcode;
-	instruction->set = set;
-	instruction->mode = mode;
-	instruction->disassembly = bc_tarmac_text(word, end);
+	i->disassembly = bc_tarmac_text(word, end);
 	return BC_TARMAC_PARSED;
 }
 
 /* Parses the parentheses after IT: the decimal index of the instruction; or its address; or its
  * address and index in hexadecimal. Sets *addr to the possible address, used if none follows. */
 static enum bc_tarmac_result parse_parentheses(
-	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)
+	struct bc_tarmac_line *line, const char **at, struct bc_instruction *i, const char **addr)
 {
 	const char *begin = *at + 1;
 	const char *p = begin;
@@ -350,57 +327,68 @@ static bool is_set(const char *at)
 	return set_bytes(at) != 0 || (!is_opcode(at) && unknown_set_bytes(at) != 0);
 }
 
+static struct bc_entry *add_instruction(struct bc_tarmac_line *line, enum bc_effect effect)
+{
+	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, 0);
+
+	entry->instruction = (struct bc_instruction){.effect = (uint8_t)effect};
+	return entry;
+}
+
 static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *at)
 {
-	struct instruction i = {.effect = at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED};
+	struct bc_entry *entry = add_instruction(
+		line, at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED);
+	struct bc_instruction *i = &entry->instruction;
 	const char *addr = NULL;
 
 	at = bc_tarmac_skip(at + 2);
 	if (*at == '(' && !bc_tarmac_is_capability(at)) {
-		if (parse_parentheses(line, &at, &i, &addr) != BC_TARMAC_PARSED)
+		if (parse_parentheses(line, &at, i, &addr) != BC_TARMAC_PARSED)
 			return BC_TARMAC_MALFORMED;
 	} else if (*at != '\n' && *at != '(' && bc_hex_value[(uint8_t)*at] > 15) {
 		return BC_TARMAC_VERBATIM;
 	}
 	const char *first = at;
-	if (*at != '-' && !bc_tarmac_parse_address(line, &at, &i.addr))
+	if (*at != '-' && !bc_tarmac_parse_address(line, &at, &entry->addr))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	if (addr != NULL && (at == first || is_set(bc_tarmac_skip(at)))) {
 		/* An instruction set follows. So the number just read is the opcode, and the
 		 * address is in the parentheses. */
-		if (!bc_parse_hex_block(&addr, &i.addr))
+		if (!bc_parse_hex_block(&addr, &entry->addr))
 			return bc_tarmac_malformed(line, addr, BC_TARMAC_ADDRESS_EXPECTED);
-		i.has_id = false;
+		i->has_id = false;
 		at = first;
 	} else {
 		struct bc_text security; /* the mode has it too */
-		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &security, &i.traits))
+		bc_traits traits = 0;
+		if (at == first || !bc_tarmac_parse_physical(&at, &entry->phys, &security, &traits))
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-		i.traits &= BC_TRAIT_PHYS;
+		entry->traits |= traits & BC_TRAIT_PHYS;
 		at = bc_tarmac_skip(at);
 	}
-	if (!parse_opcode(&at, &i) || !bc_is_token_end(*at))
+	if (!parse_opcode(&at, entry) || !bc_is_token_end(*at))
 		return bc_tarmac_malformed(
 			line, at, "expected a hexadecimal opcode of at most 64 bits");
-	return parse_set_and_mode(line, at, &i, false);
+	return parse_set_and_mode(line, at, i, false);
 }
 
 static enum bc_tarmac_result parse_es(struct bc_tarmac_line *line, const char *at)
 {
-	struct instruction i = {.effect = BC_EFFECT_EXECUTED};
+	struct bc_entry *entry = add_instruction(line, BC_EFFECT_EXECUTED);
 
 	at = bc_tarmac_skip(at + 2);
 	if (*at != '(')
 		return BC_TARMAC_VERBATIM; /* EXC, Reset */
 	at++;
-	if (!bc_parse_hex_block(&at, &i.addr) || *at != ':')
+	if (!bc_parse_hex_block(&at, &entry->addr) || *at != ':')
 		return bc_tarmac_malformed(
 			line, at, "expected a hexadecimal address of at most 64 bits and ':'");
 	at++;
-	if (!parse_opcode(&at, &i) || *at != ')')
+	if (!parse_opcode(&at, entry) || *at != ')')
 		return bc_tarmac_malformed(
 			line, at, "expected a hexadecimal opcode of at most 64 bits and ')'");
-	return parse_set_and_mode(line, at + 1, &i, true);
+	return parse_set_and_mode(line, at + 1, &entry->instruction, true);
 }
 
 /* End of one group of a register's value: digits, x or X if unknown, '-' if unchanged, '|' between
