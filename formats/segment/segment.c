@@ -1,7 +1,7 @@
 /* Encodes and decodes the structures of a segment: frames, chunks with their events, index rows,
  * trailer. Everything here works on bytes in memory; nothing reads or writes files.
  *
- * Offsets are in enums, in the order of docs/segment-format.md. A decoder checks cheap fields
+ * Offsets are listed in the order of docs/segment-format.md. A decoder checks cheap fields
  * before it computes a checksum, because a search after damage tries it at many places, and it
  * never trusts a length before it has compared it with the limits. An index row is a copy of the
  * fixed part of a chunk header, so one function reads both. */
@@ -196,26 +196,16 @@ int bc_lz4_error(size_t code)
 	return strcmp(LZ4F_getErrorName(code), "ERROR_allocation_failed") == 0 ? -ENOMEM : -EBADMSG;
 }
 
-/* Decodes any LZ4 frame. */
+/* Decodes any LZ4 frame, in one call: it has the whole input, and room for the output. */
 static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	LZ4F_dctx *dctx = NULL;
-	size_t in_done = 0;
-	size_t out_done = 0;
-	size_t hint = 1;
+	size_t in_done = frame_bytes;
+	size_t out_done = bytes;
 
 	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
 		return -ENOMEM;
-	while (hint != 0) {
-		size_t in_now = frame_bytes - in_done;
-		size_t out_now = bytes - out_done;
-		hint = LZ4F_decompress(
-			dctx, out + out_done, &out_now, frame + in_done, &in_now, NULL);
-		if (LZ4F_isError(hint) || (in_now == 0 && out_now == 0))
-			break;
-		in_done += in_now;
-		out_done += out_now;
-	}
+	size_t hint = LZ4F_decompress(dctx, out, &out_done, frame, &in_done, NULL);
 	LZ4F_freeDecompressionContext(dctx);
 	if (LZ4F_isError(hint))
 		return bc_lz4_error(hint);
@@ -247,28 +237,37 @@ enum {
 	AT_VERSION = 8,
 	AT_SEGMENT = 12,
 	AT_NUMBER = 16,
-	AT_RECORDS = 20,
-	AT_FRAME_BYTES = 24,
-	AT_EPOCH = 28,
-	AT_EVENTS = 32,
-	AT_PAGE_BYTES = 34,
-	AT_EVENT_BYTES = 36,
-	AT_FIRST_RECORD = 40,
-	AT_FIRST_TICK = 48,
-	AT_LAST_TICK = 56,
-	AT_WALL_NS = 64,
-	AT_ADDR_LOW = 72,
-	AT_ADDR_HIGH = 76,
-	AT_TYPES = 80,
-	AT_PROCS = 112,
-	AT_RECORDS_HASH = 144,
-	AT_RECORDING_TAG = 152,
 	AT_LOST = 160,
 	AT_GAPS = AT_LOST + 8 * BC_GAP_CAUSES,
-	AT_INEXACT = AT_GAPS + 8,
-	AT_AWAY_NS = AT_INEXACT + 8,
-	AT_VARIABLE = AT_AWAY_NS + 8,
+	AT_VARIABLE = AT_GAPS + 24,
 };
+
+/* The fields of the fixed part after the version: bits, offset, and member of the chunk's info.
+ * The losses by cause follow the recording's tag. */
+/* clang-format off */
+#define FIXED_FIELDS(F) \
+	F(32, AT_SEGMENT, segment) \
+	F(32, AT_NUMBER, number) \
+	F(32, 20, records) \
+	F(32, 24, frame_bytes) \
+	F(32, 28, epoch) \
+	F(16, 32, events) \
+	F(16, 34, page_bytes) \
+	F(32, 36, event_bytes) \
+	F(64, 40, first_record) \
+	F(64, 48, first_tick) \
+	F(64, 56, last_tick) \
+	F(64, 64, wall_ns) \
+	F(32, 72, addr_low) \
+	F(32, 76, addr_high) \
+	F(64, 80, types[0]) F(64, 88, types[1]) F(64, 96, types[2]) F(64, 104, types[3]) \
+	F(64, 112, procs[0]) F(64, 120, procs[1]) F(64, 128, procs[2]) F(64, 136, procs[3]) \
+	F(64, 144, records_hash) \
+	F(64, 152, recording_tag) \
+	F(64, AT_GAPS, totals.gaps) \
+	F(64, AT_GAPS + 8, totals.inexact) \
+	F(64, AT_GAPS + 16, totals.away_ns)
+/* clang-format on */
 
 _Static_assert(AT_VARIABLE == BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES, "the fixed part's length");
 
@@ -290,18 +289,6 @@ static const uint8_t trailer_magic[8] = {'B', 'C', 'A', 'P', 'E', 'N', 'D', '1'}
 uint64_t bc_recording_tag(const char *recording)
 {
 	return XXH3_64bits(recording, strlen(recording));
-}
-
-static void write_bitmap(uint8_t *p, const uint64_t bitmap[4])
-{
-	for (int i = 0; i < 4; i++, p += 8)
-		bc_write_le64(p, bitmap[i]);
-}
-
-static void read_bitmap(uint64_t bitmap[4], const uint8_t *p)
-{
-	for (int i = 0; i < 4; i++, p += 8)
-		bitmap[i] = bc_le64(p);
 }
 
 static uint8_t *write_event(uint8_t *p, const struct bc_event *event, const char *text)
@@ -331,29 +318,11 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	bc_write_le32(
 		out + AT_SIZE, (uint32_t)(bc_chunk_info_header_bytes(info) - BC_SKIPPABLE_BYTES));
 	bc_write_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
-	bc_write_le32(out + AT_SEGMENT, info->segment);
-	bc_write_le32(out + AT_NUMBER, info->number);
-	bc_write_le32(out + AT_RECORDS, info->records);
-	bc_write_le32(out + AT_FRAME_BYTES, info->frame_bytes);
-	bc_write_le32(out + AT_EPOCH, info->epoch);
-	bc_write_le16(out + AT_EVENTS, (uint16_t)info->events);
-	bc_write_le16(out + AT_PAGE_BYTES, (uint16_t)info->page_bytes);
-	bc_write_le32(out + AT_EVENT_BYTES, info->event_bytes);
-	bc_write_le64(out + AT_FIRST_RECORD, info->first_record);
-	bc_write_le64(out + AT_FIRST_TICK, info->first_tick);
-	bc_write_le64(out + AT_LAST_TICK, info->last_tick);
-	bc_write_le64(out + AT_WALL_NS, (uint64_t)info->wall_ns);
-	bc_write_le32(out + AT_ADDR_LOW, info->addr_low);
-	bc_write_le32(out + AT_ADDR_HIGH, info->addr_high);
-	write_bitmap(out + AT_TYPES, info->types);
-	write_bitmap(out + AT_PROCS, info->procs);
-	bc_write_le64(out + AT_RECORDS_HASH, info->records_hash);
-	bc_write_le64(out + AT_RECORDING_TAG, info->recording_tag);
+#define WRITE(bits, at, member) bc_write_le##bits(out + (at), (uint##bits##_t)info->member);
+	FIXED_FIELDS(WRITE)
+#undef WRITE
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		bc_write_le64(out + AT_LOST + 8 * cause, info->totals.lost[cause]);
-	bc_write_le64(out + AT_GAPS, info->totals.gaps);
-	bc_write_le64(out + AT_INEXACT, info->totals.inexact);
-	bc_write_le64(out + AT_AWAY_NS, info->totals.away_ns);
 	bc_checksum_write(p, out);
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
@@ -409,29 +378,11 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 {
 	const uint8_t *header = p - BC_SKIPPABLE_BYTES;
 
-	info->segment = bc_le32(header + AT_SEGMENT);
-	info->number = bc_le32(header + AT_NUMBER);
-	info->records = bc_le32(header + AT_RECORDS);
-	info->frame_bytes = bc_le32(header + AT_FRAME_BYTES);
-	info->epoch = bc_le32(header + AT_EPOCH);
-	info->events = bc_le16(header + AT_EVENTS);
-	info->page_bytes = bc_le16(header + AT_PAGE_BYTES);
-	info->event_bytes = bc_le32(header + AT_EVENT_BYTES);
-	info->first_record = bc_le64(header + AT_FIRST_RECORD);
-	info->first_tick = bc_le64(header + AT_FIRST_TICK);
-	info->last_tick = bc_le64(header + AT_LAST_TICK);
-	info->wall_ns = (int64_t)bc_le64(header + AT_WALL_NS);
-	info->addr_low = bc_le32(header + AT_ADDR_LOW);
-	info->addr_high = bc_le32(header + AT_ADDR_HIGH);
-	read_bitmap(info->types, header + AT_TYPES);
-	read_bitmap(info->procs, header + AT_PROCS);
-	info->records_hash = bc_le64(header + AT_RECORDS_HASH);
-	info->recording_tag = bc_le64(header + AT_RECORDING_TAG);
+#define READ(bits, at, member) info->member = (__typeof__(info->member))bc_le##bits(header + (at));
+	FIXED_FIELDS(READ)
+#undef READ
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		info->totals.lost[cause] = bc_le64(header + AT_LOST + 8 * cause);
-	info->totals.gaps = bc_le64(header + AT_GAPS);
-	info->totals.inexact = bc_le64(header + AT_INEXACT);
-	info->totals.away_ns = bc_le64(header + AT_AWAY_NS);
 }
 
 static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t *end)
