@@ -55,14 +55,12 @@ static uint32_t *find_slot(const struct bc_page_map *map, uint64_t page)
 	return &map->slots[at];
 }
 
-/* Grows the map to hold `pages` pages in total. */
-static int grow_map(struct bc_page_map *map, uint32_t pages)
+/* Makes room for one more page. */
+static int grow_map(struct bc_page_map *map)
 {
-	uint32_t bits = map->bits != 0 ? map->bits : FIRST_BITS;
+	uint32_t bits = map->bits != 0 ? map->bits + 1 : FIRST_BITS;
 
-	while (1u << (bits - 1) < pages)
-		bits++;
-	if (bits == map->bits)
+	if (map->bits != 0 && (map->count < 1u << (map->bits - 1) || map->count == BC_PAGES_MAX))
 		return 0;
 	uint64_t *list = realloc(map->pages, sizeof(*list) << (bits - 1));
 	if (list == NULL)
@@ -81,31 +79,25 @@ static int grow_map(struct bc_page_map *map, uint32_t pages)
 
 int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last)
 {
-	uint32_t missing = 0;
-
 	assert(first <= last);
 	if (map->count != 0 && first == last && first == map->last_page)
 		return 0;
-	if (last - first >= BC_PAGES_MAX)
-		return -ENOSPC;
-	uint64_t pages = last - first + 1;
-	for (uint64_t i = 0; i < pages; i++)
-		missing += map->bits == 0 || *find_slot(map, first + i) == 0;
-	if (missing > BC_PAGES_MAX - map->count)
-		return -ENOSPC;
-	int rc = grow_map(map, map->count + missing);
-	if (rc != 0)
-		return rc;
-	for (uint64_t i = 0; i < pages; i++) {
-		uint32_t *slot = find_slot(map, first + i);
+	for (uint64_t page = first;; page++) {
+		int rc = grow_map(map);
+		if (rc != 0)
+			return rc;
+		uint32_t *slot = find_slot(map, page);
 		if (*slot == 0) {
-			map->pages[map->count++] = first + i;
+			if (map->count == BC_PAGES_MAX)
+				return -ENOSPC;
+			map->pages[map->count++] = page;
 			*slot = map->count;
 		}
-		map->last_page = first + i;
+		map->last_page = page;
 		map->last_frame = permute(map, *slot - 1);
+		if (page == last)
+			return 0;
 	}
-	return 0;
 }
 
 uint32_t bc_page_map_frame(struct bc_page_map *map, uint64_t page)

@@ -40,8 +40,7 @@ void bc_page_map_init(struct bc_page_map *map, uint64_t seed);
 void bc_page_map_free(struct bc_page_map *map);
 
 /* Touches the pages `first` .. `last`, inclusive, in this order. Page numbers are addresses >>
- * BC_PAGE_BITS. Returns 0; -ENOSPC if there would be more than BC_PAGES_MAX pages; or -ENOMEM. On
- * failure nothing is changed. */
+ * BC_PAGE_BITS. Returns 0; -ENOSPC if there would be more than BC_PAGES_MAX pages; or -ENOMEM. */
 int bc_page_map_touch(struct bc_page_map *map, uint64_t first, uint64_t last) BC_MUST_CHECK;
 
 /* The frame of a touched page. */
