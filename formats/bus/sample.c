@@ -10,32 +10,35 @@
 
 /* Names, and " NAME\n" padded to a constant length, because copying that is fastest. */
 #define TAIL_BYTES 16
-#define CYCLE(name)                                            \
-	{                                                      \
-		name, sizeof(" " name "\n") - 1, " " name "\n" \
+#define CYCLE(name, reqtype, is_burst)                                                \
+	{                                                                             \
+		name, sizeof(" " name "\n") - 1, " " name "\n", (reqtype), (is_burst) \
 	}
+#define INVALID(n) CYCLE("INVALID", BC_REQ_INVALID + (n), false)
 
 static const struct {
 	const char *name;
 	uint8_t tail_bytes;
 	char tail[TAIL_BYTES];
+	uint8_t reqtype;
+	bool is_burst;
 } cycles[BC_CYCLE_TYPES] = {
-	[0] = CYCLE("INVALID"),
-	[BC_CYCLE_INT_ACK] = CYCLE("INT_ACK"),
-	[2] = CYCLE("INVALID"),
-	[BC_CYCLE_SPECIAL] = CYCLE("SPECIAL"),
-	[4] = CYCLE("INVALID"),
-	[BC_CYCLE_IO_READ] = CYCLE("IO_READ"),
-	[6] = CYCLE("INVALID"),
-	[BC_CYCLE_IO_WRITE] = CYCLE("IO_WRITE"),
-	[BC_CYCLE_I_FETCH] = CYCLE("I_FETCH"),
-	[BC_CYCLE_NC_I_FETCH] = CYCLE("NC_I_FETCH"),
-	[10] = CYCLE("INVALID"),
-	[11] = CYCLE("INVALID"),
-	[BC_CYCLE_D_READ] = CYCLE("D_READ"),
-	[BC_CYCLE_NC_D_READ] = CYCLE("NC_D_READ"),
-	[BC_CYCLE_WRITE_BACK] = CYCLE("WRITE_BACK"),
-	[BC_CYCLE_D_WRITE] = CYCLE("D_WRITE"),
+	[0] = INVALID(0),
+	[BC_CYCLE_INT_ACK] = CYCLE("INT_ACK", BC_REQ_INTA, false),
+	[2] = INVALID(2),
+	[BC_CYCLE_SPECIAL] = CYCLE("SPECIAL", 0, false),
+	[4] = INVALID(4),
+	[BC_CYCLE_IO_READ] = CYCLE("IO_READ", BC_REQ_IOREAD, false),
+	[6] = INVALID(6),
+	[BC_CYCLE_IO_WRITE] = CYCLE("IO_WRITE", BC_REQ_IOWRITE, false),
+	[BC_CYCLE_I_FETCH] = CYCLE("I_FETCH", BC_REQ_FETCH, true),
+	[BC_CYCLE_NC_I_FETCH] = CYCLE("NC_I_FETCH", BC_REQ_FETCH, false),
+	[10] = INVALID(10),
+	[11] = INVALID(11),
+	[BC_CYCLE_D_READ] = CYCLE("D_READ", BC_REQ_MEMREAD, true),
+	[BC_CYCLE_NC_D_READ] = CYCLE("NC_D_READ", BC_REQ_MEMREAD, false),
+	[BC_CYCLE_WRITE_BACK] = CYCLE("WRITE_BACK", BC_REQ_MEMWRITE, true),
+	[BC_CYCLE_D_WRITE] = CYCLE("D_WRITE", BC_REQ_MEMWRITE, false),
 };
 
 const char *bc_cycle_name(unsigned cycle)
@@ -121,37 +124,22 @@ static uint64_t bytes_entry(uint8_t reqtype, uint8_t be)
 
 static uint64_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_options *options)
 {
-	uint32_t burst_bytes = options->size_v1_0 ? 8 : 32;
+	uint8_t reqtype = cycles[cycle].reqtype;
+	bool is_dropped = reqtype >= BC_REQ_INVALID && !options->keep_invalid;
 
-	switch (cycle) {
-	case BC_CYCLE_INT_ACK:
-		return bytes_entry(BC_REQ_INTA, be);
-	case BC_CYCLE_SPECIAL:
+	if (cycle == BC_CYCLE_SPECIAL)
 		return special_entry(be);
-	case BC_CYCLE_IO_READ:
-		return bytes_entry(BC_REQ_IOREAD, be);
-	case BC_CYCLE_IO_WRITE:
-		return bytes_entry(BC_REQ_IOWRITE, be);
-	case BC_CYCLE_I_FETCH:
-		return fields_entry(BC_REQ_FETCH, burst_bytes);
-	case BC_CYCLE_NC_I_FETCH:
-		return bytes_entry(BC_REQ_FETCH, be);
-	case BC_CYCLE_D_READ:
-		return fields_entry(BC_REQ_MEMREAD, burst_bytes);
-	case BC_CYCLE_NC_D_READ:
-		return bytes_entry(BC_REQ_MEMREAD, be);
-	case BC_CYCLE_WRITE_BACK:
-		return fields_entry(BC_REQ_MEMWRITE, burst_bytes);
-	case BC_CYCLE_D_WRITE:
-		return bytes_entry(BC_REQ_MEMWRITE, be);
-	default:
-		return bytes_entry((uint8_t)(BC_REQ_INVALID + cycle), be) |
-		       (options->keep_invalid ? 0 : BC_MAP_DROP | BC_MAP_RARE);
-	}
+	if (cycles[cycle].is_burst)
+		return fields_entry(reqtype, options->size_v1_0 ? 8 : 32);
+	return bytes_entry(reqtype, be) | (is_dropped ? BC_MAP_DROP | BC_MAP_RARE : 0);
 }
 
 void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options)
 {
+	struct bc_mapping_options all = bc_mapping_options_default();
+
+	all.keep_invalid = true;
+	options = options != NULL ? options : &all;
 	mapping->options = *options;
 	for (unsigned be = 0; be < 256; be++)
 		for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)

@@ -102,6 +102,8 @@ struct bc_mapping {
 
 struct bc_mapping_options bc_mapping_options_default(void);
 
+/* `options` NULL: the default, but keeps invalid cycles: the target decides whether to drop them.
+ */
 void bc_mapping_init(struct bc_mapping *mapping, const struct bc_mapping_options *options);
 
 static inline uint64_t bc_map_entry(

@@ -9,11 +9,8 @@
 
 static void raw6_init(void *state, const struct bc_format_options *options)
 {
-	struct bc_mapping_options mapping = bc_mapping_options_default();
-
 	(void)options;
-	mapping.keep_invalid = true; /* the target decides whether to drop them */
-	bc_mapping_init(state, &mapping);
+	bc_mapping_init(state, NULL);
 }
 
 static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
