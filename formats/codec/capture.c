@@ -155,8 +155,14 @@ bool bc_capture_check(const char *layout, char *err, size_t errlen)
 	return layout == NULL || read_layout(&l, layout, err, errlen);
 }
 
-bc_traits bc_capture_traits(const struct bc_capture *c)
+/* 0: the capture is not described. */
+bc_traits bc_capture_traits(void *state, const char *at, const char *end, bool *has_wall)
 {
+	const struct bc_capture *c = state;
+
+	(void)at;
+	(void)end;
+	*has_wall = false;
 	if (c->layout.roles == 0)
 		return 0;
 	return bc_format_info(BC_FORMAT_VCD)->traits |
@@ -166,10 +172,8 @@ bc_traits bc_capture_traits(const struct bc_capture *c)
 
 void bc_capture_init(struct bc_capture *c, const struct bc_format_options *options)
 {
-	struct bc_mapping_options mapping = bc_mapping_options_default();
 
-	mapping.keep_invalid = true; /* the target decides whether to drop them */
-	bc_mapping_init(&c->mapping, &mapping);
+	bc_mapping_init(&c->mapping, NULL);
 	c->in_picoseconds = options->in_picoseconds;
 	c->bits = 1;
 	if (options->layout != NULL)

@@ -97,8 +97,8 @@ struct bc_capture {
 };
 
 bool bc_capture_check(const char *layout, char *err, size_t errlen);
-/* What accesses may have; 0: the capture is not described. */
-bc_traits bc_capture_traits(const struct bc_capture *capture);
+/* The traits() of a parser whose state begins with its struct bc_capture. */
+bc_traits bc_capture_traits(void *state, const char *at, const char *end, bool *has_wall);
 void bc_capture_init(struct bc_capture *capture, const struct bc_format_options *options);
 
 /* Reads a time with a unit: "10 ns", "0.5us". Returns false if it is none. */

@@ -16,6 +16,7 @@
 #include "formats/codec/capture.h"
 
 struct capture_csv {
+	struct bc_capture capture; /* first: bc_capture_traits() */
 	bool has_failed;
 	bool has_names; /* the columns are known */
 	bool has_time;  /* in the first column */
@@ -23,7 +24,6 @@ struct capture_csv {
 	unsigned columns;
 	uint64_t hz; /* rows per second; 0: unknown */
 	uint64_t row;
-	struct bc_capture capture;
 };
 
 static void csv_init(void *state, const struct bc_format_options *options)
@@ -225,16 +225,6 @@ bool bc_csv_capture_is(const char *layout)
 	return strncmp(layout, "clock=", 6) == 0 || strstr(layout, ",clock=") != NULL;
 }
 
-static bc_traits get_traits(void *state, const char *at, const char *end, bool *has_wall)
-{
-	const struct capture_csv *s = state;
-
-	(void)at;
-	(void)end;
-	*has_wall = false;
-	return bc_capture_traits(&s->capture);
-}
-
 static void get_notes(const void *state, struct bc_parse_notes *notes)
 {
 	const struct capture_csv *s = state;
@@ -245,6 +235,6 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 const struct bc_parser bc_csv_capture_parser = {.state_bytes = sizeof(struct capture_csv),
 	.init = csv_init,
 	.check = bc_capture_check,
-	.traits = get_traits,
+	.traits = bc_capture_traits,
 	.parse = parse_csv,
 	.notes = get_notes};

@@ -34,7 +34,6 @@ struct reader_kind {
 	/* As bc_reader_run(), from the reference with this number on. */
 	bool (*run)(const struct bc_reader *reader, uint64_t number, struct bc_reader_run *run);
 	void (*skip)(struct bc_reader *reader, const struct bc_entry *entry, size_t n);
-	void (*notes)(const struct bc_reader *reader, struct bc_parse_notes *notes); /* or NULL */
 	void (*close)(struct bc_reader *reader); /* state may be NULL */
 };
 
@@ -84,14 +83,12 @@ struct frame_state {
 
 static int open_frames(struct bc_reader *r)
 {
-	struct bc_mapping_options mapping = bc_mapping_options_default();
 	struct frame_state *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return -ENOMEM;
 	r->state = f;
-	mapping.keep_invalid = true; /* the target decides whether to drop them */
-	bc_mapping_init(&f->mapping, &mapping);
+	bc_mapping_init(&f->mapping, NULL);
 	return bc_frames_open(&f->frames, bc_input_stream(r->input));
 }
 
@@ -955,14 +952,6 @@ static void parse_block(struct bc_reader *r, struct block_state *b, struct bc_ba
 		skip_malformed(r, b, batch, &p);
 }
 
-static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
-{
-	const struct block_state *b = r->state;
-
-	if (r->parser->notes != NULL)
-		r->parser->notes(b->parser, notes);
-}
-
 static int next_block(struct bc_reader *r, struct bc_batch *batch)
 {
 	struct block_state *b = r->state;
@@ -979,9 +968,9 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 		if (batch->count != 0 || batch->run.count != 0 || batch->fault != NULL)
 			return 1;
 	}
-	struct bc_parse_notes notes = {0};
+	struct bc_parse_notes notes;
 	int error = b->error;
-	get_notes(r, &notes);
+	bc_reader_notes(r, &notes);
 	if (error == 0 && notes.open_line != 0 && !b->is_reported) {
 		b->is_reported = true;
 		b->number = notes.open_line;
@@ -1024,7 +1013,6 @@ static const struct reader_kind block_reader = {.open = open_blocks,
 	.next = next_block,
 	.run = run_in_block,
 	.skip = skip_in_block,
-	.notes = get_notes,
 	.close = close_blocks};
 
 /* ---- any */
@@ -1106,9 +1094,11 @@ bc_traits bc_reader_traits(const struct bc_reader *r, bool *has_wall)
 
 void bc_reader_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
 {
+	const struct block_state *b = r->state;
+
 	*notes = (struct bc_parse_notes){0};
-	if (r->kind->notes != NULL)
-		r->kind->notes(r, notes);
+	if (r->kind == &block_reader && r->parser->notes != NULL)
+		r->parser->notes(b->parser, notes);
 }
 
 const struct bc_segment_header *bc_reader_header(const struct bc_reader *r)

@@ -43,6 +43,7 @@ static const struct {
 #define USUAL (sizeof(usual) / sizeof(usual[0]))
 
 struct vcd {
+	struct bc_capture capture; /* first: bc_capture_traits() */
 	bool is_described;
 	bool has_head;
 	bool has_failed; /* nothing more is read */
@@ -79,8 +80,6 @@ struct vcd {
 	uint64_t lost;
 	uint64_t lost_before;
 	struct bc_signal toggles[BC_EVENT_TRIGGER + 1];
-
-	struct bc_capture capture;
 };
 
 static void vcd_init(void *state, const struct bc_format_options *options)
@@ -570,16 +569,6 @@ static enum bc_parse_end parse_vcd(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-static bc_traits get_traits(void *state, const char *at, const char *end, bool *has_wall)
-{
-	const struct vcd *s = state;
-
-	(void)at;
-	(void)end;
-	*has_wall = false;
-	return bc_capture_traits(&s->capture);
-}
-
 static void get_notes(const void *state, struct bc_parse_notes *notes)
 {
 	const struct vcd *v = state;
@@ -593,6 +582,6 @@ static void get_notes(const void *state, struct bc_parse_notes *notes)
 const struct bc_parser bc_vcd_parser = {.state_bytes = sizeof(struct vcd),
 	.init = vcd_init,
 	.check = bc_capture_check,
-	.traits = get_traits,
+	.traits = bc_capture_traits,
 	.parse = parse_vcd,
 	.notes = get_notes};
