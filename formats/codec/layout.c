@@ -144,15 +144,9 @@ static bool add_word(
 /* Adds the words of {type}, in lower case; a line may have them in any case. */
 static bool add_usual_words(struct compiler *c, struct bc_layout_op *op)
 {
-	const char *at;
-	uint16_t type;
-
-	for (unsigned i = 0; (at = bc_ref_type_usual_words(i, &type)) != NULL; i++)
-		for (size_t n; *at != '\0'; at += n + (at[n] == ' ')) {
-			n = strcspn(at, " ");
-			if (!add_word(c, op, at, n, type))
-				return false;
-		}
+	for (const struct bc_usual_word *w = bc_usual_words; w->word != NULL; w++)
+		if (!add_word(c, op, w->word, strlen(w->word), w->type))
+			return false;
 	for (unsigned ch = 'A'; ch <= 'Z'; ch++)
 		c->l->single[op->table][ch] = c->l->single[op->table][ch | 0x20];
 	op->any_case = true;

@@ -50,37 +50,23 @@ int bc_ref_type_by_word(struct bc_text word)
 						: bc_ref_type_by_name(name);
 }
 
-const char *bc_ref_type_usual_words(unsigned i, uint16_t *type)
-{
-	static const struct {
-		const char *words;
-		uint16_t type;
-	} usual[] = {
-		{"r rd read l ld load loads lw memr memread p_mem_rd", BC_REQ_MEMREAD},
-		{"w wr write s st store stores sw memw memwrite p_mem_wr", BC_REQ_MEMWRITE},
-		{"i f ifetch fetch p_fetch", BC_REQ_FETCH},
-		{"ior", BC_REQ_IOREAD},
-		{"iow", BC_REQ_IOWRITE},
-		{"m", BC_REF_MODIFY},
-	};
-
-	if (i >= sizeof(usual) / sizeof(usual[0]))
-		return NULL;
-	*type = usual[i].type;
-	return usual[i].words;
-}
+const struct bc_usual_word bc_usual_words[] = {{"r", BC_REQ_MEMREAD}, {"rd", BC_REQ_MEMREAD},
+	{"read", BC_REQ_MEMREAD}, {"l", BC_REQ_MEMREAD}, {"ld", BC_REQ_MEMREAD},
+	{"load", BC_REQ_MEMREAD}, {"loads", BC_REQ_MEMREAD}, {"lw", BC_REQ_MEMREAD},
+	{"memr", BC_REQ_MEMREAD}, {"memread", BC_REQ_MEMREAD}, {"p_mem_rd", BC_REQ_MEMREAD},
+	{"w", BC_REQ_MEMWRITE}, {"wr", BC_REQ_MEMWRITE}, {"write", BC_REQ_MEMWRITE},
+	{"s", BC_REQ_MEMWRITE}, {"st", BC_REQ_MEMWRITE}, {"store", BC_REQ_MEMWRITE},
+	{"stores", BC_REQ_MEMWRITE}, {"sw", BC_REQ_MEMWRITE}, {"memw", BC_REQ_MEMWRITE},
+	{"memwrite", BC_REQ_MEMWRITE}, {"p_mem_wr", BC_REQ_MEMWRITE}, {"i", BC_REQ_FETCH},
+	{"f", BC_REQ_FETCH}, {"ifetch", BC_REQ_FETCH}, {"fetch", BC_REQ_FETCH},
+	{"p_fetch", BC_REQ_FETCH}, {"ior", BC_REQ_IOREAD}, {"iow", BC_REQ_IOWRITE},
+	{"m", BC_REF_MODIFY}, {NULL, 0}};
 
 int bc_ref_type_usual(struct bc_text word)
 {
-	const char *words;
-	uint16_t type;
-
-	for (unsigned i = 0; (words = bc_ref_type_usual_words(i, &type)) != NULL; i++)
-		for (size_t n; *words != '\0'; words += n + (words[n] == ' ')) {
-			n = strcspn(words, " ");
-			if (n == word.bytes && strncasecmp(words, word.at, n) == 0)
-				return type;
-		}
+	for (const struct bc_usual_word *w = bc_usual_words; w->word != NULL; w++)
+		if (strlen(w->word) == word.bytes && strncasecmp(w->word, word.at, word.bytes) == 0)
+			return w->type;
 	return -1;
 }
 

@@ -349,11 +349,14 @@ int bc_ref_type_by_name(const char *name);
 /* The same for descriptions of traces, where a read, a write and Dinero's flush are called so. */
 int bc_ref_type_by_word(struct bc_text word);
 
+/* The words for types in traces of others, in lower case; the last is NULL. */
+extern const struct bc_usual_word {
+	const char *word;
+	uint16_t type;
+} bc_usual_words[];
+
 /* The type that a trace of others means by a word such as "LD", in any case; or -1. */
 int bc_ref_type_usual(struct bc_text word);
-
-/* The words of the usual types, in lower case: "r rd read ...". NULL: none is left. */
-const char *bc_ref_type_usual_words(unsigned i, uint16_t *type);
 
 /* The units in which descriptions of traces give times: "us" has three digits after the point that
  * become whole ns. */
