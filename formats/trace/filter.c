@@ -171,28 +171,10 @@ static const struct bc_span *find_range(
 	return NULL;
 }
 
-static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size, bool is_port)
-{
-	return find_range(f, addr, size, is_port) != NULL;
-}
-
 static bool filter_touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
 {
 	return span_overlaps(f->addr, addr, size) &&
-	       (f->ranges_count == 0 || is_in_region(f, addr, size, bc_is_port_access(type)));
-}
-
-/* Which of the records in `bits` touch a range of the region. */
-static uint64_t match_region(const struct bc_filter *f, const uint8_t *records, uint64_t bits)
-{
-	for (uint64_t left = bits; left != 0; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctzll(left);
-		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!is_in_region(
-			    f, bc_burst_start(bc_le32(p), p[5]), p[5], bc_is_port_access(p[4])))
-			bits ^= UINT64_C(1) << i;
-	}
-	return bits;
+	       (f->ranges_count == 0 || find_range(f, addr, size, bc_is_port_access(type)) != NULL);
 }
 
 /* Which of the records may match by address: most don't, and one comparison tells. */
@@ -222,10 +204,10 @@ static uint64_t match_addr(const struct bc_filter *f, const uint8_t *records, ui
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!span_overlaps(f->addr, bc_burst_start(bc_le32(p), p[5]), p[5]))
+		if (!filter_touches(f, bc_burst_start(bc_le32(p), p[5]), p[5], p[4]))
 			bits ^= UINT64_C(1) << i;
 	}
-	return f->ranges_count == 0 ? bits : match_region(f, records, bits);
+	return bits;
 }
 
 /* Which records match by type and processor. */
