@@ -248,6 +248,11 @@ static inline bool bc_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+static inline bool bc_is_digit(char c)
+{
+	return (uint8_t)(c - '0') <= 9;
+}
+
 /* True if `c` ends a word: a space or the newline. */
 static inline bool bc_is_token_end(char c)
 {

@@ -65,7 +65,7 @@ static bool is_other(const char *at)
 		return bc_parse_hex(&p, &addr) && bc_is_token_end(*p);
 	if (at[0] != at[1] || (*at != '=' && *at != '-' && *at != '*'))
 		return false;
-	while ((uint8_t)(*p - '0') <= 9 || *p == ':' || *p == '.' || *p == ' ')
+	while (bc_is_digit(*p) || *p == ':' || *p == '.' || *p == ' ')
 		p++;
 	if (p == at + 2 || *at == '=')
 		return *at == '=';

@@ -32,11 +32,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static bool is_digit(char c)
-{
-	return (unsigned)(c - '0') <= 9;
-}
-
 static bool has_bit(const struct bc_layout_alternative *a, enum bc_layout_slot slot)
 {
 	return (a->fields >> slot & 1) != 0;
@@ -71,16 +66,16 @@ static const char *parse_fraction(const char *at, const struct bc_layout_op *op,
 
 	if (!bc_parse_decimal(&at, value))
 		return NULL;
-	bool has_point = at[0] == '.' && is_digit(at[1]);
+	bool has_point = at[0] == '.' && bc_is_digit(at[1]);
 	at += has_point;
 	for (unsigned i = 0; i < op->digits; i++) {
 		if (*value > op->most / 10 - 1)
 			return NULL;
 		*value *= 10;
-		if (has_point && is_digit(*at))
+		if (has_point && bc_is_digit(*at))
 			*value += (unsigned)(*at++ - '0');
 	}
-	while (has_point && is_digit(*at))
+	while (has_point && bc_is_digit(*at))
 		at++;
 	return *value <= op->most ? at : NULL;
 }
@@ -232,7 +227,7 @@ static void describe(struct bc_lines *s, const struct failure *f)
 
 	word = word < 24 ? word : 24;
 	/* Each alternative ends in BC_LAYOUT_END, so a number before this one is of the same. */
-	bool is_fraction = f->at[0] == '.' && is_digit(f->at[1]) && op != s->layout.op &&
+	bool is_fraction = f->at[0] == '.' && bc_is_digit(f->at[1]) && op != s->layout.op &&
 			   op[-1].kind == BC_LAYOUT_DECIMAL && op[-1].slot == BC_SLOT_TIME;
 	if (is_fraction)
 		snprintf(s->expected, sizeof(s->expected),

@@ -62,19 +62,14 @@ static void set_bit(uint64_t *bits, uint16_t number)
 	bits[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-static bool is_digit(char c)
-{
-	return (uint8_t)(c - '0') <= 9;
-}
-
 /* Reads the number at `at`, of up to 16 bits. */
 static bool read_number(const char *at, const char *end, uint16_t *number)
 {
 	uint32_t sum = 0;
 
-	if (at == end || !is_digit(*at))
+	if (at == end || !bc_is_digit(*at))
 		return false;
-	for (; at < end && is_digit(*at); at++) {
+	for (; at < end && bc_is_digit(*at); at++) {
 		sum = sum * 10 + (uint32_t)(*at - '0');
 		if (sum > UINT16_MAX)
 			return false;
@@ -99,7 +94,7 @@ static bool find_number(const char *name, size_t bytes, uint16_t *number)
 			digits += *digits == '_' || *digits == '[' || *digits == '-';
 			if (read_number(digits, end, number))
 				has_word = is_found = true;
-		} else if (!has_word && is_digit(*at) && (at == name || !is_digit(at[-1]))) {
+		} else if (!has_word && bc_is_digit(*at) && (at == name || !bc_is_digit(at[-1]))) {
 			is_found |= read_number(at, end, number);
 		}
 	}
@@ -429,7 +424,7 @@ static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const c
 		return bc_tarmac_malformed(line, at, "expected a hexadecimal value");
 	if (end == value || !bc_is_token_end(*end)) {
 		/* "TLBI ALLE3": neither a register nor a value. */
-		if (!is_digit(*value))
+		if (!bc_is_digit(*value))
 			return BC_TARMAC_VERBATIM;
 		return bc_tarmac_malformed(line, end, "expected a hexadecimal value");
 	}
@@ -469,12 +464,12 @@ static bool is_record(const char *at)
 	size_t bytes = (size_t)(end - at);
 
 	if (bytes > 3 && memcmp(at, "cpu", 3) == 0)
-		return is_digit(at[3]);
+		return bc_is_digit(at[3]);
 	if (*at == 'M')
 		return bytes > 2 && end[-1] != ':' &&
 		       (at[1] == 'R' || at[1] == 'W' || at[2] == 'R' || at[2] == 'W');
 	if (bytes == 3)
-		return (*at == 'R' || *at == 'W') && is_digit(at[1]) && is_digit(at[2]);
+		return (*at == 'R' || *at == 'W') && bc_is_digit(at[1]) && bc_is_digit(at[2]);
 	if (bytes == 1)
 		return *at == 'R' || *at == 'E';
 	return bytes == 2 && (memcmp(at, "IT", 2) == 0 || memcmp(at, "IS", 2) == 0 ||
@@ -513,7 +508,7 @@ static bool is_clear_component(const char *at)
 	const char *end = bc_tarmac_word_end(at);
 
 	for (const char *p = at; p < end; p++)
-		if (*p == '.' || is_digit(*p))
+		if (*p == '.' || bc_is_digit(*p))
 			return is_component(at);
 	return false;
 }
@@ -525,14 +520,14 @@ static bool add_fraction(uint64_t *value, const char *point, uint64_t picosecond
 	const char *p = point + 1;
 
 	for (uint64_t left = picoseconds; left != 1; left /= 10) {
-		unsigned digit = is_digit(*p) ? (uint8_t)(*p++ - '0') : 0;
+		unsigned digit = bc_is_digit(*p) ? (uint8_t)(*p++ - '0') : 0;
 		if (__builtin_mul_overflow(*value, 10, value) ||
 			__builtin_add_overflow(*value, digit, value))
 			return false;
 	}
 	while (*p == '0')
 		p++;
-	return !is_digit(*p);
+	return !bc_is_digit(*p);
 }
 
 /* Converts a time to the unit in which this trace's times are read, rounding down. Returns false if
@@ -561,14 +556,14 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	const char *p = *at;
 	uint64_t value = 0;
 
-	if (!is_digit(*p))
+	if (!bc_is_digit(*p))
 		return false;
 	bool fits = bc_parse_decimal(&p, &value);
 	const char *bad = p;
-	while (is_digit(*p))
+	while (bc_is_digit(*p))
 		p++;
 	const char *point = *p == '.' ? p++ : NULL;
-	while (point != NULL && is_digit(*p))
+	while (point != NULL && bc_is_digit(*p))
 		p++;
 	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
@@ -663,7 +658,7 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 	at = parse_cpu(line, &t->cpus, at, has_time);
 	line->traits |= t->has_time ? BC_TRAIT_TIME : 0;
 	/* After a time, a name or a number would be a processor. */
-	if (t->has_time && !has_time && !is_component(at) && !is_digit(*at))
+	if (t->has_time && !has_time && !is_component(at) && !bc_is_digit(*at))
 		line->dependence = BC_LINE_NEEDS_PREFIX;
 	line->tick = t->tick;
 	line->unit = t->unit;
@@ -757,7 +752,7 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 /* True if the name can't be mistaken for a hexadecimal number, with or without 0x. */
 static bool is_register_name(const struct bc_text *name)
 {
-	if ((uint8_t)(*name->at - '0') <= 9)
+	if (bc_is_digit(*name->at))
 		return false;
 	for (uint32_t i = 0; i < name->bytes; i++)
 		if (bc_hex_value[(uint8_t)name->at[i]] > 15)
@@ -777,12 +772,12 @@ static bool is_typical_tarmac(const char *line, const struct bc_entry *entry)
 		       (has_unit || entry->reg.value.bytes >= 8);
 	if (entry->kind != BC_ENTRY_LINE)
 		return true;
-	if (is_digit(*at) && has_unit) /* otherwise the unit is the previous line's */
+	if (bc_is_digit(*at) && has_unit) /* otherwise the unit is the previous line's */
 		return true;
-	while (is_digit(*at))
+	while (bc_is_digit(*at))
 		at++;
 	at = bc_skip_spaces(at);
-	return memcmp(at, "cpu", 3) == 0 && is_digit(at[3]);
+	return memcmp(at, "cpu", 3) == 0 && bc_is_digit(at[3]);
 }
 
 static void get_notes(const void *state, struct bc_parse_notes *notes)
