@@ -84,81 +84,71 @@ struct bc_format_options bc_format_options_default(void)
 	return (struct bc_format_options){.seed = 1, .interval_ns = 1000000};
 }
 
-static const char *const option_names[] = {"endian", "invalid", "map", "seed", "clock_hz",
-	"session", "size", "signals", "interval", "compression"};
+#define E12 UINT64_C(1000000000000)
 
-#define KEYS (sizeof(option_names) / sizeof(option_names[0]))
+enum value_kind { WORD, COUNT, TIME, LEVEL };
+
+/* In the order of enum bc_option_key. */
+static const struct {
+	const char *name;
+	enum value_kind kind;
+	uint16_t at; /* member of the options */
+	uint16_t bytes;
+	uint64_t least;
+	uint64_t most;
+	const char *expected; /* of a WORD: "CLEAR or SET" */
+} keys[] = {
+#define AT(member) \
+	offsetof(struct bc_format_options, member), sizeof(((struct bc_format_options *)0)->member)
+	{"endian", WORD, AT(is_big_endian), 0, 0, "little or big"},
+	{"invalid", WORD, AT(keep_invalid), 0, 0, "drop or keep"},
+	{"map", WORD, AT(map_pages), 0, 0, "none or pages"},
+	{"seed", COUNT, AT(seed), 0, UINT64_MAX, "a decimal number"},
+	{"clock_hz", COUNT, AT(clock_hz), 1, E12, "a decimal number from 1 to 10^12"},
+	{"session", COUNT, AT(session), 0, UINT32_MAX, "a decimal number below 2^32"},
+	{"size", COUNT, AT(size), 0, 255, "a decimal number from 0 to 255"},
+	{"signals", WORD, AT(has_bit_signals), 0, 0, "vectors or bits"},
+	{"interval", TIME, AT(interval_ns), 1, E12, "a time up to 1000s, such as 10ms"},
+	{"compression", LEVEL, AT(compression), 0, 0,
+		"lz4, fast, default, dense, zstd or zstd-2 to zstd-19"},
+#undef AT
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
 
 const char *bc_option_key_name(unsigned key)
 {
-	return option_names[__builtin_ctz(key)];
+	return keys[__builtin_ctz(key)].name;
 }
 
-static bool parse_word(bool *is_second, const char *value, const char *first, const char *second)
+static bool set_option(struct bc_format_options *o, size_t key, const char *value)
 {
-	*is_second = strcmp(value, second) == 0;
-	return *is_second || strcmp(value, first) == 0;
-}
-
-static bool parse_quantity(
-	uint64_t *number, enum bc_quantity quantity, const char *value, uint64_t max)
-{
+	void *member = (char *)o + keys[key].at;
+	const char *expected = keys[key].expected;
+	size_t word = strcspn(expected, " ");
+	enum bc_quantity quantity = keys[key].kind == TIME ? BC_QUANTITY_TIME : BC_QUANTITY_COUNT;
 	char err[BC_QUANTITY_ERROR_MAX];
+	uint64_t number;
 
-	return bc_quantity_read(number, quantity, value, err, sizeof(err)) && *number <= max;
-}
-
-static bool parse_number(uint64_t *number, const char *value, uint64_t max)
-{
-	return parse_quantity(number, BC_QUANTITY_COUNT, value, max);
-}
-
-/* Sets one option. Returns NULL, or the expected kind of value. */
-static const char *set_option(struct bc_format_options *o, unsigned key, const char *value)
-{
-	uint64_t number = 0;
-
-	switch ((enum bc_option_key)key) {
-	case BC_OPTION_ENDIAN:
-		return parse_word(&o->is_big_endian, value, "little", "big") ? NULL
-									     : "little or big";
-	case BC_OPTION_INVALID:
-		return parse_word(&o->keep_invalid, value, "drop", "keep") ? NULL : "drop or keep";
-	case BC_OPTION_MAP:
-		return parse_word(&o->map_pages, value, "none", "pages") ? NULL : "none or pages";
-	case BC_OPTION_SEED:
-		return parse_number(&o->seed, value, UINT64_MAX) ? NULL : "a decimal number";
-	case BC_OPTION_CLOCK_HZ:
-		return parse_number(&o->clock_hz, value, UINT64_C(1000000000000)) &&
-				       o->clock_hz != 0
-			       ? NULL
-			       : "a decimal number from 1 to 10^12";
-	case BC_OPTION_SESSION:
-		if (!parse_number(&number, value, UINT32_MAX))
-			return "a decimal number below 2^32";
-		o->session = (uint32_t)number;
-		return NULL;
-	case BC_OPTION_SIGNALS:
-		return parse_word(&o->has_bit_signals, value, "vectors", "bits")
-			       ? NULL
-			       : "vectors or bits";
-	case BC_OPTION_INTERVAL:
-		return parse_quantity(
-			       &o->interval_ns, BC_QUANTITY_TIME, value, UINT64_C(1000000000000)) &&
-				       o->interval_ns != 0
-			       ? NULL
-			       : "a time up to 1000s, such as 10ms";
-	case BC_OPTION_COMPRESSION:
+	switch (keys[key].kind) {
+	case WORD:
+		*(bool *)member = strcmp(value, expected + word + strlen(" or ")) == 0;
+		return *(bool *)member ||
+		       (strlen(value) == word && memcmp(value, expected, word) == 0);
+	case LEVEL:
 		o->has_compression = bc_level_read(&o->compression, value);
-		return o->has_compression ? NULL
-					  : "lz4, fast, default, dense, zstd or zstd-2 to zstd-19";
-	case BC_OPTION_SIZE:
-		if (!parse_number(&number, value, 255))
-			return "a decimal number from 0 to 255";
-		o->size = (uint32_t)number;
-		return NULL;
+		return o->has_compression;
+	default:
+		break;
 	}
-	return "nothing";
+	if (!bc_quantity_read(&number, quantity, value, err, sizeof(err)) ||
+		number < keys[key].least || number > keys[key].most)
+		return false;
+	if (keys[key].bytes == sizeof(uint32_t))
+		*(uint32_t *)member = (uint32_t)number;
+	else
+		*(uint64_t *)member = number;
+	return true;
 }
 
 static void append_key_names(unsigned allowed, char *err, size_t errlen)
@@ -168,7 +158,7 @@ static void append_key_names(unsigned allowed, char *err, size_t errlen)
 	for (size_t i = 0; i < KEYS && used < errlen; i++) {
 		if ((allowed >> i & 1) == 0)
 			continue;
-		snprintf(err + used, errlen - used, " %s", option_names[i]);
+		snprintf(err + used, errlen - used, " %s", keys[i].name);
 		used = strlen(err);
 	}
 }
@@ -188,17 +178,16 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		if (equals != NULL)
 			*equals = '\0';
 		size_t key = 0;
-		while (key < KEYS && strcmp(option_names[key], pair) != 0)
+		while (key < KEYS && strcmp(keys[key].name, pair) != 0)
 			key++;
 		if (equals == NULL || key == KEYS || (allowed >> key & 1) == 0) {
 			bc_message(err, errlen, "unknown option \"%s\"; this format has", pair);
 			append_key_names(allowed, err, errlen);
 			return false;
 		}
-		const char *expected = set_option(options, 1u << key, equals + 1);
-		if (expected != NULL)
-			return bc_fail(
-				err, errlen, "%s=%s: must be %s", pair, equals + 1, expected);
+		if (!set_option(options, key, equals + 1))
+			return bc_fail(err, errlen, "%s=%s: must be %s", pair, equals + 1,
+				keys[key].expected);
 		has_seed |= 1u << key == BC_OPTION_SEED;
 		if (text[n] == '\0')
 			break;
