@@ -369,7 +369,7 @@ static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 	uint64_t addr;
 	uint64_t time;
 
-	bc_dialect_fields(in, d->plain.format, &addr, &time);
+	(void)bc_dialect_fields(in, d->plain.format, &addr, &time);
 	report_damage(d,
 		"record %" PRIu64 ": address %" PRIx64 ", time %" PRIx64
 		": more than 32 bits; left out",

@@ -29,27 +29,35 @@
 /* A `time` without a delta: in the first record of a recording or epoch, or if it does not fit. */
 #define BC_TIME_NONE 0xFFFFFFFFu
 
+/* The request types: their names in byutr.h, and their codes. */
+/* clang-format off */
+#define BC_REQ_LIST(R) \
+	R(FETCH, 0x00) \
+	R(MEMREAD, 0x01) \
+	R(MEMREADINV, 0x02) \
+	R(MEMWRITE, 0x03) \
+	R(IOREAD, 0x10) \
+	R(IOWRITE, 0x11) \
+	R(DEFERREPLY, 0x20) \
+	R(INTA, 0x21) \
+	R(CNTRLAGNTRES, 0x22) \
+	R(BRTRACEREC, 0x23) \
+	R(SHUTDOWN, 0x31) \
+	R(FLUSH, 0x32) \
+	R(HALT, 0x33) \
+	R(SYNC, 0x34) \
+	R(FLUSHACK, 0x35) \
+	R(STOPCLKACK, 0x36) \
+	R(SMIACK, 0x37)
+
 enum bc_reqtype {
-	BC_REQ_FETCH = 0x00,
-	BC_REQ_MEMREAD = 0x01,
-	BC_REQ_MEMREADINV = 0x02,
-	BC_REQ_MEMWRITE = 0x03,
-	BC_REQ_IOREAD = 0x10,
-	BC_REQ_IOWRITE = 0x11,
-	BC_REQ_DEFERREPLY = 0x20,
-	BC_REQ_INTA = 0x21,
-	BC_REQ_CNTRLAGNTRES = 0x22,
-	BC_REQ_BRTRACEREC = 0x23,
-	BC_REQ_SHUTDOWN = 0x31,
-	BC_REQ_FLUSH = 0x32,
-	BC_REQ_HALT = 0x33,
-	BC_REQ_SYNC = 0x34,
-	BC_REQ_FLUSHACK = 0x35,
-	BC_REQ_STOPCLKACK = 0x36,
-	BC_REQ_SMIACK = 0x37,
+#define BC_REQ_ENUM(name, code) BC_REQ_##name = (code),
+	BC_REQ_LIST(BC_REQ_ENUM)
+#undef BC_REQ_ENUM
 	/* Not in the BYU document: an invalid bus cycle that was kept; add its cycle type. */
 	BC_REQ_INVALID = 0xF0,
 };
+/* clang-format on */
 
 struct bc_record {
 	uint32_t addr;
@@ -121,20 +129,68 @@ size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *rec
  *           of padding, u64 time
  */
 
+/* Where the dialects have their fields, each of which ends where the next begins. */
+static const struct bc_dialect {
+	uint8_t meta; /* after the address: type, size, attr and processor */
+	uint8_t time;
+	uint8_t bytes; /* of the record; 0: not a dialect */
+	bool is_big;
+} bc_dialects[BC_FORMATS] = {
+	[BC_FORMAT_BYU] = {4, 8, 12, false},
+	[BC_FORMAT_BYU_BE] = {4, 8, 12, true},
+	[BC_FORMAT_BYU16] = {8, 12, 16, false},
+	[BC_FORMAT_BYU24] = {8, 16, 24, false},
+};
+
 /* The length of a record in a BYU dialect; 0 for other formats. */
-size_t bc_dialect_bytes(enum bc_format format);
+static inline size_t bc_dialect_bytes(enum bc_format format)
+{
+	return bc_dialects[format].bytes;
+}
+
+static inline uint64_t bc_dialect_load(const uint8_t *in, unsigned bytes, bool is_big)
+{
+	return bytes == 8 ? bc_le64(in) : is_big ? bc_be32(in) : bc_le32(in);
+}
+
+static inline void bc_dialect_store(uint8_t *out, uint64_t value, unsigned bytes, bool is_big)
+{
+	if (bytes == 8)
+		bc_write_le64(out, value);
+	else if (is_big)
+		bc_write_be32(out, (uint32_t)value);
+	else
+		bc_write_le32(out, (uint32_t)value);
+}
+
+/* Reads address and time of one record. Returns the four bytes of its other fields. */
+static inline const uint8_t *bc_dialect_fields(
+	const uint8_t *in, enum bc_format format, uint64_t *addr, uint64_t *time)
+{
+	const struct bc_dialect *d = &bc_dialects[format];
+
+	*addr = bc_dialect_load(in, d->meta, d->is_big);
+	*time = bc_dialect_load(in + d->time, d->bytes - d->time, d->is_big);
+	return in + d->meta;
+}
+
+/* Writes one record of bc_dialect_bytes(format) bytes. `meta` is reqtype, size, attr, proc. Address
+ * and time must fit the dialect. Padding is 0. */
+static inline void bc_dialect_write(
+	uint8_t *out, enum bc_format format, uint64_t addr, const uint8_t meta[4], uint64_t time)
+{
+	const struct bc_dialect *d = &bc_dialects[format];
+
+	bc_dialect_store(out, addr, d->meta, d->is_big);
+	memcpy(out + d->meta, meta, 4);
+	if (d->time - d->meta == 8)
+		bc_write_le32(out + d->meta + 4, 0);
+	bc_dialect_store(out + d->time, time, d->bytes - d->time, d->is_big);
+}
 
 /* Converts n records of a dialect to BYU records at `out` (12 n bytes). Returns the number of
  * records converted: it stops before an address or time of more than 32 bits. `out` may be `in` if
  * the format is BC_FORMAT_BYU. */
 size_t bc_dialect_read(uint8_t *out, const uint8_t *in, size_t n, enum bc_format format);
-
-/* Reads address and time of one record, for example for an error message. */
-void bc_dialect_fields(const uint8_t *in, enum bc_format format, uint64_t *addr, uint64_t *time);
-
-/* Writes one record of bc_dialect_bytes(format) bytes. `meta` is reqtype, size, attr, proc. Address
- * and time must fit the dialect. Padding is 0. */
-void bc_dialect_write(
-	uint8_t *out, enum bc_format format, uint64_t addr, const uint8_t meta[4], uint64_t time);
 
 #endif

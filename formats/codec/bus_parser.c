@@ -37,18 +37,18 @@ struct byu {
 	bool is_inexact; /* an earlier record, other than the first, has no delta */
 };
 
-static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)
+static inline enum bc_parse_end parse_records(
+	struct byu *byu, struct bc_parse *p, enum bc_format format)
 {
 	size_t bytes = bc_dialect_bytes(format);
-	size_t meta = bytes == BC_RECORD_BYTES ? 4 : 8;
 
 	for (; p->at < p->end; p->at += bytes, p->number++) {
-		const uint8_t *in = (const uint8_t *)p->at;
 		uint64_t addr;
 		uint64_t time;
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
-		bc_dialect_fields(in, format, &addr, &time);
+		const uint8_t *meta = bc_dialect_fields(
+			(const uint8_t *)p->at, format, &addr, &time);
 		uint64_t delta = time != BC_TIME_NONE ? time : 0;
 		if (__builtin_add_overflow(byu->tick, delta, &byu->tick)) {
 			byu->tick -= delta;
@@ -56,11 +56,11 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 		}
 		byu->is_inexact |= time == BC_TIME_NONE && p->number != 0;
 		struct bc_entry *entry = &p->entries[p->count++];
-		bc_entry_reference(entry, in[meta], addr, p->number);
+		bc_entry_reference(entry, meta[0], addr, p->number);
 		entry->traits = BC_TRAIT_SIZE | BC_TRAIT_ATTR | BC_TRAIT_PROC | BC_TRAIT_TIME;
-		entry->size = in[meta + 1];
-		entry->attr = in[meta + 2];
-		entry->proc = in[meta + 3];
+		entry->size = meta[1];
+		entry->attr = meta[2];
+		entry->proc = meta[3];
 		entry->delta = time;
 		entry->has_delta = true;
 		entry->is_inexact = byu->is_inexact;

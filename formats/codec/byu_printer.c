@@ -171,7 +171,8 @@ static void byu_init(void *state, const struct bc_format_options *options)
 	clock->is_relative = true;
 }
 
-static int print_records(struct bc_byu_clock *clock, struct bc_print *p, enum bc_format format)
+static inline __attribute__((always_inline)) int print_records(
+	struct bc_byu_clock *clock, struct bc_print *p, enum bc_format format)
 {
 	uint64_t addr_max = format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? UINT64_MAX
 										   : UINT32_MAX;

@@ -417,11 +417,10 @@ static void count_record(struct records *r, const uint8_t *in, enum bc_format fo
 {
 	uint64_t addr;
 	uint64_t time;
-	const uint8_t *meta = in + (bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8);
+	const uint8_t *meta = bc_dialect_fields(in, format, &addr, &time);
 	bool is_access = bc_ref_type_plain(meta[0]) >= 0 || bc_is_port_access(meta[0]);
 	bool is_empty = is_access && meta[1] == 0 && meta[0] != BC_REQ_MEMREADINV;
 
-	bc_dialect_fields(in, format, &addr, &time);
 	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order often are.
 	 */
 	if (!is_plausible_meta(meta) || addr > max || (time >= 1 << 22 && time != BC_TIME_NONE)) {
@@ -561,14 +560,13 @@ static unsigned count_fitting(struct bc_probe *probe, const uint8_t *head, size_
 	static const enum bc_format plain[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
 	unsigned fitting = 0;
-	size_t used = 0;
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
 		if (!fits_records(head, bytes, plain[i], addr_max, wanted))
 			continue;
 		probe->format = plain[i];
-		used += (size_t)snprintf(probe->err + used, sizeof(probe->err) - used, "%s%s",
-			fitting++ ? " or " : "", bc_format_name(plain[i]));
+		add_candidate(probe, bc_format_name(plain[i]));
+		fitting++;
 	}
 	return fitting != 0 || addr_max == WIDE_ADDR_MAX
 		       ? fitting
