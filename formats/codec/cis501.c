@@ -22,114 +22,90 @@ struct cis501 {
 	uint32_t size; /* of every load and store, from the option */
 };
 
-/* Errors by column. */
-static const char *const columns[] = {
-	"expected nothing after column 14, the micro opcode",
-	"expected column 1, the step: a decimal number of 32 bits",
-	"expected column 2, the PC: a hexadecimal number of at most 64 bits",
-	"expected column 3, the first source register: a decimal number of 32 bits",
-	"expected column 4, the second source register: a decimal number of 32 bits",
-	"expected column 5, the destination register: a decimal number of 32 bits",
-	"expected column 6, the flags: R, W or -",
-	"expected column 7, the branch: T, N or -",
-	"expected column 8, load or store: L, S or -",
-	"expected column 9, the immediate: a decimal number of 64 bits",
-	"expected column 10, the memory address: a hexadecimal number of at most 64 bits",
-	"expected column 11, the fallthrough PC: a hexadecimal number of at most 64 bits",
-	"expected column 12, the target PC: a hexadecimal number of at most 64 bits",
-	"expected column 13, the macro opcode",
-	"expected column 14, the micro opcode",
+enum column_kind { STEP, HEX, LETTER, NUMBER, WORD };
+
+#define AT(member) offsetof(struct bc_entry, member)
+
+static const struct column {
+	enum column_kind kind;
+	size_t at; /* member of the entry */
+	const char *expected;
+	const char letters[3];
+} columns[] = {
+	{STEP, AT(uop.step), "expected column 1, the step: a decimal number of 32 bits", ""},
+	{HEX, AT(addr), "expected column 2, the PC: a hexadecimal number of at most 64 bits", ""},
+	{STEP, AT(uop.src1),
+		"expected column 3, the first source register: a decimal number of 32 bits", ""},
+	{STEP, AT(uop.src2),
+		"expected column 4, the second source register: a decimal number of 32 bits", ""},
+	{STEP, AT(uop.dest),
+		"expected column 5, the destination register: a decimal number of 32 bits", ""},
+	{LETTER, AT(uop.flags), "expected column 6, the flags: R, W or -", "RW-"},
+	{LETTER, AT(uop.branch), "expected column 7, the branch: T, N or -", "TN-"},
+	{LETTER, AT(uop.access), "expected column 8, load or store: L, S or -", "LS-"},
+	{NUMBER, AT(uop.immediate), "expected column 9, the immediate: a decimal number of 64 bits",
+		""},
+	{HEX, AT(uop.mem_addr),
+		"expected column 10, the memory address: a hexadecimal number of at most 64 bits",
+		""},
+	{HEX, AT(uop.fallthrough),
+		"expected column 11, the fallthrough PC: a hexadecimal number of at most 64 bits",
+		""},
+	{HEX, AT(uop.target),
+		"expected column 12, the target PC: a hexadecimal number of at most 64 bits", ""},
+	{WORD, AT(uop.macro), "expected column 13, the macro opcode", ""},
+	{WORD, AT(uop.micro), "expected column 14, the micro opcode", ""},
 };
 
-/* Parsers of single columns. Each skips leading spaces and ends at a space or newline. */
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static inline bool parse_int(const char **at, int32_t *value)
+/* Parses a column after leading spaces. On failure, *at is at the offending byte. */
+static bool parse_column(const char **at, const struct column *c, struct bc_entry *entry)
 {
-	const char *p = bc_skip_spaces(*at);
-	int64_t wide;
+	const char *first = bc_skip_spaces(*at);
+	void *to = (char *)entry + c->at;
+	int64_t number = 0;
 
-	*at = p;
-	if (!bc_parse_signed(at, &wide) || !bc_is_token_end(**at))
-		return false;
-	if (wide < INT32_MIN || wide > INT32_MAX) {
-		*at = p;
-		return false;
+	*at = first;
+	switch (c->kind) {
+	case HEX:
+		return bc_parse_hex_block(at, to) && bc_is_token_end(**at);
+	case LETTER:
+		*(char *)to = *first;
+		*at += memchr(c->letters, *first, 3) != NULL && bc_is_token_end(first[1]);
+		return *at != first;
+	case WORD:
+		*at = bc_token_end(first);
+		*(struct bc_text *)to = (struct bc_text){first, (uint32_t)(*at - first)};
+		return *at != first;
+	default:
+		break;
 	}
-	*value = (int32_t)wide;
-	return true;
-}
-
-static inline bool parse_hex(const char **at, uint64_t *value)
-{
-	*at = bc_skip_spaces(*at);
-	return bc_parse_hex_block(at, value) && bc_is_token_end(**at);
-}
-
-static inline bool parse_letter(const char **at, char *letter, char one, char other)
-{
-	const char *p = bc_skip_spaces(*at);
-
-	*at = p;
-	*letter = *p;
-	if ((*p != '-' && *p != one && *p != other) || !bc_is_token_end(p[1]))
+	if (!bc_parse_signed(at, &number) || !bc_is_token_end(**at))
 		return false;
-	*at = p + 1;
-	return true;
+	if (c->kind == NUMBER) {
+		*(int64_t *)to = number;
+		return true;
+	}
+	*(int32_t *)to = (int32_t)number;
+	if (number == (int32_t)number)
+		return true;
+	*at = first;
+	return false;
 }
 
-static inline bool parse_word(const char **at, struct bc_text *word)
+/* Parses a line up to its newline. Returns NULL, or what is expected at *at. */
+static const char *parse_line(const char **at, struct bc_entry *entry)
 {
-	const char *p = bc_skip_spaces(*at);
-
-	*at = bc_token_end(p);
-	word->at = p;
-	word->bytes = (uint32_t)(*at - p);
-	return word->bytes != 0;
-}
-
-/* Parses a line up to its newline. Returns 0, or the number of the malformed column, with *at at
- * the offending byte. 15 means extra text after the last column. */
-static inline unsigned parse_line(const char **at, struct bc_entry *entry)
-{
-	struct bc_uop *uop = &entry->uop;
-
-	if (!parse_int(at, &uop->step))
-		return 1;
-	if (!parse_hex(at, &entry->addr))
-		return 2;
-	if (!parse_int(at, &uop->src1))
-		return 3;
-	if (!parse_int(at, &uop->src2))
-		return 4;
-	if (!parse_int(at, &uop->dest))
-		return 5;
-	if (!parse_letter(at, &uop->flags, 'R', 'W'))
-		return 6;
-	if (!parse_letter(at, &uop->branch, 'T', 'N'))
-		return 7;
-	if (!parse_letter(at, &uop->access, 'L', 'S'))
-		return 8;
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (!parse_column(at, &columns[i], entry))
+			return columns[i].expected;
 	*at = bc_skip_spaces(*at);
-	if (!bc_parse_signed(at, &uop->immediate) || !bc_is_token_end(**at))
-		return 9;
-	if (!parse_hex(at, &uop->mem_addr))
-		return 10;
-	if (!parse_hex(at, &uop->fallthrough))
-		return 11;
-	if (!parse_hex(at, &uop->target))
-		return 12;
-	if (!parse_word(at, &uop->macro))
-		return 13;
-	if (!parse_word(at, &uop->micro))
-		return 14;
-	*at = bc_skip_spaces(*at);
-	return **at == '\n' ? 0 : 15;
+	return **at == '\n' ? NULL : "expected nothing after column 14, the micro opcode";
 }
 
 /* Fast path, for nearly all lines: at most 128 bytes, only spaces between columns, short numbers,
  * and nothing after the last column. */
-
-#define COLUMNS 14
 
 /* Finds where columns start and end. Returns the line's length, or 0 if it needs the slow path. */
 static inline unsigned find_columns(const char *at, uint8_t bounds[2 * COLUMNS])
@@ -265,9 +241,9 @@ static enum bc_parse_end parse_cis501(void *state, struct bc_parse *p)
 				p->at = at + 1;
 				continue;
 			}
-			unsigned column = parse_line(&at, entry);
-			if (column != 0)
-				return bc_parse_bad(p, at, columns[column % 15]);
+			const char *expected = parse_line(&at, entry);
+			if (expected != NULL)
+				return bc_parse_bad(p, at, expected);
 			next = at + 1;
 		}
 		if (cis501->size != 0 && entry->uop.access != '-') {
