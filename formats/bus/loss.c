@@ -129,13 +129,10 @@ void bc_loss_raise(struct bc_loss *loss, struct bc_loss least)
 
 json_t *bc_loss_json(const struct bc_loss *loss)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"gaps", loss != NULL ? bc_json_u64(loss->gaps) : json_null()},
+	return BC_JSON_OBJECT({"gaps", loss != NULL ? bc_json_u64(loss->gaps) : json_null()},
 		{"lost", loss != NULL ? bc_json_u64(loss->lost) : json_null()},
 		{"inexact_gaps", loss != NULL ? bc_json_u64(loss->inexact) : json_null()},
-		{"away_ns", loss != NULL ? bc_json_u64(loss->away_ns) : json_null()},
-		{NULL, NULL},
-	});
+		{"away_ns", loss != NULL ? bc_json_u64(loss->away_ns) : json_null()});
 }
 
 json_t *bc_losses_json(const struct bc_losses *losses)
@@ -147,16 +144,11 @@ json_t *bc_losses_json(const struct bc_losses *losses)
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		if (losses->gaps[cause] != 0)
 			causes[count++] = (struct bc_json_member){bc_gap_cause_name(cause),
-				bc_json_object((struct bc_json_member[]){
-					{"gaps", bc_json_u64(losses->gaps[cause])},
+				BC_JSON_OBJECT({"gaps", bc_json_u64(losses->gaps[cause])},
 					{"lost", bc_json_u64(losses->lost[cause])},
-					{"inexact_gaps", bc_json_u64(losses->inexact[cause])},
-					{NULL, NULL},
-				})};
-	return bc_json_merge(bc_loss_json(&sum), bc_json_object((struct bc_json_member[]){
-							 {"causes", bc_json_object(causes)},
-							 {NULL, NULL},
-						 }));
+					{"inexact_gaps", bc_json_u64(losses->inexact[cause])})};
+	return bc_json_merge(
+		bc_loss_json(&sum), BC_JSON_OBJECT({"causes", bc_json_object(causes)}));
 }
 
 const char *bc_loss_text(char out[BC_LOSS_TEXT_MAX], struct bc_loss loss)

@@ -95,16 +95,10 @@ bool bc_packing_is_certain(const uint8_t *head, size_t bytes)
 
 void bc_unpack_too_large(char *err, size_t errlen, enum bc_packing packing, unsigned window_log)
 {
-	unsigned mebibytes = (1u << window_log) >> 20;
-
-	if (packing == BC_PACKING_XZ)
-		snprintf(err, errlen,
-			"its xz streams need a dictionary of more than %u MiB; decompress it first",
-			mebibytes);
-	else
-		snprintf(err, errlen,
-			"its zstd frames need a window of more than %u MiB; decompress it first",
-			mebibytes);
+	snprintf(err, errlen, "its %s of more than %u MiB; decompress it first",
+		packing == BC_PACKING_XZ ? "xz streams need a dictionary"
+					 : "zstd frames need a window",
+		(1u << window_log) >> 20);
 }
 
 static bool open_zstd(struct bc_unpacker *u, unsigned window_log)

@@ -49,34 +49,23 @@ static json_t *mapping_json(const struct bc_segment_header *h)
 
 static json_t *first_json(const struct bc_segment_header *h)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"wall", bc_json_time_seconds(h->wall_ns)},
-		{"wall_ns", json_integer(h->wall_ns)},
-		{"tick", bc_json_u64(h->first_tick)},
-		{"epoch", bc_json_u64(h->first_epoch)},
-		{"record", bc_json_u64(h->first_record)},
-		{NULL, NULL},
-	});
+	return BC_JSON_OBJECT({"wall", bc_json_time_seconds(h->wall_ns)},
+		{"wall_ns", json_integer(h->wall_ns)}, {"tick", bc_json_u64(h->first_tick)},
+		{"epoch", bc_json_u64(h->first_epoch)}, {"record", bc_json_u64(h->first_record)});
 }
 
 json_t *bc_segment_origin_json(const struct bc_segment_header *h)
 {
-	return bc_json_object((struct bc_json_member[]){
-		{"recording", bc_json_text(h->recording)},
-		{"sequence", bc_json_u64(h->sequence)},
-		{"label", bc_json_text_or_null(h->label)},
+	return BC_JSON_OBJECT({"recording", bc_json_text(h->recording)},
+		{"sequence", bc_json_u64(h->sequence)}, {"label", bc_json_text_or_null(h->label)},
 		{"segment", bc_json_u64(h->segment)},
 		{"continues", bc_json_text_or_null(h->continues)},
 		{"source", json_pack("{s:o, s:o, s:o, s:s*}", "kind", bc_json_text(h->source_kind),
 				   "name", bc_json_text(h->source_name), "clock_hz",
 				   bc_json_u64(h->clock_hz), "axis",
 				   h->axis[0] != '\0' ? h->axis : NULL)},
-		{"board", board_json(h)},
-		{"mapping", mapping_json(h)},
-		{"host", bc_json_text(h->host)},
-		{"program", bc_json_text(h->program)},
-		{NULL, NULL},
-	});
+		{"board", board_json(h)}, {"mapping", mapping_json(h)},
+		{"host", bc_json_text(h->host)}, {"program", bc_json_text(h->program)});
 }
 
 #define FORMAT "buscap-segment" /* the JSON member "format" */
@@ -87,12 +76,8 @@ static char *header_text(const struct bc_segment_header *h, json_t *metadata)
 	bool has_compression = h->compression[0] != '\0';
 	json_t *root = json_pack("{s:s, s:s*, s:i}", "format", FORMAT, "compression",
 		has_compression ? h->compression : NULL, "version", (int)BC_SEGMENT_VERSION);
-	json_t *rest = bc_json_object((struct bc_json_member[]){
-		{"boot_id", bc_json_text_or_null(h->boot_id)},
-		{"first", first_json(h)},
-		{"metadata", metadata},
-		{NULL, NULL},
-	});
+	json_t *rest = BC_JSON_OBJECT({"boot_id", bc_json_text_or_null(h->boot_id)},
+		{"first", first_json(h)}, {"metadata", metadata});
 	root = bc_json_merge(bc_json_merge(root, bc_segment_origin_json(h)), rest);
 	char *text = bc_json_print(root);
 
