@@ -12,7 +12,7 @@
 #include "formats/base/text.h"
 
 static const char *const names[] = {"unknown",
-#define NAME(format, name) name,
+#define NAME(format, codec, name) name,
 	BC_FORMAT_LIST(NAME)
 #undef NAME
 };

@@ -9,37 +9,37 @@
 
 #include "formats/base/compression.h"
 
-/* Each format with its name. Where the format is described: segments in docs/segment-format.md,
- * bcp1, raw6 and BYU in formats/bus, the others at the top of their modules in formats/codec. The
- * bus formats are first, and the BYU dialects together. */
+/* Each format with the names of its codec and of itself. Where the format is described: segments in
+ * docs/segment-format.md, bcp1, raw6 and BYU in formats/bus, the others at the top of their modules
+ * in formats/codec. The bus formats are first, and the BYU dialects together. */
 /* clang-format off */
 #define BC_FORMAT_LIST(F) \
-	F(SEGMENT, "segment") \
-	F(BCP1, "bcp1") \
-	F(RAW6, "raw6") \
-	F(BYU, "byu") \
-	F(BYU16, "byu16") \
-	F(BYU24, "byu24") \
-	F(BYU_BE, "byu-be") \
-	F(LAPLACE, "laplace") \
-	F(LAPLACE_TEXT, "laplace-text") \
-	F(LAPLACE_EVENTS, "laplace-events") \
-	F(CIS501, "cis501") \
-	F(TARMAC, "tarmac") \
-	F(DIN, "din") \
-	F(XDIN, "xdin") \
-	F(LACKEY, "lackey") \
-	F(LINES, "lines") \
-	F(VCD, "vcd") \
-	F(PERFETTO, "perfetto") \
-	F(ROWBINARY, "rowbinary") \
-	F(CSV, "csv") \
-	F(NDJSON, "ndjson") \
-	F(ARROW, "arrow")
+	F(SEGMENT, segment, "segment") \
+	F(BCP1, bcp1, "bcp1") \
+	F(RAW6, raw6, "raw6") \
+	F(BYU, byu, "byu") \
+	F(BYU16, byu16, "byu16") \
+	F(BYU24, byu24, "byu24") \
+	F(BYU_BE, byu_be, "byu-be") \
+	F(LAPLACE, laplace, "laplace") \
+	F(LAPLACE_TEXT, laplace_text, "laplace-text") \
+	F(LAPLACE_EVENTS, laplace_events, "laplace-events") \
+	F(CIS501, cis501, "cis501") \
+	F(TARMAC, tarmac, "tarmac") \
+	F(DIN, din, "din") \
+	F(XDIN, xdin, "xdin") \
+	F(LACKEY, lackey, "lackey") \
+	F(LINES, lines, "lines") \
+	F(VCD, vcd, "vcd") \
+	F(PERFETTO, perfetto, "perfetto") \
+	F(ROWBINARY, rowbinary, "rowbinary") \
+	F(CSV, csv, "csv") \
+	F(NDJSON, ndjson, "ndjson") \
+	F(ARROW, arrow, "arrow")
 
 enum bc_format {
 	BC_FORMAT_UNKNOWN,
-#define BC_FORMAT_ENUM(format, name) BC_FORMAT_##format,
+#define BC_FORMAT_ENUM(format, codec, name) BC_FORMAT_##format,
 	BC_FORMAT_LIST(BC_FORMAT_ENUM)
 #undef BC_FORMAT_ENUM
 	BC_FORMATS,

@@ -27,13 +27,14 @@ static enum bc_parse_end parse_raw6(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
+/* Each sample takes one tick; the first is at tick 1. */
 const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
 	.state_bytes = sizeof(struct bc_mapping),
 	.init = raw6_init,
 	.parse = parse_raw6};
 
 struct byu {
-	uint64_t tick;
+	uint64_t tick;   /* the sum of the times so far, without BC_TIME_NONE */
 	bool is_inexact; /* an earlier record, other than the first, has no delta */
 };
 

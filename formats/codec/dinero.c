@@ -199,5 +199,6 @@ static int print_xdin(void *state, struct bc_print *p)
 	return print_lines(p, true);
 }
 
+/* All addresses and sizes fit. In xdin, an unknown size is printed as 0. */
 const struct bc_printer bc_din_printer = {.print = print_din};
 const struct bc_printer bc_xdin_printer = {.print = print_xdin};

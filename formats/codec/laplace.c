@@ -107,6 +107,7 @@ static enum bc_parse_end parse_laplace(void *state, struct bc_parse *p)
 	return laplace->is_big_endian ? parse_records(p, true) : parse_records(p, false);
 }
 
+/* A record whose type is not printable is malformed. */
 const struct bc_parser bc_laplace_parser = {.record_bytes = BC_LAPLACE_BYTES,
 	.state_bytes = sizeof(struct laplace),
 	.init = laplace_init,
@@ -247,6 +248,7 @@ static inline bool advance_tick(struct laplace *l, struct bc_print *p)
 	return false;
 }
 
+/* For an address above 32 bits or a size above 255 bytes. */
 static int refuse_record(struct bc_print *p)
 {
 	const struct bc_entry *entry = p->entries;

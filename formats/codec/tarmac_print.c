@@ -162,6 +162,7 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 	return out;
 }
 
+/* For a reference of unknown size, or larger than BC_TARMAC_ACCESS_MAX. */
 static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 {
 	if (entry->size == 0)
