@@ -23,6 +23,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "formats/base/fast_text.h"
 #include "formats/base/grow.h"
 #include "formats/base/json.h"
 #include "formats/base/suggest.h"
@@ -349,62 +350,51 @@ static int add_layer(struct bc_name_map *map, struct layer *layer)
 	return 0;
 }
 
-static const char *skip_blanks(const char *at, const char *end)
-{
-	while (at != end && (*at == ' ' || *at == '\t' || *at == '\r'))
-		at++;
-	return at;
-}
-
 static const char no_memory[] = "out of memory";
 
-/* Calls add() with each line that is not blank, from its first character on. It returns NULL, or
- * what is wrong with the line. Returns 0, -ENOMEM, -EINVAL with the line's number. */
+/* Calls add() with each line that is not blank, from its first character on; each ends in a
+ * newline. It returns NULL, or what is wrong with the line. Returns 0, -ENOMEM, -EINVAL with the
+ * line's number. */
 static int add_lines(const char *text, size_t bytes,
-	const char *(*add)(void *context, const char *at, const char *end), void *context,
-	char *err, size_t errlen)
+	const char *(*add)(void *context, const char *at), void *context, char *err, size_t errlen)
 {
-	const char *end = text + bytes;
 	uint64_t number = 1;
 
-	for (const char *at = text; at < end; number++) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		const char *stop = newline != NULL ? newline : end;
-		const char *first = skip_blanks(at, stop);
-		const char *wrong = first != stop ? add(context, first, stop) : NULL;
+	for (const char *at = text; at < text + bytes; at = bc_line_end(at) + 1, number++) {
+		const char *first = bc_skip_spaces(at);
+		const char *wrong = *first != '\n' ? add(context, first) : NULL;
 		if (wrong == no_memory)
 			return -ENOMEM;
 		if (wrong != NULL) {
 			bc_message(err, errlen, "line %" PRIu64 ": %s", number, wrong);
 			return -EINVAL;
 		}
-		at = newline != NULL ? newline + 1 : end;
 	}
 	return 0;
 }
 
 /* Adds the range and the name on a line to a layer. */
-static const char *add_name_line(void *layer, const char *at, const char *end)
+static const char *add_name_line(void *layer, const char *at)
 {
-	struct bc_name_range r = {.is_port = end - at > 5 && memcmp(at, "port", 4) == 0 &&
-					     (at[4] == ' ' || at[4] == '\t')};
+	const char *end = bc_line_end(at);
+	struct bc_name_range r = {.is_port = strncmp(at, "port", 4) == 0 && bc_is_space(at[4])};
 
 	if (*at == '#')
 		return NULL;
-	at = bc_hex_read(skip_blanks(at + (r.is_port ? 4 : 0), end), end, &r.first);
+	at = bc_hex_read(bc_skip_spaces(at + (r.is_port ? 4 : 0)), end, &r.first);
 	if (at == NULL)
 		return "expected a hexadecimal address";
 	r.last = r.first;
-	if (at != end && *at == '-')
+	if (*at == '-')
 		at = bc_hex_read(at + 1, end, &r.last);
-	if (at == NULL || (at != end && *at != ' ' && *at != '\t'))
+	if (at == NULL || !bc_is_token_end(*at))
 		return "expected a range such as a0000-bffff";
 	if (r.last < r.first)
 		return "the range ends before it starts";
 	if (r.is_port && r.last > 0xFFFF)
 		return "a port has at most 16 bits";
-	at = skip_blanks(at, end);
-	while (end != at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+	at = bc_skip_spaces(at);
+	while (end != at && bc_is_space(end[-1]))
 		end--;
 	if (at == end)
 		return "expected a name after the address";
@@ -729,31 +719,24 @@ static int add_elf(struct bc_name_map *map, int fd, uint64_t offset, char *err, 
 
 /* ---- System.map */
 
-static const char *word_end(const char *at, const char *end)
-{
-	while (at != end && *at != ' ' && *at != '\t' && *at != '\r')
-		at++;
-	return at;
-}
-
 /* Adds the symbol on a line. Absolute, undefined and debugging symbols are not addresses. */
-static const char *add_symbol_line(void *symbols, const char *at, const char *end)
+static const char *add_symbol_line(void *symbols, const char *at)
 {
 	static const char wrong[] = "neither ELF nor a symbol such as \"c0100000 T startup_32\"";
 	struct symbols *s = symbols;
-	bool has_addr = word_end(at, end) - at != 1 || strchr("Uwv", *at) == NULL;
+	bool has_addr = bc_token_end(at) - at != 1 || strchr("Uwv", *at) == NULL;
 	uint64_t addr = 0;
 	const char *type = at;
 
 	if (has_addr) {
-		type = bc_hex_read(at, end, &addr);
-		if (type == NULL || word_end(type, end) != type)
+		type = bc_hex_read(at, bc_line_end(at), &addr);
+		if (type == NULL || !bc_is_token_end(*type))
 			return wrong;
-		type = skip_blanks(type, end);
+		type = bc_skip_spaces(type);
 	}
-	const char *name = skip_blanks(word_end(type, end), end);
-	const char *name_end = word_end(name, end);
-	if (word_end(type, end) - type != 1 || name == name_end ||
+	const char *name = bc_skip_spaces(bc_token_end(type));
+	const char *name_end = bc_token_end(name);
+	if (bc_token_end(type) - type != 1 || name == name_end ||
 		memchr(name, '\0', (size_t)(name_end - name)) != NULL)
 		return wrong;
 	if (!has_addr || strchr("tTdDbBrRgGsSiuVvWw", *type) == NULL)
@@ -794,8 +777,8 @@ size_t bc_symbols_split(const char *text, uint64_t *offset)
 	return (size_t)(colon - text);
 }
 
-/* Reads a text into a new buffer, which is not terminated; of an ELF file, only the start. Returns
- * its length, or a negative errno. */
+/* Reads a text into a new buffer, and ends it with a newline; of an ELF file, only the start.
+ * Returns its length, or a negative errno. */
 static ssize_t read_text(int fd, char **text)
 {
 	size_t capacity = 0;
@@ -814,9 +797,12 @@ static ssize_t read_text(int fd, char **text)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		used += n > 0 ? (size_t)n : 0;
-		if (n == 0 || (used >= sizeof(elf_magic) &&
-				      memcmp(*text, elf_magic, sizeof(elf_magic)) == 0))
+		if (used >= sizeof(elf_magic) && memcmp(*text, elf_magic, sizeof(elf_magic)) == 0)
 			return (ssize_t)used;
+		if (n == 0) {
+			(*text)[used] = '\n';
+			return (ssize_t)used + 1;
+		}
 	}
 }
 
