@@ -350,15 +350,14 @@ bool bc_capture_start(struct bc_capture *c)
 				   : t->is_number           ? "is a real or a string"
 				   : widths[t->role] > most ? "has too many bits"
 							    : NULL;
-		if (what != NULL && t->fit == NOT) /* a name without its range */
-			return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%.*s%s",
-				roles[t->role], (int)t->name.bytes, t->name.at, what,
-				t->suggestion.nearest != NULL ? (int)strcspn(t->similar, " [") : 0,
-				t->similar, t->suggestion.nearest != NULL ? "?" : "");
-		if (what != NULL)
-			return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%s", roles[t->role],
-				(int)t->name.bytes, t->name.at, what,
-				what[strlen(what) - 1] == ' ' ? t->similar : "");
+		if (what == NULL)
+			continue;
+		bool has_similar = what[strlen(what) - 1] == ' ';
+		size_t similar = t->fit == NOT ? strcspn(t->similar, " [") /* without its range */
+					       : strlen(t->similar);
+		return bc_fail(c->err, sizeof(c->err), "%s: '%.*s' %s%.*s%s", roles[t->role],
+			(int)t->name.bytes, t->name.at, what, has_similar ? (int)similar : 0,
+			t->similar, has_similar && t->fit == NOT ? "?" : "");
 	}
 	return c->scale != 0 || c->layout.setup == 0 ||
 	       bc_fail(c->err, sizeof(c->err), "setup: the times have no unit");

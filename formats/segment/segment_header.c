@@ -26,8 +26,8 @@ static json_t *board_json(const struct bc_segment_header *h)
 {
 	if (h->board_serial[0] == '\0' && h->board_firmware[0] == '\0')
 		return json_null();
-	return json_pack("{s:o, s:o}", "serial", bc_json_text(h->board_serial), "firmware",
-		bc_json_text(h->board_firmware));
+	return BC_JSON_OBJECT({"serial", bc_json_text(h->board_serial)},
+		{"firmware", bc_json_text(h->board_firmware)});
 }
 
 static json_t *mapping_json(const struct bc_segment_header *h)
@@ -36,15 +36,10 @@ static json_t *mapping_json(const struct bc_segment_header *h)
 		return json_null();
 	json_t *attr = json_array();
 	for (int cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
-		if (json_array_append_new(attr, json_integer(h->mapping.attr[cycle])) != 0)
-			break;
-	json_t *mapping = json_pack("{s:s, s:s, s:o}", "size",
-		h->mapping.size_v1_0 ? "v1.0" : "v1.1", "invalid",
-		h->mapping.keep_invalid ? "keep" : "drop", "attr", attr);
-	if (json_array_size(json_object_get(mapping, "attr")) == BC_CYCLE_TYPES)
-		return mapping;
-	json_decref(mapping);
-	return NULL;
+		attr = bc_json_append(attr, json_integer(h->mapping.attr[cycle]));
+	return BC_JSON_OBJECT({"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},
+		{"invalid", json_string(h->mapping.keep_invalid ? "keep" : "drop")},
+		{"attr", attr});
 }
 
 static json_t *first_json(const struct bc_segment_header *h)

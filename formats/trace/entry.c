@@ -456,14 +456,11 @@ size_t bc_entry_text(char out[BC_ENTRY_TEXT_MAX], const struct bc_entry *entry)
 		append_uop(&line, entry);
 		break;
 	case BC_ENTRY_REGISTER:
-		append_bytes(&line, "register ", 9);
-		append_text(&line, entry->reg.name);
-		append_bytes(&line, " = ", 3);
-		append_text(&line, entry->reg.value);
+		append_word(&line, "register ", entry->reg.name);
+		append_word(&line, " = ", entry->reg.value);
 		break;
 	case BC_ENTRY_KERNEL:
-		append_bytes(&line, "kernel event ", 13);
-		append_text(&line, entry->kernel.tag);
+		append_word(&line, "kernel event ", entry->kernel.tag);
 		append_bytes(&line, " ", 1);
 		append_text(&line, entry->kernel.rest);
 		break;
