@@ -150,33 +150,10 @@ const char *bc_entry_kind_name(unsigned kind)
 
 const char *bc_trait_name(uint32_t trait)
 {
-	static const char *const names[BC_TRAIT_BITS] = {
-		"size",
-		"memory type",
-		"processor",
-		"time",
-		"address space",
-		"data",
-		"physical address",
-		"byte enables",
-		"type letter",
-		"access attribute",
-		"security",
-		"fetch",
-		"modify",
-		"miscellaneous reference",
-		"cache flush",
-		"copy-back or invalidation",
-		"bus cycle other than a memory access",
-		"request of the P6 bus only",
-		"invalid bus cycle",
-		"reference",
-		"instruction",
-		"micro-op",
-		"register write",
-		"kernel event",
-		"gap, mark or epoch",
-		"verbatim line",
+	static const char *const names[] = {
+#define NAME(trait, name) name,
+		BC_TRAIT_LIST(NAME)
+#undef NAME
 	};
 
 	assert(trait != 0 && (trait & (trait - 1)) == 0);

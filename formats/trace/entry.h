@@ -47,44 +47,54 @@ enum bc_ref_type {
 /* A set of traits: what an entry has, or a trace, what a format holds, needs or may lose. */
 typedef uint32_t bc_traits;
 
+/* Each trait with its singular name. First the fields, the bits of bc_entry.traits; then types of
+ * references: every format that has references also has reads and writes; then kinds, in the order
+ * of enum bc_entry_kind. */
+/* clang-format off */
+#define BC_TRAIT_LIST(T) \
+	T(SIZE, "size") /* bytes transferred; if clear, it is unknown and `size` is 0 */ \
+	T(ATTR, "memory type") \
+	T(PROC, "processor") /* agent, CPU */ \
+	T(TIME, "time") /* absolute, in ticks or the trace's own unit */ \
+	T(SPACE, "address space") \
+	T(DATA, "data") /* the transferred bytes */ \
+	T(PHYS, "physical address") /* in addition to the virtual one */ \
+	T(SAMPLE, "byte enables") /* the original bus sample: with control */ \
+	T(LETTER, "type letter") /* more specific than the type */ \
+	T(ATTRIB, "access attribute") /* Tarmac: letters such as X (privileged) and T (not) */ \
+	T(SECURITY, "security") /* Tarmac: NS or S */ \
+	T(FETCH, "fetch") \
+	T(MODIFY, "modify") \
+	T(MISC, "miscellaneous reference") \
+	T(FLUSH, "cache flush") /* BC_REF_FLUSH */ \
+	T(CACHE, "copy-back or invalidation") /* BC_REF_COPYBACK and BC_REF_INVALIDATE */ \
+	T(CYCLE, "bus cycle other than a memory access") /* I/O, INTA, special cycles */ \
+	T(P6, "request of the P6 bus only") /* all other BYU types: MEMREADINV, DEFERREPLY, ... */ \
+	T(INVALID, "invalid bus cycle") /* BC_REQ_INVALID plus the nibble */ \
+	T(REFERENCE, "reference") \
+	T(INSTRUCTION, "instruction") \
+	T(UOP, "micro-op") \
+	T(REGISTER, "register write") \
+	T(KERNEL, "kernel event") \
+	T(EVENT, "gap, mark or epoch") \
+	T(LINE, "verbatim line")
+/* clang-format on */
+
+enum bc_trait_bit {
+#define BC_TRAIT_BIT(trait, name) BC_TRAIT_BIT_##trait,
+	BC_TRAIT_LIST(BC_TRAIT_BIT)
+#undef BC_TRAIT_BIT
+		BC_TRAIT_BITS,
+};
+
 enum bc_trait {
-	/* Fields: the bits of bc_entry.traits. */
-	BC_TRAIT_SIZE =
-		1u << 0, /* bytes transferred; if clear, the size is unknown and `size` is 0 */
-	BC_TRAIT_ATTR = 1u << 1,      /* memory type */
-	BC_TRAIT_PROC = 1u << 2,      /* processor, agent, CPU */
-	BC_TRAIT_TIME = 1u << 3,      /* absolute time, in ticks or the trace's own unit */
-	BC_TRAIT_SPACE = 1u << 4,     /* address space */
-	BC_TRAIT_DATA = 1u << 5,      /* the transferred bytes */
-	BC_TRAIT_PHYS = 1u << 6,      /* a physical address in addition to the virtual one */
-	BC_TRAIT_SAMPLE = 1u << 7,    /* the original bus sample: byte enables and control */
-	BC_TRAIT_LETTER = 1u << 8,    /* a type letter that is more specific than the type */
-	BC_TRAIT_ATTRIB = 1u << 9,    /* Tarmac: letters such as X (privileged) and T (not) */
-	BC_TRAIT_SECURITY = 1u << 10, /* Tarmac: NS or S */
-	BC_FIELDS = (1u << 11) - 1,
-
-	/* Reference types. Every format that has references also has reads and writes. */
-	BC_TRAIT_FETCH = 1u << 11,
-	BC_TRAIT_MODIFY = 1u << 12,
-	BC_TRAIT_MISC = 1u << 13,
-	BC_TRAIT_FLUSH = 1u << 14,   /* BC_REF_FLUSH */
-	BC_TRAIT_CACHE = 1u << 15,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
-	BC_TRAIT_CYCLE = 1u << 16,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
-	BC_TRAIT_P6 = 1u << 17,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
-	BC_TRAIT_INVALID = 1u << 18, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
-	BC_TYPES = ((1u << 19) - 1) ^ BC_FIELDS,
-
-	/* Kinds. */
-	BC_TRAIT_REFERENCE = 1u << 19,
-	BC_TRAIT_INSTRUCTION = 1u << 20,
-	BC_TRAIT_UOP = 1u << 21,
-	BC_TRAIT_REGISTER = 1u << 22,
-	BC_TRAIT_KERNEL = 1u << 23,
-	BC_TRAIT_EVENT = 1u << 24,
-	BC_TRAIT_LINE = 1u << 25,
-	BC_KINDS = ((1u << 26) - 1) ^ BC_TYPES ^ BC_FIELDS,
-	BC_TRAIT_BITS = 26,
-	BC_TRAITS = (1u << BC_TRAIT_BITS) - 1,
+#define BC_TRAIT(trait, name) BC_TRAIT_##trait = 1u << BC_TRAIT_BIT_##trait,
+	BC_TRAIT_LIST(BC_TRAIT)
+#undef BC_TRAIT
+		BC_TRAITS = (1u << BC_TRAIT_BITS) - 1,
+	BC_FIELDS = BC_TRAIT_FETCH - 1,
+	BC_TYPES = (BC_TRAIT_REFERENCE - 1) ^ BC_FIELDS,
+	BC_KINDS = BC_TRAITS ^ BC_TYPES ^ BC_FIELDS,
 };
 
 /* Time units that traces name; BC_UNIT_TICK if they name none. */
