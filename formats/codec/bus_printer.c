@@ -388,17 +388,13 @@ static int check_frame_fields(const struct bus *bus, struct bc_print *p)
 
 	if (!bus->is_framed)
 		return 0;
-	if (entry->proc > UINT8_MAX) {
-		snprintf(p->err, sizeof(p->err),
-			"processor 0x%x doesn't fit in the 8 bits of a frame", entry->proc);
-		return -ERANGE;
-	}
-	if ((entry->traits & BC_TRAIT_TIME) != 0 && entry->tick >= BC_TICK_END) {
-		snprintf(p->err, sizeof(p->err),
+	if (entry->proc > UINT8_MAX)
+		return BC_REFUSE(
+			p, "processor 0x%x doesn't fit in the 8 bits of a frame", entry->proc);
+	if ((entry->traits & BC_TRAIT_TIME) != 0 && entry->tick >= BC_TICK_END)
+		return BC_REFUSE(p,
 			"time 0x%" PRIx64 " doesn't fit in the 63 bits of a frame's tick",
 			entry->tick);
-		return -ERANGE;
-	}
 	return 0;
 }
 
@@ -409,15 +405,9 @@ static int check_address(const struct bus *bus, struct bc_print *p)
 
 	if (c->last <= UINT32_MAX)
 		return 0;
-	if (c->addr > UINT32_MAX)
-		snprintf(p->err, sizeof(p->err),
-			"address 0x%" PRIx64 " doesn't fit in the 32 bits of the bus%s", c->addr,
-			hint);
-	else
-		snprintf(p->err, sizeof(p->err),
-			"end address 0x%" PRIx64 " doesn't fit in the 32 bits of the bus%s",
-			c->last, hint);
-	return -ERANGE;
+	bool is_start = c->addr > UINT32_MAX;
+	return BC_REFUSE(p, "%saddress 0x%" PRIx64 " doesn't fit in the 32 bits of the bus%s",
+		is_start ? "" : "end ", is_start ? c->addr : c->last, hint);
 }
 
 static int touch_pages(struct bus *bus, struct bc_print *p)
@@ -425,13 +415,11 @@ static int touch_pages(struct bus *bus, struct bc_print *p)
 	const struct bc_bus_encoder *c = &bus->cycles;
 	int rc = bc_page_map_touch(&bus->map, c->addr >> BC_PAGE_BITS, c->last >> BC_PAGE_BITS);
 
-	if (rc == -ENOSPC) {
-		snprintf(p->err, sizeof(p->err),
+	if (rc == -ENOSPC)
+		return BC_REFUSE(p,
 			"address 0x%" PRIx64
 			" needs a page, and all %u pages of 32 bits are in use",
 			c->addr, BC_PAGES_MAX);
-		return -ERANGE;
-	}
 	if (rc != 0)
 		snprintf(p->err, sizeof(p->err), "out of memory for the page map");
 	return rc;
@@ -445,13 +433,11 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 
 	if (rc != 0)
 		return rc;
-	if (!bus_encoder_start(c, p->entries)) {
-		snprintf(p->err, sizeof(p->err),
+	if (!bus_encoder_start(c, p->entries))
+		return BC_REFUSE(p,
 			"0x%" PRIx32 " bytes at address 0x%" PRIx64
 			" extend beyond 64 bits of address",
 			p->entries->size, p->entries->addr);
-		return -ERANGE;
-	}
 	rc = bus->has_map && c->is_memory ? touch_pages(bus, p) : check_address(bus, p);
 	if (rc != 0)
 		return rc;

@@ -21,7 +21,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "formats/base/bytes.h"
 #include "formats/bus/chunk.h"
@@ -68,9 +67,8 @@ static void byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_op
 
 static int refuse_field(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
 {
-	snprintf(print->err, sizeof(print->err),
-		"%s 0x%" PRIx64 " doesn't fit in the %u bits of a BYU record", what, value, bits);
-	return -ERANGE;
+	return BC_REFUSE(print, "%s 0x%" PRIx64 " doesn't fit in the %u bits of a BYU record", what,
+		value, bits);
 }
 
 /* Time field of an entry without a time. */

@@ -32,9 +32,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "formats/base/fast_text.h"
+#include "formats/base/text.h"
 #include "formats/codec/block_parse.h"
 
 static const char bad_type[] = "expected a type: one printable character";
@@ -243,9 +243,8 @@ static inline bool advance_tick(struct laplace *l, struct bc_print *p)
 	}
 	if (++l->tick != 0)
 		return true;
-	snprintf(
+	return bc_fail(
 		p->err, sizeof(p->err), "it has no time, and the next tick doesn't fit in 64 bits");
-	return false;
 }
 
 /* For an address above 32 bits or a size above 255 bytes. */
@@ -254,14 +253,12 @@ static int refuse_record(struct bc_print *p)
 	const struct bc_entry *entry = p->entries;
 
 	if (entry->addr > UINT32_MAX)
-		snprintf(p->err, sizeof(p->err),
+		return BC_REFUSE(p,
 			"address 0x%" PRIx64 " doesn't fit in the 32 bits of a Laplace record",
 			entry->addr);
-	else
-		snprintf(p->err, sizeof(p->err),
-			"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a Laplace record",
-			entry->size);
-	return -ERANGE;
+	return BC_REFUSE(p,
+		"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a Laplace record",
+		entry->size);
 }
 
 static int print_laplace(void *state, struct bc_print *p)

@@ -16,9 +16,7 @@
  * Fast Models, and then eight bytes of data have a '_' in the middle. */
 #include "formats/codec/codecs.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/fast_text.h"
@@ -166,14 +164,11 @@ char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t t
 static int refuse_size(struct bc_print *p, const struct bc_entry *entry)
 {
 	if (entry->size == 0)
-		snprintf(p->err, sizeof(p->err),
-			"its size is unknown, which a Tarmac memory access needs");
-	else
-		snprintf(p->err, sizeof(p->err),
-			"size of %" PRIu32
-			" bytes exceeds the %u bytes supported for a Tarmac memory access",
-			entry->size, BC_TARMAC_ACCESS_MAX);
-	return -ERANGE;
+		return BC_REFUSE(p, "its size is unknown, which a Tarmac memory access needs");
+	return BC_REFUSE(p,
+		"size of %" PRIu32
+		" bytes exceeds the %u bytes supported for a Tarmac memory access",
+		entry->size, BC_TARMAC_ACCESS_MAX);
 }
 
 /* Prints an entry of another format, or one whose line is no longer available. */

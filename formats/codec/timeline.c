@@ -1,7 +1,8 @@
 #include "formats/codec/timeline.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+
+#include "formats/base/text.h"
 
 void bc_timeline_init(
 	struct bc_timeline *t, const struct bc_format_options *options, uint64_t units_per_s)
@@ -45,12 +46,10 @@ bool bc_timeline_advance(struct bc_timeline *t, struct bc_print *p)
 	if (is_back ||
 		(t->has_time && is_event && entry->note.event.kind == BC_EVENT_GAP && time > next))
 		time = next;
-	if (time > INT64_MAX) {
-		snprintf(p->err, sizeof(p->err),
+	if (time > INT64_MAX)
+		return bc_fail(p->err, sizeof(p->err),
 			"time %" PRIu64 " doesn't fit in 63 bits of %s, the limit of viewers",
 			entry->tick, t->units_per_s == BC_PS_PER_S ? "ps" : "ns");
-		return false;
-	}
 	t->references++;
 	t->has_time = true;
 	t->now = (uint64_t)time;

@@ -7,8 +7,10 @@
 #ifndef BC_FORMATS_TRACE_PRINTER_H
 #define BC_FORMATS_TRACE_PRINTER_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "formats/base/format_id.h"
@@ -76,6 +78,9 @@ static inline void *bc_printer_start(
 		printer->init(state, options);
 	return state;
 }
+
+/* Says why entries[0] cannot be written, as printf() does. Its value is -ERANGE. */
+#define BC_REFUSE(print, ...) (snprintf((print)->err, sizeof((print)->err), __VA_ARGS__), -ERANGE)
 
 static inline void bc_print_lose(struct bc_print *print, uint32_t trait)
 {
