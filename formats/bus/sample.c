@@ -87,24 +87,22 @@ static uint64_t fields_entry(uint8_t reqtype, uint32_t size)
 	return (uint64_t)(reqtype | size << 8) << 32;
 }
 
+/* By byte enables; 0: unknown. */
+static const uint8_t specials[256] = {
+	[BC_SPECIAL_SHUTDOWN] = BC_REQ_SHUTDOWN,
+	[BC_SPECIAL_FLUSH] = BC_REQ_FLUSH,
+	[BC_SPECIAL_HALT] = BC_REQ_HALT,
+	[BC_SPECIAL_WRITE_BACK] = BC_REQ_SYNC,
+	[BC_SPECIAL_FLUSH_ACK] = BC_REQ_FLUSHACK,
+	[BC_SPECIAL_BRANCH_TRACE] = BC_REQ_BRTRACEREC,
+};
+
 static uint64_t special_entry(uint8_t be)
 {
-	switch (be) {
-	case BC_SPECIAL_SHUTDOWN:
-		return fields_entry(BC_REQ_SHUTDOWN, 0);
-	case BC_SPECIAL_FLUSH:
-		return fields_entry(BC_REQ_FLUSH, 0);
-	case BC_SPECIAL_HALT:
-		return fields_entry(BC_REQ_HALT, 0) | BC_MAP_HALT | BC_MAP_RARE;
-	case BC_SPECIAL_WRITE_BACK:
-		return fields_entry(BC_REQ_SYNC, 0);
-	case BC_SPECIAL_FLUSH_ACK:
-		return fields_entry(BC_REQ_FLUSHACK, 0);
-	case BC_SPECIAL_BRANCH_TRACE:
-		return fields_entry(BC_REQ_BRTRACEREC, 0);
-	default:
+	if (specials[be] == 0)
 		return fields_entry(BC_REQ_CNTRLAGNTRES, 0) | BC_MAP_UNKNOWN | BC_MAP_RARE;
-	}
+	return fields_entry(specials[be], 0) |
+	       (be == BC_SPECIAL_HALT ? BC_MAP_HALT | BC_MAP_RARE : 0);
 }
 
 /* The address becomes that of the lowest enabled byte: 7 ^ its number undoes BC_MAP_ALIGN. */
