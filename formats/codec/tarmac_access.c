@@ -259,9 +259,10 @@ static bool parse_region(const char **at, unsigned bytes[REGION_BYTES])
 }
 
 /* Parses the address and bytes of an LD or ST line. Adjacent bytes form accesses of at most eight
- * bytes, split from the highest address down, as Arm's parser does; the lowest is added first. */
+ * bytes, split from the highest address down, as Arm's parser does; the lowest is added first.
+ * Sets *access to the type, unless the line is malformed. */
 static enum bc_tarmac_result parse_byte_row(
-	struct bc_tarmac_line *line, const char *at, unsigned type)
+	struct bc_tarmac_line *line, const char *at, uint16_t type, uint16_t *access)
 {
 	struct access a = {.type = type};
 	unsigned bytes[REGION_BYTES];
@@ -291,6 +292,7 @@ static enum bc_tarmac_result parse_byte_row(
 		add_access(line, &a, offsets[count], parts[count].bytes, parts[count].is_known,
 			parts[count].data);
 	line->end = at;
+	*access = type;
 	/* No bytes were accessed, so there is no entry. */
 	return line->made != 0 ? BC_TARMAC_PARSED : BC_TARMAC_VERBATIM;
 }
@@ -304,10 +306,7 @@ enum bc_tarmac_result bc_tarmac_parse_ld_st(
 	*access = BC_TARMAC_NO_ACCESS;
 	if (*addr != '\n' && bc_hex_value[(uint8_t)*addr] > 15)
 		return BC_TARMAC_VERBATIM;
-	enum bc_tarmac_result result = parse_byte_row(line, addr, type);
-	if (result != BC_TARMAC_MALFORMED)
-		*access = type;
-	return result;
+	return parse_byte_row(line, addr, type, access);
 }
 
 enum bc_tarmac_result bc_tarmac_parse_continued(
@@ -324,8 +323,5 @@ enum bc_tarmac_result bc_tarmac_parse_continued(
 	if (bc_hex_value[(uint8_t)*p] > 15 && *p != '.' && *p != '#')
 		return BC_TARMAC_VERBATIM;
 	line->dependence = BC_LINE_CONTINUES;
-	enum bc_tarmac_result result = parse_byte_row(line, at, type);
-	if (result != BC_TARMAC_MALFORMED)
-		*access = type;
-	return result;
+	return parse_byte_row(line, at, type, access);
 }

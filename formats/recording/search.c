@@ -127,7 +127,7 @@ static void end_ahead(struct search *s)
 }
 
 /* Opens a file, with a query only if it may have what is looked for. */
-static bool open_if(struct search *s, int at, const struct bc_page_query *query)
+static bool open_file(struct search *s, int at, const struct bc_page_query *query)
 {
 	if (s->files.at == at)
 		return true;
@@ -136,11 +136,6 @@ static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 	s->view->reported = s->view->wanted = 0;
 	s->view->row = s->view->hit_count = 0;
 	return bc_segments_open(&s->files, at, query);
-}
-
-static bool open_file(struct search *s, int at)
-{
-	return open_if(s, at, NULL);
 }
 
 /* Whether the threads should search a chunk. If its number is not its row, the guess may be wrong,
@@ -203,7 +198,7 @@ static bool open_to_search(struct search *s, int at)
 {
 	uint64_t bytes;
 
-	if (!open_if(s, at, s->has_query ? &s->query : NULL))
+	if (!open_file(s, at, s->has_query ? &s->query : NULL))
 		return false;
 	if (s->has_query) {
 		bc_page_search_rows(&s->files.file.table, &s->query, &bytes);
@@ -742,7 +737,7 @@ static const char *set_marks(struct search *s)
 		return NULL;
 	for (int i = 0, lane = 0; i < s->files.count; i++) {
 		lane += i == s->lanes.lanes[lane].end;
-		if (!open_file(s, i))
+		if (!open_file(s, i, NULL))
 			continue;
 		for (uint32_t row = 0; row < s->files.file.table.count; row++) {
 			/* If the header is damaged, reading the chunk reports that. */
@@ -776,7 +771,7 @@ static void set_start(struct search *s)
 {
 	for (int i = 0;
 		i < s->files.count && (s->whole.from_is_relative || s->whole.to_is_relative); i++)
-		if (open_file(s, i) && s->files.file.table.count != 0)
+		if (open_file(s, i, NULL) && s->files.file.table.count != 0)
 			bc_filter_start(&s->whole, s->files.file.table.rows[0].info.wall_ns);
 }
 
