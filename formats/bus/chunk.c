@@ -105,25 +105,18 @@ const char *bc_gap_cause_name(unsigned cause)
 	return names[cause < BC_GAP_CAUSES ? cause : 0];
 }
 
-static inline uint32_t ticks_of(const uint8_t *record)
-{
-	uint32_t time = bc_le32(record + 8);
-
-	return time != BC_TIME_NONE ? time : 0;
-}
-
 uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick)
 {
 	const uint8_t *end = records + n * BC_RECORD_BYTES;
 	uint64_t other = 0; /* two sums, because each waits for its last addition */
 
 	if (n % 2 != 0) {
-		tick += ticks_of(records);
+		tick += bc_record_ticks(records);
 		records += BC_RECORD_BYTES;
 	}
 	for (; records != end; records += 2 * BC_RECORD_BYTES) {
-		tick += ticks_of(records);
-		other += ticks_of(records + BC_RECORD_BYTES);
+		tick += bc_record_ticks(records);
+		other += bc_record_ticks(records + BC_RECORD_BYTES);
 	}
 	return tick + other;
 }
@@ -186,8 +179,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	if (chunk->info.last_tick < tick)
 		return chunk->info.records;
 	while (at < tick && ++from < chunk->info.records) {
-		uint32_t time = bc_le32(chunk->records + (size_t)from * BC_RECORD_BYTES + 8);
-		at += time != BC_TIME_NONE ? time : 0;
+		at += bc_record_ticks(chunk->records + (size_t)from * BC_RECORD_BYTES);
 		for (; event < end && event->position <= from; event++)
 			if (event->kind == BC_EVENT_ANCHOR && event->position == from)
 				at = event->value;
@@ -197,9 +189,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 
 uint64_t bc_chunk_tick_before(const struct bc_chunk_info *info, const uint8_t *records)
 {
-	uint32_t time = info->records != 0 ? bc_le32(records + 8) : 0;
-
-	return info->first_tick - (time != BC_TIME_NONE ? time : 0);
+	return info->first_tick - (info->records != 0 ? bc_record_ticks(records) : 0);
 }
 
 /* The index of the first event at or after a position. */

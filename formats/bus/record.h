@@ -68,6 +68,14 @@ struct bc_record {
 	uint32_t time;
 };
 
+/* The ticks that a record adds to the tick of the one before it. */
+static inline uint32_t bc_record_ticks(const uint8_t *record)
+{
+	uint32_t time = bc_le32(record + 8);
+
+	return time != BC_TIME_NONE ? time : 0;
+}
+
 static inline struct bc_record bc_record_load(const uint8_t *p)
 {
 	return (struct bc_record){

@@ -240,8 +240,7 @@ size_t bc_record_run_entries(struct bc_record_run *run, struct bc_entry *entries
 	size_t n = run->count < max ? run->count : max;
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t time = bc_le32(run->records + 8);
-		uint64_t ticks = time != BC_TIME_NONE ? time : 0;
+		uint64_t ticks = bc_record_ticks(run->records);
 		bc_entry_of_record(&entries[i], run->records, run->number, run->tick + ticks);
 		entries[i].epoch = run->epoch;
 		entries[i].is_inexact = run->is_inexact;

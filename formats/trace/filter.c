@@ -190,8 +190,7 @@ static uint64_t match_near(
 
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		uint32_t time = bc_le32(p + 8);
-		sum += time != BC_TIME_NONE ? time : 0;
+		sum += bc_record_ticks(p);
 		bits |= (uint64_t)(bc_le32(p) - low <= span) << i;
 	}
 	*ticks = sum;
