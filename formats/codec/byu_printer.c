@@ -60,11 +60,6 @@ struct byu_row {
 	uint64_t tick; /* absolute */
 };
 
-static void byu_clock_init(struct bc_byu_clock *clock, const struct bc_format_options *options)
-{
-	*clock = (struct bc_byu_clock){.is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0};
-}
-
 static int refuse_field(struct bc_print *print, const char *what, uint64_t value, unsigned bits)
 {
 	return BC_REFUSE(print, "%s 0x%" PRIx64 " doesn't fit in the %u bits of a BYU record", what,
@@ -165,7 +160,7 @@ static void byu_init(void *state, const struct bc_format_options *options)
 {
 	struct bc_byu_clock *clock = state;
 
-	byu_clock_init(clock, options);
+	clock->is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0;
 	clock->is_relative = true;
 }
 
@@ -235,7 +230,7 @@ static void rowbinary_init(void *state, const struct bc_format_options *options)
 {
 	struct rowbinary *r = state;
 
-	byu_clock_init(&r->clock, options);
+	r->clock.is_ticked = (options->source_traits & BC_TRAIT_TIME) != 0;
 	r->session = options->session;
 	r->is_segment = options->source_is_segment;
 }

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "formats/base/fast_text.h"
 #include "formats/base/utf8.h"
 #include "formats/trace/parser.h"
 
@@ -70,8 +69,7 @@ bc_traits bc_columns_traits(uint64_t set)
 
 uint64_t bc_columns_of_kind(unsigned kind)
 {
-	const struct bc_entry entry = {.kind = (uint8_t)kind};
-	uint32_t trait = bc_entry_traits(&entry) & BC_KINDS;
+	uint32_t trait = (uint32_t)BC_TRAIT_REFERENCE << kind;
 	uint64_t set = 0;
 
 	for (unsigned i = 0; i < BC_COLUMNS; i++)

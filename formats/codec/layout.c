@@ -50,11 +50,6 @@ fail(const struct compiler *c, const char *at, const char *format, ...)
 		(size_t)(at - c->text) + 1, what);
 }
 
-static bool is_blank(char ch)
-{
-	return ch == ' ' || ch == '\t';
-}
-
 static bool is_end(const char *at)
 {
 	return *at == '\0' || (at[0] == ' ' && at[1] == '|' && at[2] == ' ');
@@ -297,8 +292,8 @@ static bool compile_alternative(struct compiler *c)
 	while (!is_end(c->at)) {
 		const char *from = c->at;
 		bool ok;
-		if (is_blank(*from)) {
-			while (is_blank(*c->at) && !is_end(c->at))
+		if (bc_layout_is_blank(*from)) {
+			while (bc_layout_is_blank(*c->at) && !is_end(c->at))
 				c->at++;
 			ok = last_op(c) == NULL || add_op(c, BC_LAYOUT_BLANKS, NULL, 0) != NULL;
 		} else if (*from == '{') {

@@ -93,6 +93,11 @@ struct bc_layout {
 	uint8_t single[BC_LAYOUT_TYPES][256];
 };
 
+static inline bool bc_layout_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 /* Returns false with an error message that names the column. The text must outlive the layout. */
 bool bc_layout_compile(struct bc_layout *layout, const char *text, char *err, size_t errlen);
 

@@ -27,11 +27,6 @@ struct values {
 	bool has_0x;
 };
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static bool has_bit(const struct bc_layout_alternative *a, enum bc_layout_slot slot)
 {
 	return (a->fields >> slot & 1) != 0;
@@ -112,7 +107,7 @@ static const char *match_blanks(const char *at)
 {
 	const char *end = at;
 
-	while (is_blank(*end))
+	while (bc_layout_is_blank(*end))
 		end++;
 	return end != at ? end : NULL;
 }
@@ -124,7 +119,8 @@ static const char *match_any(const char *at, const struct bc_layout_op **op)
 
 	if (!is_word && (*op)[1].kind == BC_LAYOUT_END)
 		return bc_line_end(at);
-	for (const char *p = at + is_word; !is_word || (*at != '\n' && !is_blank(p[-1])); p++) {
+	for (const char *p = at + is_word; !is_word || (*at != '\n' && !bc_layout_is_blank(p[-1]));
+		p++) {
 		const struct bc_layout_op *next = *op + 1;
 		const char *end = p;
 		for (; end != NULL; next++)
@@ -141,7 +137,7 @@ static const char *match_any(const char *at, const struct bc_layout_op **op)
 		if (*p == '\n')
 			break;
 		/* Blanks that don't fit from the first on fit from none. */
-		while (!is_word && is_blank(p[0]) && is_blank(p[1]))
+		while (!is_word && bc_layout_is_blank(p[0]) && bc_layout_is_blank(p[1]))
 			p++;
 	}
 	return NULL;
@@ -173,7 +169,8 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 		case BC_LAYOUT_TYPE:
 			n = l->single[op->table][(uint8_t)*at];
 			v->slot[BC_SLOT_TYPE] = n - 1;
-			end = n != 0 && is_blank(at[1]) ? at + 1 : parse_word(l, at, op, v);
+			end = n != 0 && bc_layout_is_blank(at[1]) ? at + 1
+								  : parse_word(l, at, op, v);
 			break;
 		case BC_LAYOUT_BLANKS:
 			end = match_blanks(at);
@@ -191,7 +188,7 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 			end = match_any(at, &op);
 		}
 		/* A number may be padded, as in "[    12]". */
-		if (end == NULL && op->most != 0 && is_blank(*at)) {
+		if (end == NULL && op->most != 0 && bc_layout_is_blank(*at)) {
 			at = match_blanks(at);
 			op--;
 			continue;
@@ -207,7 +204,7 @@ static const char *match(const struct bc_layout *l, const struct bc_layout_alter
 			if (*at++ == '\n')
 				return at;
 			op++;
-			while (op->kind == BC_LAYOUT_BLANKS && is_blank(*at))
+			while (op->kind == BC_LAYOUT_BLANKS && bc_layout_is_blank(*at))
 				at++;
 		}
 	}

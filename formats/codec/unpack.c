@@ -40,7 +40,6 @@ struct bc_unpacker {
 	LZ4F_dctx *lz4;
 	ZSTD_DStream *zstd;
 	z_stream gzip;
-	bool has_gzip;
 	lzma_stream xz;
 	uint64_t xz_memory; /* that its decoder may use */
 	int xz_error;       /* found in the call that returned what came before */
@@ -125,7 +124,7 @@ struct bc_unpacker *bc_unpack_open(enum bc_packing packing, unsigned window_log)
 		break;
 	case BC_PACKING_GZIP:
 		/* 16: expect a gzip header and nothing else. */
-		ok = u->has_gzip = inflateInit2(&u->gzip, 16 + MAX_WBITS) == Z_OK;
+		ok = inflateInit2(&u->gzip, 16 + MAX_WBITS) == Z_OK;
 		break;
 	case BC_PACKING_ZSTD:
 		ok = open_zstd(u, window_log);
@@ -149,8 +148,7 @@ void bc_unpack_close(struct bc_unpacker *u)
 		return;
 	LZ4F_freeDecompressionContext(u->lz4);
 	ZSTD_freeDStream(u->zstd);
-	if (u->has_gzip)
-		inflateEnd(&u->gzip);
+	(void)inflateEnd(&u->gzip); /* nothing, if it was not started */
 	lzma_end(&u->xz);
 	free(u);
 }
