@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/record.h"
-
 int bc_page_counts_init(struct bc_page_counts *c, uint32_t capacity)
 {
 	*c = (struct bc_page_counts){

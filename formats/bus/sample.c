@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "formats/base/bytes.h"
 #include "formats/base/fast_text.h"
 
 /* Names, and " NAME\n" padded to a constant length, because copying that is fastest. */

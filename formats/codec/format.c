@@ -5,9 +5,7 @@
  * those in lossy_traits. Entries that the target holds as they are pass in runs, without a copy. */
 #include "formats/codec/format.h"
 
-#include "formats/base/format_id.h"
 #include "formats/codec/codecs.h"
-#include "formats/trace/entry.h"
 
 #define BUS_TRAITS                                                                                 \
 	(BC_TRAIT_REFERENCE | BC_TRAIT_FETCH | BC_TRAIT_CYCLE | BC_TRAIT_INVALID | BC_TRAIT_SIZE | \

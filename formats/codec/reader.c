@@ -18,13 +18,11 @@
 #include "formats/base/text.h"
 #include "formats/base/utf8.h"
 #include "formats/bus/bcp1.h"
-#include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
 #include "formats/bus/sample.h"
 #include "formats/codec/format.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
-#include "formats/trace/parser.h"
 
 #define READER_ENTRIES 192
 

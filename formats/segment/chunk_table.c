@@ -13,7 +13,6 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/grow.h"
-#include "formats/segment/segment.h"
 #include "formats/segment/segment_index.h"
 
 #define NO_HEADER UINT32_MAX

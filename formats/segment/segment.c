@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <lz4.h>
 #include <lz4frame.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>

@@ -27,7 +27,6 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/text.h"
-#include "formats/segment/decode_ahead.h"
 #include "formats/segment/page_summary.h"
 
 /* A chunk is the largest item. */
