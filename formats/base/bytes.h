@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define BC_VARINT_MAX 10
+
 static inline uint16_t bc_le16(const uint8_t *p)
 {
 	uint16_t v;
@@ -64,6 +66,17 @@ static inline void bc_write_le64(uint8_t *p, uint64_t v)
 static inline void bc_write_be32(uint8_t *p, uint32_t v)
 {
 	bc_write_le32(p, __builtin_bswap32(v));
+}
+
+/* Writes 7 bits per byte, the lowest first, in at most BC_VARINT_MAX bytes. Returns their end. */
+static inline void *bc_write_varint(void *to, uint64_t v)
+{
+	uint8_t *p = to;
+
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
 }
 
 #endif

@@ -175,9 +175,7 @@ bool bc_page_counts_agree(struct bc_page_counts *a, struct bc_page_counts *b)
 
 #define HEAD_BYTES 2
 #define CROSSED    0x80u
-#define CLASS_BITS BC_PAGE_CLASSES
-#define VARINT_MAX 10
-#define REGION_MAX (VARINT_MAX * (1 + BC_PAGE_CLASSES))
+#define REGION_MAX (BC_VARINT_MAX * (1 + BC_PAGE_CLASSES))
 
 /* The number of a region; the region of page 0 is 0. */
 static uint32_t number_of(const struct bc_page_counts *c, uint32_t first)
@@ -187,24 +185,16 @@ static uint32_t number_of(const struct bc_page_counts *c, uint32_t first)
 		       : (BC_PORT_0 >> c->page_shift) + ((first - BC_PORT_0) >> c->port_shift);
 }
 
-static uint8_t *write_varint(uint8_t *p, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		*p++ = (uint8_t)(value | 0x80);
-	*p++ = (uint8_t)value;
-	return p;
-}
-
 static uint8_t *write_region(uint8_t *p, uint32_t skipped, const struct bc_region *region)
 {
 	unsigned classes = 0;
 
 	for (unsigned i = 0; i < BC_PAGE_CLASSES; i++)
 		classes |= (unsigned)(region->counts[i] != 0) << i;
-	p = write_varint(p, (uint64_t)skipped << CLASS_BITS | classes);
+	p = bc_write_varint(p, (uint64_t)skipped << BC_PAGE_CLASSES | classes);
 	for (unsigned i = 0; i < BC_PAGE_CLASSES; i++)
 		if (region->counts[i] != 0)
-			p = write_varint(p, region->counts[i]);
+			p = bc_write_varint(p, region->counts[i]);
 	return p;
 }
 
@@ -286,15 +276,15 @@ static bool read_regions(
 	for (; p != end; number++) {
 		uint64_t head;
 		p = read_varint(&head, p, end);
-		if (p == NULL || head >> CLASS_BITS >= regions - number || c->count == c->capacity)
+		if (p == NULL || head >> BC_PAGE_CLASSES >= regions - number || c->count == c->capacity)
 			return false;
-		number += head >> CLASS_BITS;
+		number += head >> BC_PAGE_CLASSES;
 		struct bc_region *region = &c->regions[c->count++];
 		region->first = number < pages
 					? (uint32_t)number << c->page_shift
 					: BC_PORT_0 + ((uint32_t)(number - pages) << c->port_shift);
 		p = read_counts(region, head, &left, p, end);
-		if (p == NULL || head % (1 << CLASS_BITS) == 0)
+		if (p == NULL || head % (1 << BC_PAGE_CLASSES) == 0)
 			return false;
 	}
 	return left == 0 || records == BC_ANY_RECORDS;

@@ -62,22 +62,14 @@ static void perfetto_init(void *state, const struct bc_format_options *options)
 	bc_timeline_init(&t->time, options, BC_NS_PER_S);
 }
 
-static char *put_varint(char *out, uint64_t n)
-{
-	for (; n > 0x7F; n >>= 7)
-		*out++ = (char)(n | 0x80);
-	*out++ = (char)n;
-	return out;
-}
-
 static char *put_number(char *out, unsigned field, uint64_t n)
 {
-	return put_varint(put_varint(out, field << 3), n);
+	return bc_write_varint(bc_write_varint(out, field << 3), n);
 }
 
 static char *put_bytes(char *out, unsigned field, const char *at, size_t bytes)
 {
-	out = put_varint(put_varint(out, field << 3 | 2), bytes);
+	out = bc_write_varint(bc_write_varint(out, field << 3 | 2), bytes);
 	memcpy(out, at, bytes);
 	return out + bytes;
 }
@@ -87,7 +79,8 @@ static char *wrap(char *begin, char *end, unsigned field)
 {
 	char head[16];
 	size_t bytes = (size_t)(end - begin);
-	size_t n = (size_t)(put_varint(put_varint(head, field << 3 | 2), bytes) - head);
+	char *head_end = bc_write_varint(bc_write_varint(head, field << 3 | 2), bytes);
+	size_t n = (size_t)(head_end - head);
 
 	memmove(begin + n, begin, bytes);
 	memcpy(begin, head, n);
