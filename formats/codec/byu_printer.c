@@ -25,7 +25,6 @@
 #include "formats/base/bytes.h"
 #include "formats/bus/chunk.h"
 #include "formats/bus/record.h"
-#include "formats/trace/printer.h"
 
 /* Converts entries to the fields of BYU records, for the printers of BYU and RowBinary.
  *
