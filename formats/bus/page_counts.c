@@ -276,9 +276,9 @@ static bool read_regions(
 	for (; p != end; number++) {
 		uint64_t head;
 		p = read_varint(&head, p, end);
-		if (p == NULL || head >> BC_PAGE_CLASSES >= regions - number || c->count == c->capacity)
-			return false;
 		number += head >> BC_PAGE_CLASSES;
+		if (p == NULL || number >= regions || c->count == c->capacity)
+			return false;
 		struct bc_region *region = &c->regions[c->count++];
 		region->first = number < pages
 					? (uint32_t)number << c->page_shift
