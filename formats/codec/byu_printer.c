@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) int print_records(
 	size_t bytes = bc_dialect_bytes(format);
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		struct byu_row row;
+		struct byu_row row = {.addr = 0};
 		int rc = byu_row(&row, clock, p, addr_max, time_max);
 		if (rc != 0)
 			return rc;
@@ -253,7 +253,7 @@ static int print_rows(void *state, struct bc_print *p)
 	struct rowbinary *r = state;
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		struct byu_row row;
+		struct byu_row row = {.addr = 0};
 		int rc = byu_row(&row, &r->clock, p, UINT32_MAX, UINT32_MAX);
 		if (rc != 0)
 			return rc;
