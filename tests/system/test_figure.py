@@ -4,6 +4,7 @@ import json
 import math
 import re
 import struct
+import time
 import xml.etree.ElementTree
 
 import pytest
@@ -197,7 +198,9 @@ def test_the_time_between_recordings_is_hatched(tmp):
     for name in ("a", "b"):
         (tmp / name).mkdir()
         record(tmp / name, many_chunks(3, samples=90))
-    overview, _ = pictures(tmp)
+        overview, _ = pictures(tmp)
+        ended = int(overview["origin_ns"]) + overview["recordings"][0]["ended"]
+        harness.wait_until(lambda: time.time_ns() > ended, "the bus time of the first one is over")
     first, second = overview["recordings"]
     assert first["ended"] < second["from"]
     figure = Figure("timeline", tmp)
