@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/config/config_keys.h"
 #include "daemon/config/config_load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
