@@ -1,7 +1,9 @@
 """Segments of zstd frames, and recordings that have both kinds."""
 
 import json
+import os
 import shutil
+import signal
 import struct
 
 import pytest
@@ -125,6 +127,16 @@ def test_the_name_decides_unless_it_contradicts(tmp):
     equal(done.returncode, 2, "levels above 1 are for packing")
 
 
+def is_stopped_in_a_segment(daemon, out):
+    """Stops the daemon unless it is between two segments."""
+    daemon.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED)
+    is_open = any(path.stat().st_size > 100_000 for path in out.glob("*.partial"))
+    if not is_open:
+        daemon.process.send_signal(signal.SIGCONT)
+    return is_open
+
+
 def test_a_killed_recording_is_completed_and_follows_the_rules_of_space(tmp):
     out = tmp / "out"
     for number in range(3):
@@ -132,6 +144,7 @@ def test_a_killed_recording_is_completed_and_follows_the_rules_of_space(tmp):
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 200_000, "it records")
+            harness.wait_until(lambda: is_stopped_in_a_segment(daemon, out), "a segment is open")
             daemon.process.kill()
             daemon.wait()
     (torn,) = out.glob("*.partial")
