@@ -88,7 +88,7 @@ def the_software_board_is_refused_in_one_line_where_it_cannot_be(c):
     left = []
 
     def refused(line, words):
-        done = c.machine.try_run(f"/mnt/gadget.sh start {words}")
+        done = c.machine.try_run(f"/mnt/gadget.sh start {words}", timeout=120)
         equal((done.code, done.out), (2, ""), f"{words}: {done.err}")
         assert re.fullmatch(line, done.err), done.err
         equal(c.run(f"ls -A {GADGETS} /run/gadget_board 2>/dev/null || true").split(), left)
