@@ -223,12 +223,12 @@ int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to
 
 /* ---- records */
 
-/* Receives BYU records. */
+/* Receives BYU records of one chunk, in order. They are valid during the call. */
 typedef void (*bc_overview_records_cb)(void *context, const uint8_t *records, size_t count);
 
-/* Reads the records that match a filter, of a recording (NULL: of all, one after the other), from
- * chunks of at most `most` records. Those of damaged chunks are left out. Returns 0; -ESRCH if
- * there is no such recording; -E2BIG if there are more records; -ENOMEM or -ECANCELED. */
+/* Reads the records that match a filter, from one recording or, if `recording` is NULL, from all in
+ * turn. Skips damaged chunks, and stops with -E2BIG before the chunks read exceed `most` records.
+ * Returns 0, -E2BIG, -ESRCH (no recording has this id), -ENOMEM or -ECANCELED. */
 int bc_overview_read(struct bc_overview *overview, const struct bc_filter *filter,
 	const char *recording, uint64_t most, bc_overview_records_cb on_records,
 	void *context) BC_MUST_CHECK;

@@ -117,8 +117,8 @@ void bc_footprint_finish(struct bc_footprint *footprint);
 double bc_footprint_working_set(
 	const struct bc_footprint *footprint, const struct bc_line_table *table, unsigned k);
 
-/* For windows of ticks: the next reference is so many ticks after the first. Then `references` are
- * ticks, and only lines, pages and working sets are valid. */
+/* Measures windows in ticks: sets the time of the next reference, in ticks since the first one. In
+ * such a footprint, `references` counts ticks, and only lines, pages and working sets are valid. */
 static inline void bc_footprint_at(struct bc_footprint *footprint, uint64_t ticks)
 {
 	footprint->references = ticks < BC_FOOTPRINT_TICKS ? ticks : BC_FOOTPRINT_TICKS;

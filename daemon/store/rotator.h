@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 #include "daemon/base/log_limit.h"
-#include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
 #include "daemon/store/catalogue.h"
 #include "daemon/store/encoded.h"
 #include "daemon/store/last_write.h"
 #include "daemon/store/sealer.h"
+#include "daemon/store/writer_options.h"
 #include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_writer.h"

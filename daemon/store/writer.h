@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/base/thread_health.h"
+#include "daemon/store/writer_options.h"
 #include "daemon/store/writer_report.h"
 #include "formats/base/must_check.h"
 

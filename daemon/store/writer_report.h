@@ -1,5 +1,4 @@
-/* What the writer is told at its start, and what it reports to the loop: notices, each delivered
- * once and in order, and stats.
+/* What the writer reports to the loop: notices, each delivered once and in order, and stats.
  *
  * For each recording: OPENED and SEALED for each segment, WRITTEN, and ENDED last. Segments are
  * sealed in order, and recordings end in order, but later ones, also of the next recording, may be
@@ -11,30 +10,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "daemon/base/rules.h"
 #include "formats/base/atomic_file.h"
 #include "formats/bus/loss.h"
 #include "formats/segment/segment_name.h"
 
-struct bc_catalogue;
-struct bc_encoded;
-struct bc_queue;
 struct bc_recording_info;
-
-struct bc_writer_options {
-	const char *dir;                /* for messages, and to open it again if it was replaced */
-	int dir_fd;                     /* stays the caller's and open */
-	struct bc_catalogue *catalogue; /* the caller's */
-	struct bc_writer_rules rules;
-	uint64_t lag_bytes;       /* how far syncing may lag behind writing */
-	struct bc_queue *encoded; /* struct bc_encoded, from the encoder */
-	unsigned encoded_max;     /* the most that exist at a time */
-
-	/* Called on the writer's thread: a chunk is written; there are new stats or notices. */
-	void (*on_written)(void *context, struct bc_encoded *encoded);
-	void (*on_notices)(void *context);
-	void *context;
-};
 
 enum bc_writer_notice_kind {
 	BC_NOTICE_OPENED,
