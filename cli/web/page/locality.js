@@ -8,11 +8,11 @@ import { viewQueries } from "./selection.js";
 import { fetchLocality } from "./source.js";
 import { CLASS_TEXTS, CLASSES, count } from "./text.js";
 
-const READ_MOST = 16e6; // records that are read for it: 3 s
+const READ_MOST = 16e6; // records, which take about 3 s; the server's limit, too
 const WIDTH = 340;
 const HEIGHT = 180;
 const MARGIN = { left: 58, right: 22, top: 10, bottom: 34 };
-const FOLLOW_MS = 10000; // how often they are read of a recording that is followed
+const FOLLOW_MS = 10000; // how often they are read again while a recording is followed
 
 // 4096: "4 Ki".
 function binary(n) {
@@ -37,8 +37,8 @@ function runIds() {
 	return model.runs && model.runs.map(({ id }) => id);
 }
 
-// Those that are known, if they are of what is shown. A report has those of everything. While a recording is followed, they
-// may be of a view that is so old.
+// Those that are known, if they belong to what is shown. In a report they are of everything. While a recording is followed,
+// those of a view that was left less than `ms` ago will do.
 function knownLocalities(ms) {
 	const { localities, isReport } = model;
 	if (!localities || isReport) {
@@ -50,7 +50,7 @@ function knownLocalities(ms) {
 	return isSame && (isRecent || (localities.from === from && localities.to === to)) ? localities : null;
 }
 
-// Reads them if their table is open.
+// Reads them if their table is open. That they can't be read is said there: the picture is as good without them.
 export async function loadLocality(signal) {
 	const { runs } = model;
 	const known = knownLocalities(FOLLOW_MS);
@@ -65,10 +65,10 @@ export async function loadLocality(signal) {
 			run ? { ...findInRun(run, query), recording: run.id } : query, signal)));
 		model.localities = { ...own, list, at: Date.now() };
 	} catch (error) {
-		if (error.name !== "AbortError") {
-			model.localities = { ...own, error: error.message, at: Date.now() };
+		if (error.name === "AbortError") {
+			throw error;
 		}
-		throw error;
+		model.localities = { ...own, error: error.message, at: Date.now() };
 	}
 }
 
